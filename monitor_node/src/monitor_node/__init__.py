@@ -1,0 +1,1 @@
+"""The Forewarn monitor as a ROS 2 node: a thin shell around `forewarn.monitoring`."""
