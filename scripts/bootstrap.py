@@ -1,0 +1,369 @@
+"""Sets everything up in `.venv`: Python packages, ROS 2 from wheels, the messages. `make setup` runs it.
+
+Runs on any Python from 3.8 on, with the standard library alone. What is done already is not done again: a stamp holds a digest
+of the inputs of each step. A failure ends with one line that says what to do; the full output is in `.ros/setup.log`.
+"""
+
+import fcntl
+import glob
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+WORK = ROOT / ".ros"
+LOG = WORK / "setup.log"
+STAMP = VENV / ".forewarn-setup.json"
+PYTHON_PACKAGES = ("forewarn", "monitor_node", "apollo_bridge")
+# 3.10 first: it is Humble's, and the only one for which Apollo's Cyber RT has a wheel.
+MINORS = (10, 11, 12, 13)
+# Inherited from a sourced ROS 2 or another environment, these would mix two installations.
+FOREIGN = (
+    "AMENT_PREFIX_PATH",
+    "CMAKE_PREFIX_PATH",
+    "COLCON_PREFIX_PATH",
+    "LD_LIBRARY_PATH",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "_ROS_WHEELS_BOOTSTRAP_COMPLETE",
+)
+
+
+class SetupError(Exception):
+    """What went wrong and what the user can do about it, in one line."""
+
+
+def main():
+    """Run the steps that are due and return the exit code."""
+    try:
+        WORK.mkdir(exist_ok=True)
+        with open(WORK / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            set_up()
+    except SetupError as error:
+        print("setup: error: {}".format(error), file=sys.stderr)
+        return 1
+    except OSError as error:
+        print("setup: error: {}: check permissions and disk space".format(error), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("setup: interrupted: `make setup` goes on where it stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def set_up():
+    """Run each step whose inputs have changed since it last succeeded."""
+    check_platform()
+    done = read_stamp()
+    steps = [
+        ("python", python_inputs, install_python_packages),
+        ("ros", ros_inputs, build_ros_packages),
+    ]
+    due = [(name, inputs, run) for name, inputs, run in steps if done.get(name) != digest(inputs())]
+    if not due and PYTHON.exists():
+        return
+    LOG.write_text("")
+    if ensure_venv(done):
+        done, due = {"prefix": str(VENV)}, steps
+    for name, inputs, run in due:
+        run()
+        done[name] = digest(inputs())
+        STAMP.write_text(json.dumps(done, indent=1) + "\n")
+    say("ready: .venv/bin/forewarn --help")
+
+
+def python_inputs():
+    """Files that decide which Python packages are installed, and how."""
+    files = [*ROOT.glob("requirements/*.txt"), *ROOT.glob("scripts/ros_environment.py")]
+    for package in PYTHON_PACKAGES:
+        files += [ROOT / package / name for name in ("setup.py", "setup.cfg", "package.xml")]
+        files += (ROOT / package / "resource").iterdir()
+    return [*files, Path(__file__).resolve()]
+
+
+def ros_inputs():
+    """Files that colcon builds or installs."""
+    folders = [ROOT / "ros2_ws" / "src", ROOT / "launch", ROOT / "config"]
+    files = [f for folder in folders for f in folder.rglob("*") if f.is_file()]
+    return [f for f in files if "__pycache__" not in f.parts] + python_inputs()
+
+
+def digest(files):
+    """Digest of the names and contents of files."""
+    total = hashlib.sha256()
+    for path in sorted(set(files)):
+        total.update(str(path.relative_to(ROOT)).encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def read_stamp():
+    """What was done in this place; an environment that was moved or copied counts as not made."""
+    try:
+        done = json.loads(STAMP.read_text())
+    except (OSError, ValueError):
+        return {}
+    return done if done.get("prefix") == str(VENV) else {}
+
+
+# --- interpreter and virtual environment ------------------------------------------------------------------------------
+
+
+def check_platform():
+    """Refuse what no wheel exists for before anything is downloaded."""
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        raise SetupError(
+            "ROS 2 wheels exist for Linux on x86_64 and aarch64 only, this is {} on {}: "
+            "use the Dockerfile or a machine with ROS 2".format(sys.platform, platform.machine())
+        )
+
+
+def ensure_venv(done):
+    """Make `.venv` unless a working one is there; true if it was made anew."""
+    moved = STAMP.exists() and not done
+    if not moved and version_of(PYTHON):
+        done["prefix"] = str(VENV)
+        return False
+    interpreter = find_python()
+    say("making .venv with {}".format(interpreter))
+    run([interpreter, "-m", "venv", "--clear", VENV], "run `{} -m venv .venv` to see why".format(interpreter))
+    return True
+
+
+def find_python():
+    """Path of a Python 3.10 to 3.13 that can make virtual environments, the preferred version first."""
+    wanted = os.environ.get("FOREWARN_PYTHON")
+    paths = [wanted] if wanted else candidates()
+    broken = []
+    usable = {}
+    for path in paths:
+        version = version_of(path, "import ctypes, ensurepip, ssl, venv")
+        if version:
+            usable.setdefault(version, path)
+        elif version_of(path):
+            broken.append(path)
+    if usable:
+        return usable[min(usable)]
+    if wanted:
+        raise SetupError(
+            "FOREWARN_PYTHON={} is not a Python 3.10 to 3.13 with the modules ssl, venv and ensurepip".format(wanted)
+        )
+    system = next((p for p in broken if p.startswith("/usr/bin/")), None)
+    if system:
+        apt_install("python3.{}-venv".format(version_of(system)), "Python's venv module")
+        if version_of(system, "import ctypes, ensurepip, ssl, venv"):
+            return system
+    raise SetupError(
+        "no working Python 3.10 to 3.13 found ({}): install one, for example with "
+        "`apt-get install python3 python3-venv`, or name one in FOREWARN_PYTHON".format(
+            "without ssl, venv or ensurepip: " + ", ".join(broken) if broken else "none at all"
+        )
+    )
+
+
+def candidates():
+    """Interpreters in the usual places, each once, in order of preference within a version."""
+    folders = os.environ.get("PATH", "").split(os.pathsep) + ["/usr/bin", "/usr/local/bin"]
+    home = os.path.expanduser("~")
+    paths = []
+    for minor in MINORS:
+        paths += [os.path.join(folder, "python3.{}".format(minor)) for folder in folders]
+        paths += sorted(glob.glob("{}/.pyenv/versions/3.{}.*/bin/python3".format(home, minor)), reverse=True)
+        paths += sorted(glob.glob("{}/.local/share/uv/python/cpython-3.{}.*/bin/python3".format(home, minor)))
+    paths += [os.path.join(folder, "python3") for folder in folders] + [sys.executable]
+    # A shim of a version manager may exist and fail; version_of runs each and finds out.
+    return [p for p in dict.fromkeys(paths) if os.access(p, os.X_OK)]
+
+
+def version_of(path, imports="import sys"):
+    """Minor version of a Python 3.10 to 3.13 that runs and can import these, else None."""
+    code = imports + "; import sys; print(sys.version_info[0], sys.version_info[1], sys.implementation.name)"
+    try:
+        result = subprocess.run(
+            [str(path), "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=60, env=clean_environment(), universal_newlines=True,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    words = result.stdout.split()
+    if result.returncode or len(words) != 3 or words[0] != "3" or words[2] != "cpython":
+        return None
+    return int(words[1]) if int(words[1]) in MINORS else None
+
+
+# --- packages -----------------------------------------------------------------------------------------------------------
+
+
+def install_python_packages():
+    """Install the dependencies, ROS 2 from wheels and our own packages (editable)."""
+    retry = "check the network (and disk space), then run `make setup` again"
+    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--prefer-binary"]
+    say("installing Python packages and ROS 2 from wheels")
+    run([*pip, "--upgrade", "-r", ROOT / "requirements" / "bootstrap.txt"], retry)
+    arguments = []
+    for name in ("ros-wheels", "build", "dev"):
+        arguments += ["-r", ROOT / "requirements" / (name + ".txt")]
+    for package in PYTHON_PACKAGES:
+        arguments += ["-e", ROOT / package]
+    run([*pip, "--no-build-isolation", *arguments], retry)
+    site_packages = Path(ask("sysconfig.get_path('purelib')"))
+    shutil.copy(ROOT / "scripts" / "ros_environment.py", site_packages / "_forewarn_ros_environment.py")
+    (site_packages / "forewarn_ros_environment.pth").write_text("import _forewarn_ros_environment\n")
+    repair_wheels()
+    for package in PYTHON_PACKAGES:
+        announce(package)
+
+
+def repair_wheels():
+    """Replace the include paths of the machine that built the wheels by those of this one."""
+    include, numpy_include = ask("sysconfig.get_path('include')"), ask("numpy.get_include()")
+    for path in VENV.glob("share/*/cmake/*rosidl_generator_py*.cmake"):
+        text = path.read_text()
+        mended = re.sub(r'/opt/python/[^/;"]+/lib/[^;"]+/numpy/_?core/include', numpy_include, text)
+        mended = re.sub(r'/opt/python/[^/;"]+/include/python3\.\d+', include, mended)
+        if mended != text:
+            path.write_text(mended)
+
+
+def announce(package):
+    """Enter an editable package into the ament index, as an installation with colcon would.
+
+    pip leaves data files out of editable installations, and `ros2 run` and `ros2 launch` look for
+    executables in lib/<package>.
+    """
+    replace_link(VENV / "share/ament_index/resource_index/packages" / package, ROOT / package / "resource" / package)
+    replace_link(VENV / "share" / package / "package.xml", ROOT / package / "package.xml")
+    scripts = ask(
+        "' '.join(e.name for e in importlib.metadata.distribution({!r}).entry_points "
+        "if e.group == 'console_scripts')".format(package)
+    )
+    for script in scripts.split():
+        replace_link(VENV / "lib" / package / script, VENV / "bin" / script)
+
+
+def replace_link(link, target):
+    """Make a symbolic link, whatever was in its place."""
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_symlink() or link.exists():
+        link.unlink()
+    link.symlink_to(target)
+
+
+def build_ros_packages():
+    """Build messages and launch package with colcon, into the prefix that holds ROS 2 itself: `.venv`."""
+    need_compiler()
+    say("building forewarn_msgs and forewarn_bringup")
+    environment = clean_environment()
+    environment["AMENT_PREFIX_PATH"] = environment["CMAKE_PREFIX_PATH"] = str(VENV)
+    environment["PATH"] = os.pathsep.join([str(VENV / "bin"), environment.get("PATH", "/usr/bin:/bin")])
+    command = [
+        VENV / "bin" / "colcon", "--log-base", WORK / "log", "build", "--base-paths", ROOT / "ros2_ws" / "src",
+        "--merge-install", "--install-base", VENV, "--build-base", WORK / "build",
+        "--event-handlers", "console_direct+",
+        "--cmake-args", "-DPython3_EXECUTABLE={}".format(PYTHON), "-DBUILD_TESTING=OFF",
+    ]  # fmt: skip
+    for folder in ("launch", "config"):
+        # What is no longer in the repository must not stay behind in the installation.
+        shutil.rmtree(VENV / "share" / "forewarn_bringup" / folder, ignore_errors=True)
+    run(command, "run `make clean setup`; if that fails too, report {}".format(LOG.relative_to(ROOT)), environment)
+    ask("forewarn_msgs.msg.RiskArray.__import_type_support__()", "forewarn_msgs.msg, rclpy, monitor_node, forewarn")
+
+
+def need_compiler():
+    """See to a C++ compiler, make, Python's headers and cmake."""
+    missing = []
+    if not (shutil.which("g++") or shutil.which("c++")):
+        missing.append("g++")
+    if not shutil.which("make"):
+        missing.append("make")
+    if not Path(ask("sysconfig.get_path('include')"), "Python.h").exists():
+        missing.append("python3.{}-dev".format(version_of(PYTHON)))
+    if missing:
+        apt_install(" ".join(missing), "what builds messages")
+    if not recent_cmake():
+        say("installing cmake from its wheel")
+        run([PYTHON, "-m", "pip", "install", "cmake>=3.22,<4"], "install cmake 3.22 or newer, or check the network")
+
+
+def recent_cmake():
+    """Tell whether cmake 3.22 or newer is there."""
+    for path in (VENV / "bin" / "cmake", shutil.which("cmake")):
+        try:
+            output = subprocess.check_output([str(path), "--version"], env=clean_environment(), universal_newlines=True)
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        found = re.search(r"(\d+)\.(\d+)", output)
+        if found and (int(found.group(1)), int(found.group(2))) >= (3, 22):
+            return True
+    return False
+
+
+def apt_install(packages, purpose):
+    """Install Debian packages where that is possible without asking, else say how."""
+    advice = "{} is missing: run `sudo apt-get install {}` and then `make setup` again".format(purpose, packages)
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise SetupError(advice)
+    say("apt-get install {}".format(packages))
+    environment = dict(clean_environment(), DEBIAN_FRONTEND="noninteractive")
+    run(["apt-get", "update", "-q"], advice, environment)
+    run(["apt-get", "install", "-qy", "--no-install-recommends", *packages.split()], advice, environment)
+
+
+# --- running things -----------------------------------------------------------------------------------------------------
+
+
+def ask(expression, modules="importlib.metadata, numpy, sysconfig"):
+    """Value of an expression in the environment's interpreter, as text."""
+    code = "import {}; print({})".format(modules, expression)
+    result = subprocess.run(
+        [str(PYTHON), "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=clean_environment(), universal_newlines=True,
+    )  # fmt: skip
+    if result.returncode:
+        last = (result.stderr.strip().splitlines() or ["no output"])[-1]
+        raise SetupError("{} in .venv fails ({}): run `make clean setup`".format(modules, last))
+    return result.stdout.strip()
+
+
+def run(command, advice, environment=None):
+    """Run a command with its output in the log; its failure is one line that says what to do."""
+    command = [str(word) for word in command]
+    with LOG.open("a") as log:
+        log.write("$ {}\n".format(" ".join(command)))
+        log.flush()
+        code = subprocess.call(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            env=environment or clean_environment(), cwd=str(ROOT),
+        )  # fmt: skip
+    if code:
+        errors = [line.strip() for line in LOG.read_text(errors="replace").splitlines() if "error" in line.lower()]
+        reason = " ({})".format(errors[-1][:160]) if errors else ""
+        raise SetupError(
+            "`{}` failed{}: {} (full output: {})".format(
+                " ".join(command[:4]).replace(str(ROOT) + "/", ""), reason, advice, LOG.relative_to(ROOT)
+            )
+        )
+
+
+def clean_environment():
+    """Environment variables without those that point into other installations."""
+    return {name: value for name, value in os.environ.items() if name not in FOREIGN}
+
+
+def say(text):
+    """Tell what is going on."""
+    print("setup: {}".format(text), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
