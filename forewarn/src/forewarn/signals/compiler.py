@@ -1,0 +1,408 @@
+"""From a checked expression to a Python function over values.
+
+The tree is rewritten so that every operator becomes a call of :mod:`forewarn.signals.operators`
+and every function one of :mod:`forewarn.signals.functions`; the result is compiled once. The
+compiled code sees these functions and its arguments, and no builtins.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from forewarn.errors import ExpressionError
+from forewarn.signals import operators
+from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
+from forewarn.signals.syntax import Expression, bound_names, position, suggestion
+from forewarn.signals.values import NAN, Notes, Unknown, Value, is_unknown, kind, plain, vector
+
+_BINARY = {
+    ast.Add: "_add",
+    ast.Sub: "_subtract",
+    ast.Mult: "_multiply",
+    ast.Div: "_divide",
+    ast.FloorDiv: "_floor_divide",
+    ast.Mod: "_modulo",
+    ast.Pow: "_raise_to",
+}
+_COMPARISONS = {
+    ast.Eq: "_equal",
+    ast.NotEq: "_not_equal",
+    ast.Lt: "_less",
+    ast.LtE: "_less_equal",
+    ast.Gt: "_greater",
+    ast.GtE: "_greater_equal",
+    ast.In: "_contained",
+    ast.NotIn: "_not_contained",
+}
+_UNARY = {ast.USub: "_negative", ast.UAdd: "_positive", ast.Not: "_negate"}
+
+
+class _UnknownMembership(Exception):
+    """A comprehension runs over something unknown, or its filter is unknown."""
+
+
+def _elements(notes: Notes, items: Any) -> list[Any]:
+    if isinstance(items, np.ndarray):
+        return list(items.tolist())
+    if isinstance(items, (list, tuple)):
+        return list(items)
+    if not is_unknown(items):
+        notes.unknown(f"{kind(items)} cannot be run over with 'for'")
+    raise _UnknownMembership
+
+
+def _keep(notes: Notes, condition: Any) -> bool:
+    known = operators.truth(notes, condition)
+    if isinstance(known, np.ndarray):
+        notes.unknown("an array where 'if' needs one truth value; write any(...) or all(...)")
+    elif known == known:
+        return bool(known)
+    else:
+        notes.unknown("the 'if' of a comprehension is unknown for one of the elements")
+    raise _UnknownMembership
+
+
+def _gather(notes: Notes, produce: Callable[[], list[Any]]) -> Any:
+    try:
+        return vector(produce())
+    except _UnknownMembership:
+        return NAN
+
+
+def _each(
+    notes: Notes,
+    items: Any,
+    element: Callable[[Any], Any],
+    condition: Callable[[Any], Any] | None,
+    outer: tuple[Any, ...],
+) -> Any:
+    """Run a comprehension whose parts all work element by element, at once where possible."""
+    lists = (list, tuple, np.ndarray)
+    if not isinstance(items, np.ndarray) or any(isinstance(each, lists) for each in outer):
+        return _gather(
+            notes,
+            lambda: [
+                element(item)
+                for item in _elements(notes, items)
+                if condition is None or _keep(notes, condition(item))
+            ],
+        )
+    chosen = items
+    if condition is not None:
+        known = operators.truth(notes, condition(items))
+        if isinstance(known, np.ndarray):
+            if known.dtype != np.bool_:
+                return notes.unknown("the 'if' of a comprehension is unknown for an element")
+            chosen = items[known]
+        elif len(items) and known != known:
+            return notes.unknown("the 'if' of a comprehension is unknown")
+        elif not known:
+            chosen = items[:0]
+    result = element(chosen)
+    if isinstance(result, np.ndarray):
+        return result
+    return vector([result] * len(chosen))
+
+
+_GLOBALS: dict[str, Any] = {
+    "__builtins__": {},
+    "_gather": _gather,
+    "_each": _each,
+    "_keep": _keep,
+    "_elements": _elements,
+    "_vector": lambda *items: vector(items),
+    "_chain": operators.chain,
+    "_both": operators.both,
+    "_either": operators.either,
+    "_select": operators.select,
+    "_index": operators.index,
+    "_cut": operators.cut,
+    "_attribute": operators.attribute,
+    **{
+        name: getattr(operators, name[1:])
+        for name in (*_BINARY.values(), *_COMPARISONS.values(), *_UNARY.values())
+    },
+    **{f"_f_{name}": function.call for name, function in FUNCTIONS.items()},
+    **{f"_c_{name}": value for name, value in CONSTANTS.items()},
+}
+
+
+def works_elementwise(node: ast.expr) -> bool:
+    """Tell whether a tree gives the same for a vector as for its elements one by one."""
+    if isinstance(node, ast.Constant):
+        return not isinstance(node.value, str)
+    if isinstance(node, ast.Name):
+        return True
+    if isinstance(node, ast.BinOp):
+        return works_elementwise(node.left) and works_elementwise(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return works_elementwise(node.operand)
+    if isinstance(node, ast.BoolOp):
+        return all(map(works_elementwise, node.values))
+    if isinstance(node, ast.IfExp):
+        return all(map(works_elementwise, (node.test, node.body, node.orelse)))
+    if isinstance(node, ast.Compare):
+        return _elementwise_comparison(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        least = FUNCTIONS[node.func.id].maps
+        enough = least is not None and len(node.args) >= least and not node.keywords
+        return enough and all(map(works_elementwise, node.args))
+    return False
+
+
+def _elementwise_comparison(node: ast.Compare) -> bool:
+    for operator, value in zip(node.ops, node.comparators, strict=True):
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            if not isinstance(value, (ast.Tuple, ast.List)) or not all(
+                isinstance(item, ast.Constant) for item in value.elts
+            ):
+                return False
+        elif not works_elementwise(value):
+            return False
+    return works_elementwise(node.left)
+
+
+def read_names(node: ast.expr) -> set[str]:
+    """Return the names whose values a tree reads: all but functions and constants."""
+    called = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and id(each) not in called and each.id not in CONSTANTS
+    }
+
+
+def _name(identifier: str) -> ast.Name:
+    return ast.Name(identifier, ast.Load())
+
+
+def _call(function: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(_name(function), list(arguments), [])
+
+
+def _function(parameters: Sequence[str], body: ast.expr) -> ast.Lambda:
+    arguments = ast.arguments(
+        posonlyargs=[],
+        args=[ast.arg(name) for name in parameters],
+        kwonlyargs=[],
+        kw_defaults=[],
+        defaults=[],
+    )
+    return ast.Lambda(arguments, body)
+
+
+class Rewriter:
+    """Rewrites a checked tree into calls of our operators and functions."""
+
+    def rewrite(self, node: ast.expr, bound: frozenset[str] = frozenset()) -> ast.expr:
+        """Return the tree that computes `node`; `bound` are variables of comprehensions."""
+        result: ast.expr = getattr(self, f"_{type(node).__name__}")(node, bound)
+        return result
+
+    def _each(self, nodes: Sequence[ast.expr], bound: frozenset[str]) -> list[ast.expr]:
+        return [self.rewrite(node, bound) for node in nodes]
+
+    def _Constant(self, node: ast.Constant, bound: frozenset[str]) -> ast.expr:
+        return ast.Constant(node.value)
+
+    def _Name(self, node: ast.Name, bound: frozenset[str]) -> ast.expr:
+        if node.id in CONSTANTS and node.id not in bound:
+            return _name(f"_c_{node.id}")
+        return _name(node.id)
+
+    def _Attribute(self, node: ast.Attribute, bound: frozenset[str]) -> ast.expr:
+        return _call(
+            "_attribute", _name("_n"), self.rewrite(node.value, bound), ast.Constant(node.attr)
+        )
+
+    def _Subscript(self, node: ast.Subscript, bound: frozenset[str]) -> ast.expr:
+        items = self.rewrite(node.value, bound)
+        if not isinstance(node.slice, ast.Slice):
+            return _call("_index", _name("_n"), items, self.rewrite(node.slice, bound))
+        parts = (node.slice.lower, node.slice.upper, node.slice.step)
+        bounds = [ast.Constant(None) if p is None else self.rewrite(p, bound) for p in parts]
+        return _call("_cut", _name("_n"), items, *bounds)
+
+    def _UnaryOp(self, node: ast.UnaryOp, bound: frozenset[str]) -> ast.expr:
+        return _call(_UNARY[type(node.op)], _name("_n"), self.rewrite(node.operand, bound))
+
+    def _BinOp(self, node: ast.BinOp, bound: frozenset[str]) -> ast.expr:
+        sides = self._each((node.left, node.right), bound)
+        return _call(_BINARY[type(node.op)], _name("_n"), *sides)
+
+    def _BoolOp(self, node: ast.BoolOp, bound: frozenset[str]) -> ast.expr:
+        name = "_both" if isinstance(node.op, ast.And) else "_either"
+        return _call(name, _name("_n"), *self._each(node.values, bound))
+
+    def _Compare(self, node: ast.Compare, bound: frozenset[str]) -> ast.expr:
+        values = self._each((node.left, *node.comparators), bound)
+        names = [_COMPARISONS[type(operator)] for operator in node.ops]
+        if len(names) == 1:
+            return _call(names[0], _name("_n"), *values)
+        steps = ast.Tuple([_name(name) for name in names], ast.Load())
+        return _call("_chain", _name("_n"), steps, *values)
+
+    def _IfExp(self, node: ast.IfExp, bound: frozenset[str]) -> ast.expr:
+        return _call(
+            "_select", _name("_n"), *self._each((node.test, node.body, node.orelse), bound)
+        )
+
+    def _List(self, node: ast.List | ast.Tuple, bound: frozenset[str]) -> ast.expr:
+        return _call("_vector", *self._each(node.elts, bound))
+
+    _Tuple = _List
+
+    def _Call(self, node: ast.Call, bound: frozenset[str]) -> ast.expr:
+        assert isinstance(node.func, ast.Name)
+        call = _call(f"_f_{node.func.id}", _name("_n"), *self._each(node.args, bound))
+        call.keywords = [
+            ast.keyword(each.arg, self.rewrite(each.value, bound)) for each in node.keywords
+        ]
+        return call
+
+    def _ListComp(self, node: ast.ListComp | ast.GeneratorExp, bound: frozenset[str]) -> ast.expr:
+        if self._at_once(node):
+            return self._run_at_once(node, bound)
+        generators = []
+        for each in node.generators:
+            items = _call("_elements", _name("_n"), self.rewrite(each.iter, bound))
+            bound = bound | set(bound_names(each.target))
+            conditions: list[ast.expr] = [
+                _call("_keep", _name("_n"), condition) for condition in self._each(each.ifs, bound)
+            ]
+            generators.append(ast.comprehension(each.target, items, conditions, 0))
+        body = ast.ListComp(self.rewrite(node.elt, bound), generators)
+        return _call("_gather", _name("_n"), _function((), body))
+
+    _GeneratorExp = _ListComp
+
+    @staticmethod
+    def _at_once(node: ast.ListComp | ast.GeneratorExp) -> bool:
+        first = node.generators[0]
+        return (
+            len(node.generators) == 1
+            and isinstance(first.target, ast.Name)
+            and all(works_elementwise(part) for part in (node.elt, *first.ifs))
+        )
+
+    def _run_at_once(
+        self, node: ast.ListComp | ast.GeneratorExp, bound: frozenset[str]
+    ) -> ast.expr:
+        first = node.generators[0]
+        assert isinstance(first.target, ast.Name)
+        variable = first.target.id
+        inner = bound | {variable}
+        parts = (node.elt, *first.ifs)
+        outer = sorted({name for part in parts for name in read_names(part)} - {variable})
+        conditions = self._each(first.ifs, inner)
+        condition: ast.expr = ast.Constant(None)
+        if conditions:
+            both = (
+                conditions[0] if len(conditions) == 1 else _call("_both", _name("_n"), *conditions)
+            )
+            condition = _function((variable,), both)
+        return _call(
+            "_each",
+            _name("_n"),
+            self.rewrite(first.iter, bound),
+            _function((variable,), self.rewrite(node.elt, inner)),
+            condition,
+            ast.Tuple([_name(name) for name in outer], ast.Load()),
+        )
+
+
+def compile_tree(tree: ast.expr, parameters: Sequence[str], label: str) -> Callable[..., Any]:
+    """Compile a checked tree to a function of the notes and the `parameters`."""
+    body = _function(("_n", *parameters), Rewriter().rewrite(tree))
+    module = ast.fix_missing_locations(ast.Expression(body))
+    try:
+        code = compile(module, f"<{label[:60]}>", "eval")
+    except (RecursionError, MemoryError) as error:
+        raise ExpressionError(f"{label!r} is nested too deep") from error
+    function: Callable[..., Any] = eval(code, dict(_GLOBALS))
+    return function
+
+
+def settle(result: Any, notes: Notes) -> Value | Unknown:
+    """Turn the result of an evaluation into a plain value, or say why there is none."""
+    value = plain(result)
+    if notes and is_unknown(value):
+        return Unknown(notes[0])
+    known: Value = value
+    return known
+
+
+def compile_expression(
+    expression: Expression, names: Sequence[str]
+) -> Callable[[Sequence[Value | Unknown]], Value | Unknown]:
+    """Compile an expression over signals.
+
+    Parameters
+    ----------
+    expression : Expression
+        What :func:`~forewarn.signals.parse_expression` returned.
+    names : sequence of str
+        The signals, in the order in which their values will be given. More than the expression
+        reads are fine.
+
+    Returns
+    -------
+    callable
+        Takes the values in that order. NaN or :class:`Unknown` stand for a value that is not there;
+        the result is NaN or :class:`Unknown` only if it depends on such a value. Comparisons and
+        logic give True, False or NaN; vectors are treated element by element, and two
+        vectors must have the same length.
+
+    Raises
+    ------
+    ExpressionError
+        If the expression reads a name that is not in `names`, or a field of one (signals are
+        numbers, vectors and text).
+    """
+    known = list(dict.fromkeys(names))
+    _check_signals(expression, known)
+    used = [name for name in known if name in expression.names]
+    places = [list(names).index(name) for name in used]
+    function = compile_tree(expression.tree, used, expression.source)
+
+    def evaluate(values: Sequence[Value | Unknown]) -> Value | Unknown:
+        notes = Notes()
+        arguments = [values[place] for place in places]
+        with np.errstate(all="ignore"):
+            for at, value in enumerate(arguments):
+                if isinstance(value, Unknown):
+                    notes.unknown(value.reason)
+                    arguments[at] = NAN
+                elif type(value) not in _READY:
+                    arguments[at] = plain(value)
+            return settle(function(notes, *arguments), notes)
+
+    return evaluate
+
+
+def _check_signals(expression: Expression, known: list[str]) -> None:
+    """Refuse what only messages have, and names that no signal bears."""
+    for node in ast.walk(expression.tree):
+        problem = accepted = ""
+        if isinstance(node, ast.Attribute):
+            problem = f".{node.attr} reads a field, but signals are numbers, arrays and text"
+            accepted = "fields only in the value of a signal that has a topic"
+        elif isinstance(node, ast.Name) and node.id in expression.names - set(known):
+            problem = f"there is no signal {node.id!r}{suggestion(node.id, known)}"
+            accepted = ", ".join(sorted(known)) or "no signals are defined"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if len(node.args) < FUNCTIONS[node.func.id].low:
+                problem = f"{node.func.id}() of one value needs a message"
+                accepted = f"{node.func.id}({', '.join(EXPANSIONS[node.func.id])}) of four signals"
+        if problem:
+            raise ExpressionError(
+                f"{position(expression.source, node)}: {problem}, in {expression.source!r}",
+                accepted=accepted,
+            )
+
+
+_READY = frozenset({float, int, bool, str, list})

@@ -1,0 +1,289 @@
+"""From messages as they arrive to the snapshot of a tick.
+
+A message is decoded only if it is the newest of its tick; the others are never looked at.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from forewarn.errors import DecodeError, FieldError
+from forewarn.signals import (
+    Expression,
+    Extractor,
+    MessageType,
+    Unknown,
+    compile_extractor,
+    parse_expression,
+)
+from forewarn.signals.grid import NANOSECONDS, Grid
+from forewarn.signals.sources import SourceSignal, plain
+
+Payload = bytes | memoryview | Mapping[str, Any]
+NEVER = -(1 << 62)
+STAMPS = ("header.stamp", "stamp")
+
+
+class StaleSignal(NamedTuple):
+    """A source signal without a value: `age` is in ticks, None if nothing ever arrived."""
+
+    name: str
+    age: int | None
+
+
+class Failure(NamedTuple):
+    """A value that could not be had although its message arrived."""
+
+    where: str
+    reason: str
+
+
+class Snapshot(NamedTuple):
+    """All source signals at one tick.
+
+    Attributes
+    ----------
+    tick : int
+        Number of the tick on the grid.
+    values : tuple
+        One value per source signal in slot order; None where unknown.
+    stale : tuple of StaleSignal
+        The unknown ones among them that are too old, or never came.
+    failures : tuple of Failure
+        What was received for this tick and could not be read.
+    """
+
+    tick: int
+    values: tuple[Any, ...]
+    stale: tuple[StaleSignal, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass
+class Channel:
+    """What is pending and what is current of one topic (or of the external signals).
+
+    Attributes
+    ----------
+    pending : deque of (visible tick, own tick, order, payload)
+        The newest payload for each tick that is still to come.
+    """
+
+    topic: str
+    slots: tuple[int, ...]
+    decode: Callable[[Payload], list[Any]]
+    stamp: Callable[[Payload], int] | None = None
+    pending: deque[tuple[int, int, int, Payload]] = field(default_factory=deque)
+    newest_ns: int = NEVER
+
+
+@dataclass
+class Counters:
+    """What came in and what became of it, for diagnostics."""
+
+    received: int = 0
+    decoded: int = 0
+    undecodable: int = 0
+    out_of_order: int = 0
+    unexpected: int = 0
+
+
+class Feed:
+    """Collects payloads and forms snapshots; its only state is what arrived so far.
+
+    Parameters
+    ----------
+    sources : sequence of SourceSignal
+        The signals that are wanted.
+    message_types : mapping of str to MessageType
+        Definition of each topic that is available; other topics stay unknown.
+    grid : Grid
+        Ticks.
+    stamped : bool
+        Samples count from their header stamp instead of their arrival.
+    settle_ns : int
+        With `stamped`: how much later than its tick an evaluation happens, in nanoseconds.
+
+    Raises
+    ------
+    FieldError
+        If an expression reads a field that its message does not have.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[SourceSignal],
+        message_types: Mapping[str, MessageType],
+        grid: Grid,
+        *,
+        stamped: bool = False,
+        settle_ns: int = 0,
+    ) -> None:
+        self._sources = tuple(sources)
+        self._grid = grid
+        self._stamped = stamped
+        self._settle_ns = settle_ns
+        self.counters = Counters()
+        self.notes: list[str] = []
+        self._slots = {s.name: i for i, s in enumerate(self._sources)}
+        self._channels = dict(self._build_channels(message_types))
+        self._external = Channel("", (), lambda payload: [])
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that arrived."""
+        self._values: list[Any] = [None] * len(self._sources)
+        self._ticks = [NEVER] * len(self._sources)
+        for channel in (*self._channels.values(), self._external):
+            channel.pending.clear()
+            channel.newest_ns = NEVER
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Return the topics that are decoded."""
+        return frozenset(self._channels)
+
+    def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
+        """Take one payload that arrived at `time_ns` of the clock.
+
+        A mapping supplies signals by name, whatever topic it came from.
+        """
+        self.counters.received += 1
+        if isinstance(payload, Mapping):
+            self._enqueue_external(time_ns, payload)
+            return
+        channel = self._channels.get(topic)
+        if channel is None:
+            self.counters.unexpected += 1
+            return
+        moment = time_ns
+        if channel.stamp is not None:
+            try:
+                moment = channel.stamp(payload)
+            except DecodeError:
+                # Its stamp is unreadable; it stays in line so that decoding reports it.
+                moment = time_ns
+        self._enqueue(channel, time_ns, moment, payload)
+
+    def _enqueue(self, channel: Channel, arrival: int, moment: int, payload: Payload) -> None:
+        if moment < channel.newest_ns:
+            self.counters.out_of_order += 1
+            return
+        channel.newest_ns = moment
+        own = self._grid.tick_at_or_after(moment)
+        visible = own
+        if self._stamped:
+            visible = max(own, self._grid.tick_at_or_after(arrival - self._settle_ns))
+        pending = channel.pending
+        while pending and pending[-1][0] >= visible:
+            pending.pop()
+        pending.append((visible, own, self.counters.received, payload))
+
+    def _enqueue_external(self, time_ns: int, payload: Mapping[str, Any]) -> None:
+        tick = self._grid.tick_at_or_after(time_ns)
+        pending = self._external.pending
+        if pending and pending[-1][0] == tick:
+            payload = {**pending.pop()[3], **payload}  # type: ignore[dict-item]
+        pending.append((tick, tick, self.counters.received, payload))
+
+    def snapshot(self, tick: int) -> Snapshot:
+        """Return all source signals at `tick`, taking what belongs to it or to earlier ticks."""
+        failures: list[Failure] = []
+        for channel in self._channels.values():
+            if channel.pending and channel.pending[0][0] <= tick:
+                self._take(channel, tick, failures)
+        while self._external.pending and self._external.pending[0][0] <= tick:
+            _, own, _, payload = self._external.pending.popleft()
+            self._take_external(payload, own, failures)
+        values: list[Any] = []
+        stale: list[StaleSignal] = []
+        for slot, source in enumerate(self._sources):
+            value, last = self._values[slot], self._ticks[slot]
+            if last == NEVER and source.default is not None:
+                value = source.default
+            elif last == NEVER or (source.timeout >= 0 and tick - last > source.timeout):
+                value = None
+                stale.append(StaleSignal(source.name, None if last == NEVER else tick - last))
+            values.append(value)
+        return Snapshot(tick, tuple(values), tuple(stale), tuple(failures))
+
+    def _take(self, channel: Channel, tick: int, failures: list[Failure]) -> None:
+        pending = channel.pending
+        own, payload = 0, None
+        while pending and pending[0][0] <= tick:
+            _, own, _, payload = pending.popleft()
+        assert payload is not None
+        try:
+            values = channel.decode(payload)
+            self.counters.decoded += 1
+        except DecodeError as error:
+            self.counters.undecodable += 1
+            failures.append(Failure(channel.topic, str(error)))
+            values = [None] * len(channel.slots)
+        for slot, value in zip(channel.slots, values, strict=True):
+            if isinstance(value, Unknown):
+                failures.append(Failure(self._sources[slot].name, value.reason))
+            self._values[slot] = plain(value)
+            self._ticks[slot] = own
+
+    def _take_external(self, payload: Payload, own: int, failures: list[Failure]) -> None:
+        assert isinstance(payload, Mapping)
+        for name, value in payload.items():
+            slot = self._slots.get(name)
+            if slot is None:
+                self.counters.unexpected += 1
+                continue
+            self._values[slot] = plain(value)
+            self._ticks[slot] = own
+
+    def _build_channels(
+        self, message_types: Mapping[str, MessageType]
+    ) -> list[tuple[str, Channel]]:
+        by_topic: dict[str, list[tuple[int, SourceSignal]]] = {}
+        for slot, source in enumerate(self._sources):
+            if source.topic in message_types:
+                by_topic.setdefault(source.topic, []).append((slot, source))
+        channels = []
+        for topic, members in by_topic.items():
+            mtype = message_types[topic]
+            extractor = self._extractor(mtype, members)
+            self.notes += [f"{topic}: {note}" for note in extractor.notes]
+            stamp = stamp_reader(mtype) if self._stamped else None
+            if self._stamped and stamp is None:
+                self.notes.append(f"{topic}: {mtype.name} has no stamp; its arrival counts")
+            slots = tuple(slot for slot, _ in members)
+            channels.append((topic, Channel(topic, slots, extractor, stamp)))  # type: ignore[arg-type]
+        return channels
+
+    def _extractor(self, mtype: MessageType, members: list[tuple[int, SourceSignal]]) -> Extractor:
+        expressions: list[Expression] = []
+        for _, source in members:
+            assert source.expression is not None
+            try:
+                compile_extractor(mtype, [source.expression])
+            except FieldError as error:
+                raise error.located(key=f"signals.{source.name}.value") from None
+            expressions.append(source.expression)
+        return compile_extractor(mtype, expressions)
+
+
+def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
+    """Return a function from payload to its header stamp in nanoseconds, or None."""
+    for path in STAMPS:
+        try:
+            extractor = compile_extractor(
+                mtype, [parse_expression(f"{path}.sec"), parse_expression(f"{path}.nanosec")]
+            )
+        except FieldError:
+            continue
+
+        def read(payload: Payload, extractor: Extractor = extractor) -> int:
+            assert not isinstance(payload, Mapping)
+            seconds, nanoseconds = extractor(payload)
+            return int(seconds) * NANOSECONDS + int(nanoseconds)  # type: ignore[arg-type]
+
+        return read
+    return None

@@ -1,0 +1,136 @@
+"""The layout of message types: a tree of plain values, whatever language defined it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from rosbags.interfaces import Nodetype
+
+from forewarn.errors import InputError
+
+MAX_LEVELS = 64
+
+
+class DefinitionError(InputError):
+    """The definition of a message type cannot be found or parsed."""
+
+
+class Primitive(NamedTuple):
+    """A number, a truth value or text.
+
+    `name` is that of the .msg language, or ``wstring``, ``wchar``, ``float128``.
+    """
+
+    name: str
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values are text."""
+        return self.name in ("string", "wstring")
+
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name
+
+
+class ArrayOf(NamedTuple):
+    """A fixed number of elements."""
+
+    element: FieldType
+    length: int
+
+    def __str__(self) -> str:
+        """Return the type as a .msg file writes it."""
+        return f"{self.element}[{self.length}]"
+
+
+class SequenceOf(NamedTuple):
+    """A variable number of elements, at most `bound` unless that is 0."""
+
+    element: FieldType
+    bound: int
+
+    def __str__(self) -> str:
+        """Return the type as a .msg file writes it."""
+        return f"{self.element}[<={self.bound}]" if self.bound else f"{self.element}[]"
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A message type: its fields in order, and its constants."""
+
+    name: str
+    fields: Mapping[str, FieldType]
+    constants: Mapping[str, float | int | bool | str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name
+
+    def __hash__(self) -> int:
+        """Hash the name."""
+        return hash(self.name)
+
+
+FieldType: TypeAlias = "Primitive | ArrayOf | SequenceOf | Struct"
+
+# The member that IDL gives to a struct without members; it is on the wire.
+PLACEHOLDER = "structure_needs_at_least_one_member"
+
+TypesDict: TypeAlias = (
+    "Mapping[str, tuple[list[tuple[str, str, object]], list[tuple[str, object]]]]"
+)
+
+
+def build_struct(name: str, types: TypesDict) -> Struct:
+    """Build the tree of the type `name`.
+
+    Parameters
+    ----------
+    name : str
+        Full name, ``nav_msgs/msg/Odometry``.
+    types : mapping
+        Definitions as ``rosbags.typesys`` returns them, of this type and those that it uses.
+
+    Raises
+    ------
+    DefinitionError
+        If a type that is used is not defined, or contains itself.
+    """
+    return _Builder(types).struct(name, ())
+
+
+class _Builder:
+    def __init__(self, types: TypesDict) -> None:
+        self.types = types
+        self.done: dict[str, Struct] = {}
+
+    def struct(self, name: str, above: tuple[str, ...]) -> Struct:
+        if name in self.done:
+            return self.done[name]
+        if name in above or len(above) > MAX_LEVELS:
+            raise DefinitionError(f"{name} contains itself", accepted="types without cycles")
+        if name not in self.types:
+            user = f" (used by {above[-1]})" if above else ""
+            raise DefinitionError(
+                f"there is no definition of {name}{user}",
+                accepted=f"one of {', '.join(sorted(self.types)[:8])}",
+            )
+        constants, fields = self.types[name]
+        built = {each: self.field(desc, (*above, name)) for each, desc in fields}
+        values = {each: value for each, _, value in constants}
+        struct = Struct(name, built or {PLACEHOLDER: Primitive("uint8")}, values)  # type: ignore[arg-type]
+        self.done[name] = struct
+        return struct
+
+    def field(self, desc: object, above: tuple[str, ...]) -> FieldType:
+        node, detail = desc  # type: ignore[misc]
+        if node == Nodetype.BASE:
+            return Primitive(detail[0])
+        if node == Nodetype.NAME:
+            return self.struct(detail, above)
+        element, size = detail
+        inner = self.field(element, above)
+        return ArrayOf(inner, size) if node == Nodetype.ARRAY else SequenceOf(inner, size)

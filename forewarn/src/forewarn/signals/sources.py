@@ -1,0 +1,42 @@
+"""Signals that arrive, and the form in which their values are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forewarn.signals import Expression, Unknown
+
+
+@dataclass(frozen=True)
+class SourceSignal:
+    """A signal that arrives: from a topic, or by name where `topic` is empty.
+
+    Attributes
+    ----------
+    timeout : int
+        Greatest age in ticks at which a sample still counts; negative for never stale.
+    """
+
+    name: str
+    topic: str
+    message_type: str
+    expression: Expression | None
+    timeout: int
+    default: float | bool | str | None
+
+
+def plain(value: Any) -> Any:
+    """Return a signal value in the form that is stored: Python scalar, array, list or None."""
+    kind = type(value)
+    if kind is float:
+        return None if value != value else value
+    if kind is bool or kind is int or kind is str or kind is list:
+        return value
+    if isinstance(value, Unknown):
+        return None
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    return plain(value.item()) if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -1,0 +1,119 @@
+"""What an expression can yield, and the truth values of three-valued (Kleene) logic.
+
+A NaN stands for *unknown* everywhere: a reading that is not there, an index past the end, an
+undefined operation. It passes through arithmetic and comparisons; ``and``, ``or``, ``any`` and
+``all`` give an answer where the known operands decide it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Vector: TypeAlias = npt.NDArray[Any]
+Value: TypeAlias = "float | int | bool | str | Vector | list[Any]"
+
+NAN = float("nan")
+NUMBERS = (float, int, np.number, np.bool_)
+
+
+class Unknown(NamedTuple):
+    """The result of an evaluation that has no value, with the reason."""
+
+    reason: str
+
+
+class Notes(list[str]):
+    """Why parts of one evaluation have no value, in the order met."""
+
+    def unknown(self, reason: str) -> float:
+        """Remember the reason and return NaN."""
+        if len(self) < 8:
+            self.append(reason)
+        return NAN
+
+
+class Record:
+    """A message inside an evaluation: fields are read by name, and it equals nothing.
+
+    Decoders derive their own record types from this one.
+    """
+
+    __slots__ = ()
+
+    def field(self, name: str) -> Any:
+        """Return the value of the field `name`."""
+        raise NotImplementedError
+
+
+def is_unknown(value: object) -> bool:
+    """Tell whether `value` is the scalar NaN that stands for unknown."""
+    return isinstance(value, float) and value != value
+
+
+def kind(value: object) -> str:
+    """Name the kind of a value for messages."""
+    if isinstance(value, (bool, np.bool_)):
+        return "a truth value"
+    if isinstance(value, NUMBERS):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, np.ndarray):
+        return "an array"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return "a message"
+
+
+def vector(items: Sequence[Any]) -> Vector | list[Any]:
+    """Turn a sequence of results into a vector if all are numbers, else into a list.
+
+    Returns
+    -------
+    ndarray, shape (n,), or list
+        bool, int64 or float64; a list if any item is text, an array, a list or a message.
+    """
+    kinds = {type(item) for item in items}
+    if kinds == {bool} or kinds == {np.bool_}:
+        return np.array(items, dtype=np.bool_)
+    if kinds == {int}:
+        try:
+            return np.array(items, dtype=np.int64)
+        except OverflowError:
+            return np.array([float(item) for item in items])
+    if all(issubclass(each, NUMBERS) for each in kinds):
+        return np.array([float(item) for item in items], dtype=np.float64)
+    return list(items)
+
+
+def canonical(array: Vector) -> Vector:
+    """Return `array` contiguous, in native byte order, as bool, int64, uint64 or float64.
+
+    Vector instructions may round differently on strided memory; a single layout keeps results
+    equal to the last bit whatever way an array came here.
+    """
+    code = array.dtype.kind
+    if code == "b":
+        return np.ascontiguousarray(array)
+    if code == "f":
+        return np.ascontiguousarray(array, dtype=np.float64)
+    if code == "u" and array.dtype.itemsize == 8:
+        return np.ascontiguousarray(array, dtype=np.uint64)
+    if code in "iu":
+        return np.ascontiguousarray(array, dtype=np.int64)
+    raise TypeError(f"an array of {array.dtype} is not made of numbers")
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy scalars into Python's and arrays into canonical vectors."""
+    if isinstance(value, np.ndarray):
+        return canonical(value) if value.ndim == 1 else [plain(row) for row in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return vector(value)
+    return value
