@@ -5,9 +5,6 @@ SHELL := /bin/sh
 # What a sourced ROS 2 or another environment exports would be mixed with .venv.
 unexport PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH VIRTUAL_ENV
 
-# Any Python from 3.8 on runs the set-up, which then looks for the one it needs.
-SETUP_PYTHON ?= $(firstword $(foreach p,python3 /usr/bin/python3 /usr/local/bin/python3 python3.10 python3.11 \
-	python3.12 python3.13,$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 8))' >/dev/null 2>&1 && echo $(p))))
 BIN := .venv/bin
 PYTEST_ARGS ?=
 
@@ -17,9 +14,12 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-7s %s\n' "$$name" "$$text"; done
 
 setup: ## .venv with everything: Python packages, ROS 2 from wheels, messages; nothing to source
-	@if [ -z "$(SETUP_PYTHON)" ]; then \
-		echo 'setup: error: no working Python 3.8 or newer: run `apt-get install python3 python3-venv`' >&2; exit 1; fi
-	@$(SETUP_PYTHON) scripts/bootstrap.py
+	@for python in $(PYTHON) python3 /usr/bin/python3 python3.10 python3.11 python3.12 python3.13; do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 8))' >/dev/null 2>&1; then \
+			exec $$python scripts/bootstrap.py; \
+		fi; \
+	done; \
+	echo 'setup: error: no working Python 3.8 or newer: run `apt-get install python3 python3-venv`' >&2; exit 1
 
 demo: setup ## learn, watch and replay the sample recordings over real ROS 2 topics
 	@$(BIN)/python scripts/demo.py

@@ -1,12 +1,11 @@
-"""Starts the monitor: ros2 launch forewarn_bringup monitor.launch.py config:=FILE [model:=FILE] ..."""
-
-from launch_ros.actions import LifecycleNode
-from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
+"""Starts the monitor: ros2 launch forewarn_bringup monitor.launch.py config:=FILE model:=FILE."""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import LifecycleNode
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -15,11 +14,11 @@ def generate_launch_description() -> LaunchDescription:
         [FindPackageShare("forewarn_bringup"), "config", "monitor.params.yaml"]
     )
     arguments = [
-        DeclareLaunchArgument("config", description="monitor file (YAML), an absolute path"),
+        DeclareLaunchArgument("config", description="monitor file (YAML)"),
         DeclareLaunchArgument(
             "model",
             default_value="",
-            description="model file, an absolute path; empty: the one that the monitor file names",
+            description="model file; empty: the one that the monitor file names",
         ),
         DeclareLaunchArgument("namespace", default_value="", description="namespace of the node"),
         DeclareLaunchArgument(

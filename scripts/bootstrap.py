@@ -1,7 +1,8 @@
-"""Sets everything up in `.venv`: Python packages, ROS 2 from wheels, the messages. `make setup` runs it.
+"""Sets everything up in `.venv`: Python packages, ROS 2 from wheels, the messages.
 
-Runs on any Python from 3.8 on, with the standard library alone. What is done already is not done again: a stamp holds a digest
-of the inputs of each step. A failure ends with one line that says what to do; the full output is in `.ros/setup.log`.
+`make setup` runs it, on any Python from 3.8 on, with the standard library alone. What is done
+already is not done again: a stamp holds a digest of the inputs of each step. A failure ends with
+one line that says what to do; the full output is in `.ros/setup.log`.
 """
 
 import fcntl
@@ -25,6 +26,7 @@ STAMP = VENV / ".forewarn-setup.json"
 PYTHON_PACKAGES = ("forewarn", "monitor_node", "apollo_bridge")
 # 3.10 first: it is Humble's, and the only one for which Apollo's Cyber RT has a wheel.
 MINORS = (10, 11, 12, 13)
+NEEDED = "import ctypes, ensurepip, ssl, venv"
 # Inherited from a sourced ROS 2 or another environment, these would mix two installations.
 FOREIGN = (
     "AMENT_PREFIX_PATH",
@@ -50,10 +52,10 @@ def main():
             fcntl.flock(lock, fcntl.LOCK_EX)
             set_up()
     except SetupError as error:
-        print("setup: error: {}".format(error), file=sys.stderr)
+        print(f"setup: error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        print("setup: error: {}: check permissions and disk space".format(error), file=sys.stderr)
+        print(f"setup: error: {error}: check permissions and disk space", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("setup: interrupted: `make setup` goes on where it stopped", file=sys.stderr)
@@ -108,7 +110,7 @@ def digest(files):
 
 
 def read_stamp():
-    """What was done in this place; an environment that was moved or copied counts as not made."""
+    """Return what was done in this place; nothing if the environment was moved or copied here."""
     try:
         done = json.loads(STAMP.read_text())
     except (OSError, ValueError):
@@ -116,15 +118,12 @@ def read_stamp():
     return done if done.get("prefix") == str(VENV) else {}
 
 
-# --- interpreter and virtual environment ------------------------------------------------------------------------------
-
-
 def check_platform():
     """Refuse what no wheel exists for before anything is downloaded."""
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         raise SetupError(
-            "ROS 2 wheels exist for Linux on x86_64 and aarch64 only, this is {} on {}: "
-            "use the Dockerfile or a machine with ROS 2".format(sys.platform, platform.machine())
+            "ROS 2 wheels exist for Linux on x86_64 and aarch64 only, this is "
+            f"{sys.platform} on {platform.machine()}: use the Dockerfile or a machine with ROS 2"
         )
 
 
@@ -135,51 +134,49 @@ def ensure_venv(done):
         done["prefix"] = str(VENV)
         return False
     interpreter = find_python()
-    say("making .venv with {}".format(interpreter))
-    run([interpreter, "-m", "venv", "--clear", VENV], "run `{} -m venv .venv` to see why".format(interpreter))
+    say(f"making .venv with {interpreter}")
+    advice = f"run `{interpreter} -m venv .venv` to see why"
+    run([interpreter, "-m", "venv", "--clear", VENV], advice)
+    shutil.rmtree(WORK / "build", ignore_errors=True)
     return True
 
 
 def find_python():
-    """Path of a Python 3.10 to 3.13 that can make virtual environments, the preferred version first."""
+    """Return a Python 3.10 to 3.13 that can make virtual environments, 3.10 if there is one."""
     wanted = os.environ.get("FOREWARN_PYTHON")
     paths = [wanted] if wanted else candidates()
     broken = []
-    usable = {}
     for path in paths:
-        version = version_of(path, "import ctypes, ensurepip, ssl, venv")
-        if version:
-            usable.setdefault(version, path)
-        elif version_of(path):
+        if version_of(path, NEEDED):
+            return path
+        if version_of(path):
             broken.append(path)
-    if usable:
-        return usable[min(usable)]
     if wanted:
         raise SetupError(
-            "FOREWARN_PYTHON={} is not a Python 3.10 to 3.13 with the modules ssl, venv and ensurepip".format(wanted)
+            f"FOREWARN_PYTHON={wanted} is not a Python 3.10 to 3.13 "
+            "with the modules ssl, venv and ensurepip"
         )
     system = next((p for p in broken if p.startswith("/usr/bin/")), None)
     if system:
-        apt_install("python3.{}-venv".format(version_of(system)), "Python's venv module")
-        if version_of(system, "import ctypes, ensurepip, ssl, venv"):
+        apt_install(f"python3.{version_of(system)}-venv", "Python's venv module")
+        if version_of(system, NEEDED):
             return system
+    found = f"without ssl, venv or ensurepip: {', '.join(broken)}" if broken else "none at all"
     raise SetupError(
-        "no working Python 3.10 to 3.13 found ({}): install one, for example with "
-        "`apt-get install python3 python3-venv`, or name one in FOREWARN_PYTHON".format(
-            "without ssl, venv or ensurepip: " + ", ".join(broken) if broken else "none at all"
-        )
+        f"no working Python 3.10 to 3.13 found ({found}): install one, for example with "
+        "`apt-get install python3 python3-venv`, or name one in FOREWARN_PYTHON"
     )
 
 
 def candidates():
-    """Interpreters in the usual places, each once, in order of preference within a version."""
-    folders = os.environ.get("PATH", "").split(os.pathsep) + ["/usr/bin", "/usr/local/bin"]
+    """Interpreters in the usual places, each once, in order of preference."""
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
     home = os.path.expanduser("~")
     paths = []
     for minor in MINORS:
-        paths += [os.path.join(folder, "python3.{}".format(minor)) for folder in folders]
-        paths += sorted(glob.glob("{}/.pyenv/versions/3.{}.*/bin/python3".format(home, minor)), reverse=True)
-        paths += sorted(glob.glob("{}/.local/share/uv/python/cpython-3.{}.*/bin/python3".format(home, minor)))
+        paths += [os.path.join(folder, f"python3.{minor}") for folder in folders]
+        paths += sorted(glob.glob(f"{home}/.pyenv/versions/3.{minor}.*/bin/python3"), reverse=True)
+        paths += sorted(glob.glob(f"{home}/.local/share/uv/python/cpython-3.{minor}.*/bin/python3"))
     paths += [os.path.join(folder, "python3") for folder in folders] + [sys.executable]
     # A shim of a version manager may exist and fail; version_of runs each and finds out.
     return [p for p in dict.fromkeys(paths) if os.access(p, os.X_OK)]
@@ -187,21 +184,22 @@ def candidates():
 
 def version_of(path, imports="import sys"):
     """Minor version of a Python 3.10 to 3.13 that runs and can import these, else None."""
-    code = imports + "; import sys; print(sys.version_info[0], sys.version_info[1], sys.implementation.name)"
+    code = imports + "; import sys; print(*sys.version_info[:2], sys.implementation.name)"
     try:
         result = subprocess.run(
-            [str(path), "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=60, env=clean_environment(), universal_newlines=True,
-        )  # fmt: skip
+            [str(path), "-c", code],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=clean_environment(),
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     words = result.stdout.split()
     if result.returncode or len(words) != 3 or words[0] != "3" or words[2] != "cpython":
         return None
     return int(words[1]) if int(words[1]) in MINORS else None
-
-
-# --- packages -----------------------------------------------------------------------------------------------------------
 
 
 def install_python_packages():
@@ -217,8 +215,9 @@ def install_python_packages():
         arguments += ["-e", ROOT / package]
     run([*pip, "--no-build-isolation", *arguments], retry)
     site_packages = Path(ask("sysconfig.get_path('purelib')"))
-    shutil.copy(ROOT / "scripts" / "ros_environment.py", site_packages / "_forewarn_ros_environment.py")
-    (site_packages / "forewarn_ros_environment.pth").write_text("import _forewarn_ros_environment\n")
+    hook = "_forewarn_ros_environment"
+    shutil.copy(ROOT / "scripts" / "ros_environment.py", site_packages / f"{hook}.py")
+    (site_packages / "forewarn_ros_environment.pth").write_text(f"import {hook}\n")
     repair_wheels()
     for package in PYTHON_PACKAGES:
         announce(package)
@@ -241,11 +240,14 @@ def announce(package):
     pip leaves data files out of editable installations, and `ros2 run` and `ros2 launch` look for
     executables in lib/<package>.
     """
-    replace_link(VENV / "share/ament_index/resource_index/packages" / package, ROOT / package / "resource" / package)
+    replace_link(
+        VENV / "share/ament_index/resource_index/packages" / package,
+        ROOT / package / "resource" / package,
+    )
     replace_link(VENV / "share" / package / "package.xml", ROOT / package / "package.xml")
     scripts = ask(
-        "' '.join(e.name for e in importlib.metadata.distribution({!r}).entry_points "
-        "if e.group == 'console_scripts')".format(package)
+        f"' '.join(e.name for e in importlib.metadata.distribution({package!r}).entry_points "
+        "if e.group == 'console_scripts')"
     )
     for script in scripts.split():
         replace_link(VENV / "lib" / package / script, VENV / "bin" / script)
@@ -260,23 +262,30 @@ def replace_link(link, target):
 
 
 def build_ros_packages():
-    """Build messages and launch package with colcon, into the prefix that holds ROS 2 itself: `.venv`."""
+    """Build messages and launch package with colcon, into the prefix of ROS 2 itself: `.venv`."""
     need_compiler()
     say("building forewarn_msgs and forewarn_bringup")
     environment = clean_environment()
     environment["AMENT_PREFIX_PATH"] = environment["CMAKE_PREFIX_PATH"] = str(VENV)
-    environment["PATH"] = os.pathsep.join([str(VENV / "bin"), environment.get("PATH", "/usr/bin:/bin")])
+    environment["PATH"] = os.pathsep.join(
+        [str(VENV / "bin"), environment.get("PATH", "/usr/bin:/bin")]
+    )
     command = [
-        VENV / "bin" / "colcon", "--log-base", WORK / "log", "build", "--base-paths", ROOT / "ros2_ws" / "src",
+        VENV / "bin" / "colcon", "--log-base", WORK / "log",
+        "build", "--base-paths", ROOT / "ros2_ws" / "src",
         "--merge-install", "--install-base", VENV, "--build-base", WORK / "build",
         "--event-handlers", "console_direct+",
-        "--cmake-args", "-DPython3_EXECUTABLE={}".format(PYTHON), "-DBUILD_TESTING=OFF",
+        "--cmake-args", f"-DPython3_EXECUTABLE={PYTHON}", "-DBUILD_TESTING=OFF",
     ]  # fmt: skip
     for folder in ("launch", "config"):
         # What is no longer in the repository must not stay behind in the installation.
         shutil.rmtree(VENV / "share" / "forewarn_bringup" / folder, ignore_errors=True)
-    run(command, "run `make clean setup`; if that fails too, report {}".format(LOG.relative_to(ROOT)), environment)
-    ask("forewarn_msgs.msg.RiskArray.__import_type_support__()", "forewarn_msgs.msg, rclpy, monitor_node, forewarn")
+    advice = "run `make clean setup`; if that fails too, report it with the log"
+    run(command, advice, environment)
+    ask(
+        "forewarn_msgs.msg.RiskArray.__import_type_support__()",
+        "forewarn_msgs.msg, rclpy, monitor_node, forewarn",
+    )
 
 
 def need_compiler():
@@ -287,19 +296,22 @@ def need_compiler():
     if not shutil.which("make"):
         missing.append("make")
     if not Path(ask("sysconfig.get_path('include')"), "Python.h").exists():
-        missing.append("python3.{}-dev".format(version_of(PYTHON)))
+        missing.append(f"python3.{version_of(PYTHON)}-dev")
     if missing:
         apt_install(" ".join(missing), "what builds messages")
     if not recent_cmake():
         say("installing cmake from its wheel")
-        run([PYTHON, "-m", "pip", "install", "cmake>=3.22,<4"], "install cmake 3.22 or newer, or check the network")
+        advice = "install cmake 3.22 or newer, or check the network"
+        run([PYTHON, "-m", "pip", "install", "cmake>=3.22,<4"], advice)
 
 
 def recent_cmake():
     """Tell whether cmake 3.22 or newer is there."""
     for path in (VENV / "bin" / "cmake", shutil.which("cmake")):
         try:
-            output = subprocess.check_output([str(path), "--version"], env=clean_environment(), universal_newlines=True)
+            output = subprocess.check_output(
+                [str(path), "--version"], env=clean_environment(), text=True
+            )
         except (OSError, subprocess.CalledProcessError):
             continue
         found = re.search(r"(\d+)\.(\d+)", output)
@@ -310,28 +322,34 @@ def recent_cmake():
 
 def apt_install(packages, purpose):
     """Install Debian packages where that is possible without asking, else say how."""
-    advice = "{} is missing: run `sudo apt-get install {}` and then `make setup` again".format(purpose, packages)
+    advice = (
+        f"{purpose} is missing: run `sudo apt-get install {packages}` and then `make setup` again"
+    )
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise SetupError(advice)
-    say("apt-get install {}".format(packages))
+    say(f"apt-get install {packages}")
     environment = dict(clean_environment(), DEBIAN_FRONTEND="noninteractive")
     run(["apt-get", "update", "-q"], advice, environment)
-    run(["apt-get", "install", "-qy", "--no-install-recommends", *packages.split()], advice, environment)
-
-
-# --- running things -----------------------------------------------------------------------------------------------------
+    run(
+        ["apt-get", "install", "-qy", "--no-install-recommends", *packages.split()],
+        advice,
+        environment,
+    )
 
 
 def ask(expression, modules="importlib.metadata, numpy, sysconfig"):
     """Value of an expression in the environment's interpreter, as text."""
-    code = "import {}; print({})".format(modules, expression)
+    code = f"import {modules}; print({expression})"
     result = subprocess.run(
-        [str(PYTHON), "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=clean_environment(), universal_newlines=True,
-    )  # fmt: skip
+        [str(PYTHON), "-c", code],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+    )
     if result.returncode:
         last = (result.stderr.strip().splitlines() or ["no output"])[-1]
-        raise SetupError("{} in .venv fails ({}): run `make clean setup`".format(modules, last))
+        raise SetupError(f"{modules} in .venv fails ({last}): run `make clean setup`")
     return result.stdout.strip()
 
 
@@ -346,12 +364,12 @@ def run(command, advice, environment=None):
             env=environment or clean_environment(), cwd=str(ROOT),
         )  # fmt: skip
     if code:
-        errors = [line.strip() for line in LOG.read_text(errors="replace").splitlines() if "error" in line.lower()]
-        reason = " ({})".format(errors[-1][:160]) if errors else ""
+        lines = LOG.read_text(errors="replace").splitlines()
+        errors = [line.strip() for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
+        reason = f" ({errors[-1][:160]})" if errors else ""
+        short = " ".join(command[:4]).replace(f"{ROOT}/", "")
         raise SetupError(
-            "`{}` failed{}: {} (full output: {})".format(
-                " ".join(command[:4]).replace(str(ROOT) + "/", ""), reason, advice, LOG.relative_to(ROOT)
-            )
+            f"`{short}` failed{reason}: {advice} (full output: {LOG.relative_to(ROOT)})"
         )
 
 
@@ -362,7 +380,7 @@ def clean_environment():
 
 def say(text):
     """Tell what is going on."""
-    print("setup: {}".format(text), flush=True)
+    print(f"setup: {text}", flush=True)
 
 
 if __name__ == "__main__":
