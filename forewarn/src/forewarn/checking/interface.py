@@ -1,0 +1,59 @@
+"""What every checker gives: the risk of all product states, before the first tick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.models.chain import Chain, Floats
+from forewarn.properties.automaton import Automaton
+
+BoundKind = Literal["none", "credible", "sound"]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskTable:
+    """Probability of a violation for every state of the product of chain and automaton.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, m)
+        ``values[s, q]``: probability to reach `violated` within the horizon, given that the
+        chain is in state s, the automaton has read it and is in q. 1 where q is `violated`; 0
+        at terminal states, which end every obligation; NaN in unseen states.
+    lower, upper : ndarray of shape (n, m) or None
+        Bounds of `kind`; [0, 1] in unseen states.
+    kind : 'none', 'credible' or 'sound'
+        What the bounds mean.
+    confidence : float or None
+        Their confidence level.
+    horizon : int or None
+        Steps; None is unbounded.
+    notes : tuple of str
+        What a user should know of these numbers.
+    """
+
+    values: Floats
+    lower: Floats | None = None
+    upper: Floats | None = None
+    kind: BoundKind = "none"
+    confidence: float | None = None
+    horizon: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Checker(Protocol):
+    """Computes risk tables; `numeric` and `storm` are two."""
+
+    def __call__(
+        self,
+        chain: Chain,
+        automaton: Automaton,
+        classes: NDArray[np.int64],
+        horizon: int | None,
+    ) -> RiskTable:
+        """Return the risk within `horizon` steps, or ever if it is None."""
+        ...

@@ -1,0 +1,148 @@
+"""Risk tables with numpy and scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.checking import countdown, general
+from forewarn.checking.graph import Certain, closed_classes
+from forewarn.checking.interface import RiskTable
+from forewarn.checking.labels import ENDED
+from forewarn.errors import CheckingError
+from forewarn.models.chain import Chain, Floats
+from forewarn.properties.automaton import Automaton
+
+UNSEEN_NOTE = 1e-9
+
+
+def risk_table(
+    chain: Chain,
+    automaton: Automaton,
+    classes: NDArray[np.int64],
+    horizon: int | None,
+) -> RiskTable:
+    """Return the probability of a violation for all states of the product.
+
+    A terminal state is read once and then ends every pending obligation. An unseen state (no
+    data, no smoothing) has no risk of its own: NaN. On the way of other states it counts as the
+    end of what is known, without a violation: the point estimate leaves out what the model
+    cannot tell, `notes` say how much probability that concerns, and bounds cover it.
+
+    Parameters
+    ----------
+    chain : Chain
+        The chain, n states.
+    automaton : Automaton
+        The property's monitor, m states.
+    classes : ndarray of int, shape (n,)
+        Letter class of each chain state (`label_states`).
+    horizon : int or None
+        Steps; None for the probability ever to violate.
+
+    Raises
+    ------
+    CheckingError
+        If the arguments do not fit, or the accuracy of an unbounded risk cannot be assured.
+    """
+    check_arguments(chain, automaton, classes, horizon)
+    values, notes = point_values(chain, automaton, classes, horizon)
+    notes += horizon_notes(automaton, horizon)
+    if chain.unseen.any():
+        notes.append(_unseen_note(chain, horizon))
+        values = mark_unseen(chain, automaton, values)
+    return RiskTable(values=values, horizon=horizon, notes=tuple(notes))
+
+
+def point_values(
+    chain: Chain, automaton: Automaton, classes: NDArray[np.int64], horizon: int | None
+) -> tuple[Floats, list[str]]:
+    """Return the table as numbers, shape (n, m), and notes on what the graph decides."""
+    if countdown.is_countdown(automaton):
+        problem = countdown.countdown(chain, classes, automaton.transitions.shape[0] - 2)
+        if horizon is not None:
+            return countdown.bounded(problem, horizon), []
+        values, sure = countdown.unbounded(problem)
+    else:
+        if horizon is not None:
+            return general.bounded(chain, automaton, classes, horizon), []
+        values, sure = general.unbounded(chain, automaton, classes)
+        start = automaton.initial
+        sure = Certain(sure.zero[:, start], sure.one[:, start])
+    return values, _trivial_notes(chain, sure)
+
+
+def mark_unseen(chain: Chain, automaton: Automaton, values: Floats) -> Floats:
+    """Return `values` with NaN in unseen states, save where the verdict is already certain."""
+    marked = values.copy()
+    marked[chain.unseen] = np.nan
+    if automaton.violated is not None:
+        marked[:, automaton.violated] = 1.0
+    if automaton.satisfied is not None:
+        marked[:, automaton.satisfied] = 0.0
+    return marked
+
+
+def check_arguments(
+    chain: Chain, automaton: Automaton, classes: NDArray[np.int64], horizon: int | None
+) -> None:
+    """Raise CheckingError unless the arguments of a checker fit together."""
+    if classes.shape != (chain.size,) or classes.dtype.kind not in "iu":
+        raise CheckingError(
+            f"letter classes of shape {classes.shape} and type {classes.dtype}",
+            accepted=f"whole numbers, shape ({chain.size},)",
+        )
+    if chain.size and not ENDED <= classes.min() <= classes.max() < automaton.transitions.shape[1]:
+        raise CheckingError(
+            f"letter classes from {classes.min()} to {classes.max()}",
+            accepted=f"from {ENDED} to {automaton.transitions.shape[1] - 1}",
+        )
+    if horizon is not None and horizon < 0:
+        raise CheckingError(f"a horizon of {horizon} steps", accepted="0 or more, or unbounded")
+
+
+def horizon_notes(automaton: Automaton, horizon: int | None) -> list[str]:
+    """Return a warning if no obligation raised later can fail within the horizon."""
+    if automaton.countdown is None or horizon is None:
+        return []
+    waits = automaton.transitions.shape[0] - 2
+    if horizon > waits:
+        return []
+    return [
+        f"the horizon of {horizon} steps is no longer than the bound of {waits} steps: risk is 0 "
+        "until an obligation is pending; take a longer horizon"
+    ]
+
+
+def _trivial_notes(chain: Chain, sure: Certain) -> list[str]:
+    seen = ~(chain.unseen | chain.absorbing)
+    if not seen.any():
+        return []
+    for mask, figure in ((sure.zero, 0), (sure.one, 1)):
+        if mask[seen].all():
+            closed = closed_classes(chain.to_csr()).number if chain.size <= 4096 else None
+            why = "" if closed is None else f" (the chain has {closed} closed classes)"
+            return [
+                f"without a horizon the risk is {figure} in every state{why}, whatever the "
+                "probabilities are; set a horizon"
+            ]
+    return []
+
+
+def _unseen_note(chain: Chain, horizon: int | None) -> str:
+    """Say how much probability leads to states that the model does not know."""
+    reached = chain.unseen.astype(np.float64)
+    fixed = ~chain.live
+    steps = 1000 if horizon is None else min(horizon, 1000)
+    for _ in range(steps):
+        following = chain.apply(reached)
+        following[fixed] = reached[fixed]
+        if np.array_equal(following, reached):
+            break
+        reached = following
+    known = chain.live
+    worst = float(reached[known].max()) if known.any() else 0.0
+    return (
+        f"{int(chain.unseen.sum())} states have no data and no smoothing: their risk is unknown, "
+        f"and up to {worst:.3g} of the probability of other states leads there and is left out"
+    )

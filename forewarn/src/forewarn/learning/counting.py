@@ -1,0 +1,252 @@
+"""Counting transitions: which pairs of ticks make a transition, and which do not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forewarn.models.counts import (
+    END_LABEL,
+    CountModel,
+    EndRule,
+    Provenance,
+    Smoothing,
+    state_order,
+)
+from forewarn.vocabulary import Vocabulary, terminal_code
+
+
+class Counts(NamedTuple):
+    """What a `TransitionCounter` has counted.
+
+    Attributes
+    ----------
+    transitions : dict
+        Number of each (state, next state).
+    triples : dict
+        Number of each (state, next, next but one): second-order counts for the Markov test.
+    starts : dict
+        How many episodes began in each state.
+    ticks : int
+        Ticks that were added.
+    unknown : int
+        Ticks whose state was unknown.
+    intervened : int
+        Ticks left out because an intervention was active.
+    gaps : int
+        Times that a tick was missing.
+    refused : dict
+        Transitions that a declared rule forbids, though the recording has them; not counted.
+    """
+
+    transitions: Counter[tuple[int, int]]
+    triples: Counter[tuple[int, int, int]]
+    starts: Counter[int]
+    ticks: int
+    unknown: int
+    intervened: int
+    gaps: int
+    refused: Counter[tuple[int, int]]
+
+
+class TransitionCounter:
+    """Counts transitions tick by tick, over any number of recordings.
+
+    A transition joins two consecutive ticks of one recording whose states are both fully known
+    and free of interventions. Nothing is counted out of a terminal state; the first tick that
+    is not terminal starts a new episode.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Names of the abstraction.
+    end : 'drop' or 'absorb'
+        Whether the end of a recording without a terminal label is no transition, or one to an
+        explicit state ``end``, which then joins the terminal labels.
+    is_valid : callable, optional
+        Tells whether a rule allows (state, next state).
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        end: EndRule = "drop",
+        is_valid: Callable[[int, int], bool] | None = None,
+    ) -> None:
+        self.end = end
+        self.vocabulary = with_end_label(vocabulary) if end == "absorb" else vocabulary
+        self._is_valid = is_valid
+        self._transitions: Counter[tuple[int, int]] = Counter()
+        self._triples: Counter[tuple[int, int, int]] = Counter()
+        self._starts: Counter[int] = Counter()
+        self._refused: Counter[tuple[int, int]] = Counter()
+        self._ticks = self._unknown = self._intervened = self._gaps = 0
+        self._tick: int | None = None
+        self._state: int | None = None
+        self._before: int | None = None
+        self._fresh = True
+
+    def add(self, tick: int, state: int | None, intervened: bool = False) -> bool:
+        """Take in one tick and tell whether it ended a counted transition.
+
+        Parameters
+        ----------
+        tick : int
+            Number of the tick; must grow within a recording.
+        state : int or None
+            State code, None if anything in it is unknown or monitoring is inactive.
+        intervened : bool
+            Whether an intervention was active.
+
+        Raises
+        ------
+        ValueError
+            If `tick` does not grow.
+        """
+        if self._tick is not None and tick <= self._tick:
+            raise ValueError(f"tick {tick} after tick {self._tick}: ticks must grow")
+        self._ticks += 1
+        gap = self._tick is not None and tick != self._tick + 1
+        self._gaps += gap
+        self._unknown += state is None
+        self._intervened += intervened
+        if gap:
+            self._forget()
+        self._tick = tick
+        if state is None or intervened:
+            self._forget()
+            return False
+        return self._enter(state)
+
+    def _enter(self, state: int) -> bool:
+        previous = self._state
+        over = previous is not None and previous < 0
+        if (self._fresh or over) and state >= 0:
+            self._starts[state] += 1
+            self._fresh = False
+        if previous is None or over:
+            self._before, self._state = None, state
+            return False
+        counted = self._is_valid is None or self._is_valid(previous, state)
+        if counted:
+            self._transitions[previous, state] += 1
+            if self._before is not None:
+                self._triples[self._before, previous, state] += 1
+        else:
+            self._refused[previous, state] += 1
+        self._before, self._state = (previous if counted else None), state
+        return counted
+
+    def _forget(self) -> None:
+        self._state = self._before = None
+
+    def end_recording(self) -> None:
+        """Close a recording: nothing joins its last tick to the next recording's first."""
+        if self.end == "absorb" and self._state is not None and self._state >= 0:
+            code = terminal_code(self.vocabulary.terminals.index(END_LABEL))
+            self._enter(code)
+        self._forget()
+        self._tick = None
+        self._fresh = True
+
+    def include(self, counted: Iterable[Counts]) -> None:
+        """Add what other counters counted, from recordings that are closed."""
+        for counts in counted:
+            self._transitions.update(counts.transitions)
+            self._triples.update(counts.triples)
+            self._starts.update(counts.starts)
+            self._refused.update(counts.refused)
+            self._ticks += counts.ticks
+            self._unknown += counts.unknown
+            self._intervened += counts.intervened
+            self._gaps += counts.gaps
+
+    @property
+    def result(self) -> Counts:
+        """Everything counted so far."""
+        return Counts(
+            Counter(self._transitions),
+            Counter(self._triples),
+            Counter(self._starts),
+            self._ticks,
+            self._unknown,
+            self._intervened,
+            self._gaps,
+            Counter(self._refused),
+        )
+
+
+def with_end_label(vocabulary: Vocabulary) -> Vocabulary:
+    """Return `vocabulary` with the terminal label ``end`` for the end of a recording."""
+    if END_LABEL in vocabulary.terminals:
+        return vocabulary
+    return Vocabulary(vocabulary.predicates, (*vocabulary.terminals, END_LABEL))
+
+
+def build_model(
+    counter: TransitionCounter,
+    *,
+    rate: float,
+    digest: str,
+    smoothing: Smoothing | None = None,
+    admissible: Iterable[int] = (),
+    forbid: Callable[[Sequence[int]], sparse.spmatrix] | None = None,
+    provenance: tuple[Provenance, ...] = (),
+) -> CountModel:
+    """Return the model of what `counter` has counted.
+
+    Parameters
+    ----------
+    counter : TransitionCounter
+        The counts.
+    rate : float
+        Ticks a second.
+    digest : str
+        Digest of the abstraction.
+    smoothing : Smoothing, optional
+        Choice of the estimator.
+    admissible : iterable of int
+        States to add to those observed (for ``candidates: admissible``).
+    forbid : callable, optional
+        Gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
+    provenance : tuple of Provenance
+        The recordings.
+    """
+    counted = counter.result
+    seen = {state for pair in counted.transitions for state in pair} | set(counted.starts)
+    states = state_order(seen | set(admissible))
+    n = len(states)
+    index = {state: i for i, state in enumerate(states)}
+    starts = np.zeros(n, dtype=np.int64)
+    for state, number in counted.starts.items():
+        starts[index[state]] = number
+    forbidden = sparse.csr_matrix((n, n), dtype=bool)
+    if forbid is not None:
+        forbidden = sparse.csr_matrix(forbid(states), dtype=bool)
+    return CountModel(
+        vocabulary=counter.vocabulary,
+        rate=rate,
+        digest=digest,
+        states=states,
+        counts=count_matrix(counted.transitions, index),
+        starts=starts,
+        smoothing=smoothing or Smoothing(),
+        forbidden=forbidden,
+        provenance=provenance,
+        intervened=counted.intervened,
+        end=counter.end,
+    )
+
+
+def count_matrix(transitions: Counter[tuple[int, int]], index: dict[int, int]) -> sparse.csr_matrix:
+    """Return counts as a matrix of int64, shape (n, n), over the positions in `index`."""
+    n = len(index)
+    rows: NDArray[np.int64] = np.array([index[i] for i, _ in transitions], dtype=np.int64)
+    columns: NDArray[np.int64] = np.array([index[j] for _, j in transitions], dtype=np.int64)
+    values = np.fromiter(transitions.values(), dtype=np.int64, count=len(transitions))
+    return sparse.csr_matrix((values, (rows, columns)), shape=(n, n), dtype=np.int64)

@@ -1,0 +1,279 @@
+"""From recordings to a model: the same signals, predicates and ticks as the live monitor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+from forewarn.config import MonitorSpec
+from forewarn.errors import RecordingError
+from forewarn.learning.counting import Counts, TransitionCounter, build_model
+from forewarn.models import CountModel, Provenance, Smoothing
+from forewarn.predicates import Abstraction, Observation
+from forewarn.predicates.validity import Validity, build_validity
+from forewarn.properties.specification import compile_spec
+from forewarn.recordings import Recording, open_recording
+from forewarn.signals import MessageType
+from forewarn.signals.feed import Feed, Snapshot
+from forewarn.signals.grid import NANOSECONDS, Grid
+
+Progress = Callable[[Path, float], None]
+
+
+@dataclass(frozen=True)
+class RecordingReport:
+    """What one recording gave.
+
+    Attributes
+    ----------
+    provenance : Provenance
+        Name, digest, duration, ticks and transitions.
+    counts : Counts
+        Transitions and triples.
+    inactive, invalid : int
+        Ticks outside `active_when`, and ticks in a state that a constraint excludes.
+    stale : Counter
+        Ticks at which each signal was unknown because it was old or absent.
+    failures : Counter
+        Reasons why values could not be had, with the number of ticks.
+    warnings : tuple of str
+        What is wrong with the recording.
+    """
+
+    provenance: Provenance
+    counts: Counts
+    inactive: int = 0
+    invalid: int = 0
+    stale: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model and how it came about."""
+
+    model: CountModel
+    reports: tuple[RecordingReport, ...]
+    triples: Counter[tuple[int, int, int]]
+
+
+def wanted_types(spec: MonitorSpec, recording: Recording) -> dict[str, MessageType]:
+    """Return the definitions of the monitor's topics in a recording.
+
+    Raises
+    ------
+    RecordingError
+        If a topic is missing, has another type, or cannot be decoded.
+    """
+    found: dict[str, MessageType] = {}
+    for topic, wanted in spec.topics.items():
+        info = recording.topics.get(topic)
+        if info is None:
+            listed = ", ".join(sorted(recording.topics)) or "none"
+            raise RecordingError(
+                f"the topic {topic} is not in the recording",
+                file=recording.path,
+                accepted=f"one of its topics: {listed}",
+            )
+        if info.msgtype != wanted:
+            raise RecordingError(
+                f"the topic {topic} has type {info.msgtype}",
+                file=recording.path,
+                accepted=f"{wanted}, as the monitor file says",
+            )
+        if info.message_type is None:
+            raise RecordingError(
+                f"the topic {topic} cannot be decoded: {info.error}",
+                file=recording.path,
+                accepted="a recording with a readable definition of the type",
+            )
+        found[topic] = info.message_type
+    return found
+
+
+def observe(
+    recording: Recording,
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]]:
+    """Yield snapshot, observation and failed derived signals of every tick of a recording.
+
+    Raises
+    ------
+    RecordingError
+        If the recording lacks a topic, or is damaged.
+    """
+    named = not recording.topics
+    types = {} if named else wanted_types(spec, recording)
+    grid = Grid(spec.rate)
+    settle = round(spec.settle * NANOSECONDS) if spec.time == "stamp" else 0
+    feed = Feed(
+        abstraction.sources, types, grid, stamped=spec.time == "stamp", settle_ns=settle
+    )
+
+    def evaluate(tick: int) -> tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]:
+        snapshot = feed.snapshot(tick)
+        values, failed = abstraction.complete(snapshot.values)
+        return snapshot, abstraction.evaluate(values), tuple(failed)
+
+    if recording.count == 0:
+        raise RecordingError(
+            "the recording is empty", file=recording.path, accepted="at least one message"
+        )
+    first = tick = grid.tick_at_or_after(recording.start_ns)
+    last = grid.tick_at_or_after(recording.end_ns)
+    due = grid.time_ns(tick) + settle
+    for sample in recording.read(None if named else types.keys()):
+        while due < sample.time_ns:
+            yield evaluate(tick)
+            tick += 1
+            due = grid.time_ns(tick) + settle
+            if progress is not None and tick % 64 == 0:
+                progress((tick - first) / max(last - first, 1))
+        feed.accept(sample.topic, sample.time_ns, sample.data)
+    while tick <= last:
+        yield evaluate(tick)
+        tick += 1
+
+
+def count_recording(
+    path: Path,
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    validity: Validity,
+    progress: Callable[[float], None] | None = None,
+) -> RecordingReport:
+    """Count the transitions of one recording."""
+    counter = TransitionCounter(abstraction.vocabulary, spec.learning.end, validity.allows)
+    stale: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    inactive = invalid = 0
+    with open_recording(path) as recording:
+        for snapshot, observation, failed in observe(recording, spec, abstraction, progress):
+            state = observation.state
+            if observation.active is not True:
+                inactive += 1
+                state = None
+            elif state is not None and not validity.admits(state):
+                invalid += 1
+                state = None
+            counter.add(snapshot.tick, state, observation.intervened is not False)
+            stale.update(signal.name for signal in snapshot.stale)
+            failures.update(f"{f.where}: {f.reason}" for f in snapshot.failures)
+            failures.update(f"{name}: {reason}" for name, reason in failed)
+        counter.end_recording()
+        counts = counter.result
+        provenance = Provenance(
+            recording=recording.path.name,
+            digest=recording.digest(),
+            duration=recording.duration,
+            ticks=counts.ticks,
+            transitions=sum(counts.transitions.values()),
+        )
+        warnings = tuple(recording.warnings)
+    return RecordingReport(provenance, counts, inactive, invalid, stale, failures, warnings)
+
+
+def learn(
+    paths: Sequence[Path],
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Learned:
+    """Learn a model from recordings.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Recordings.
+    spec, abstraction : MonitorSpec, Abstraction
+        The monitor file, compiled.
+    jobs : int
+        Processes to use; recordings are shared out among them.
+    progress : callable, optional
+        Told the recording and the fraction of it that is done.
+
+    Raises
+    ------
+    ConfigError
+        If a constraint is wrong.
+    RecordingError
+        If a recording cannot be read or lacks a topic, or two of them hold the same data.
+    """
+    validity = build_validity(spec, abstraction)
+    if jobs > 1 and len(paths) > 1:
+        reports = list(_parallel(paths, spec, jobs, progress))
+    else:
+        reports = []
+        for path in paths:
+            tell = None if progress is None else _bound(progress, path)
+            reports.append(count_recording(path, spec, abstraction, validity, tell))
+            if progress is not None:
+                progress(path, 1.0)
+    _refuse_duplicates(paths, reports)
+    return assemble(reports, spec, abstraction, validity)
+
+
+def assemble(
+    reports: Iterable[RecordingReport],
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    validity: Validity,
+) -> Learned:
+    """Add up the counts of recordings into one model."""
+    reports = tuple(reports)
+    total = TransitionCounter(abstraction.vocabulary, spec.learning.end)
+    total.include(report.counts for report in reports)
+    learning = spec.learning
+    model = build_model(
+        total,
+        rate=spec.rate,
+        digest=abstraction.digest,
+        smoothing=Smoothing(learning.alpha, learning.candidates),
+        admissible=validity.states() if learning.candidates == "admissible" else (),
+        forbid=validity.forbidden_matrix,
+        provenance=tuple(report.provenance for report in reports),
+    )
+    return Learned(model, reports, total.result.triples)
+
+
+def _bound(progress: Progress, path: Path) -> Callable[[float], None]:
+    return lambda fraction: progress(path, fraction)
+
+
+def _refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport]) -> None:
+    seen: dict[str, Path] = {}
+    for path, report in zip(paths, reports, strict=True):
+        digest = report.provenance.digest
+        if digest in seen:
+            raise RecordingError(
+                f"holds the same data as {seen[digest]}", file=path,
+                accepted="each recording once: counting it twice would feign certainty",
+            )
+        seen[digest] = path
+
+
+def _work(path: Path, spec: MonitorSpec) -> RecordingReport:
+    # The monitor file is compiled again in each process: compiled functions do not travel.
+    abstraction = compile_spec(spec).abstraction
+    return count_recording(path, spec, abstraction, build_validity(spec, abstraction))
+
+
+def _parallel(
+    paths: Sequence[Path], spec: MonitorSpec, jobs: int, progress: Progress | None
+) -> Iterator[RecordingReport]:
+    with ProcessPoolExecutor(min(jobs, len(paths)), mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(_work, path, spec) for path in paths]
+        for path, future in zip(paths, futures, strict=True):
+            report = future.result()
+            if progress is not None:
+                progress(path, 1.0)
+            yield report

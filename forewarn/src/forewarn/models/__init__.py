@@ -1,0 +1,17 @@
+"""Counts, chains and the model file: frozen values."""
+
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel, Provenance, Smoothing
+from forewarn.models.estimation import estimate_chain
+from forewarn.models.file import load_model, merge_models, save_model
+
+__all__ = [
+    "Chain",
+    "CountModel",
+    "Provenance",
+    "Smoothing",
+    "estimate_chain",
+    "load_model",
+    "merge_models",
+    "save_model",
+]

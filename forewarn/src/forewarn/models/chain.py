@@ -1,0 +1,157 @@
+"""The discrete-time Markov chain: sparse probabilities plus a prior of low rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from forewarn.errors import CheckingError
+
+Floats = NDArray[np.float64]
+
+ROW_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Transition probabilities ``P[i, j] = sparse[i, j] + prior[i] * supports[group[i], j]``.
+
+    Smoothing fills every row. It is kept as the choice of one of `g` distributions over valid
+    successors (one for each pattern of forbidden transitions, mostly a single one), so that the
+    matrix is never dense and nothing is ever subtracted: a chain is a sparse chain with `g`
+    more states that take no time.
+
+    Attributes
+    ----------
+    sparse : csr_matrix, shape (n, n)
+        What was counted, divided by the row's total weight; 1 on the diagonal of absorbing rows.
+    prior : ndarray, shape (n,)
+        Probability of a step by smoothing alone.
+    group : ndarray of int, shape (n,)
+        Which row of `supports` applies.
+    supports : csr_matrix, shape (g, n)
+        Distributions over successors.
+    absorbing : ndarray of bool, shape (n,)
+        Terminal states.
+    unseen : ndarray of bool, shape (n,)
+        States without data and without smoothing; their rows are zero.
+    """
+
+    sparse: sparse.csr_matrix
+    prior: Floats
+    group: NDArray[np.int64]
+    supports: sparse.csr_matrix
+    absorbing: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        _check_probabilities(self.sparse, "transition probabilities")
+        _check_probabilities(self.supports, "prior distributions")
+        if not np.isfinite(self.prior).all() or (self.prior < 0).any():
+            raise CheckingError("prior weights must be finite and not negative")
+        total = np.asarray(self.sparse.sum(axis=1)).ravel() + self.prior
+        expected = np.where(self.unseen, 0.0, 1.0)
+        wrong = np.flatnonzero(np.abs(total - expected) > ROW_TOLERANCE)
+        if wrong.size:
+            raise CheckingError(
+                f"row {wrong[0]} of the transition matrix sums to {total[wrong[0]]:.12g}",
+                accepted="rows that sum to 1",
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return int(self.sparse.shape[0])
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether any row has a prior."""
+        return bool(self.prior.any())
+
+    @cached_property
+    def live(self) -> NDArray[np.bool_]:
+        """Mask of the states that have successors: neither absorbing nor unseen."""
+        return np.asarray(~(self.absorbing | self.unseen))
+
+    def apply(self, values: Floats) -> Floats:
+        """Return ``P @ values`` for `values` of shape (n,) or (n, m)."""
+        result = self.sparse @ values
+        if self.smoothed:
+            drawn = (self.supports @ values)[self.group]
+            result += self.prior * drawn if values.ndim == 1 else self.prior[:, None] * drawn
+        return np.asarray(result)
+
+    def row(self, index: int) -> Floats:
+        """Return the successor distribution of one state, shape (n,)."""
+        row = self.sparse[index].toarray().ravel().astype(np.float64)
+        if self.prior[index]:
+            row += self.prior[index] * self.supports[self.group[index]].toarray().ravel()
+        return np.asarray(row)
+
+    def to_csr(self) -> sparse.csr_matrix:
+        """Return P as one sparse matrix, shape (n, n); full rows where there is a prior."""
+        if not self.smoothed:
+            return self.sparse.copy()
+        filled = sparse.diags(self.prior).tocsr() @ self.supports[self.group]
+        result = (self.sparse + filled).tocsr()
+        result.eliminate_zeros()
+        result.sort_indices()
+        return result
+
+    def to_dense(self) -> Floats:
+        """Return P as an array, shape (n, n)."""
+        result = self.sparse.toarray().astype(np.float64)
+        if self.smoothed:
+            result += self.prior[:, None] * self.supports.toarray()[self.group]
+        return np.asarray(result)
+
+    @staticmethod
+    def from_matrix(
+        matrix: sparse.spmatrix | ArrayLike, absorbing: NDArray[np.bool_] | None = None
+    ) -> Chain:
+        """Return the chain of a stochastic matrix, shape (n, n).
+
+        Parameters
+        ----------
+        matrix : sparse matrix or array_like
+            Transition probabilities; rows must sum to 1.
+        absorbing : ndarray of bool, optional
+            Terminal states; their rows must be the unit vector.
+
+        Raises
+        ------
+        CheckingError
+            If a probability is negative or not finite, or a row does not sum to 1.
+        """
+        csr = sparse.csr_matrix(matrix, dtype=np.float64)
+        csr.sum_duplicates()
+        n = csr.shape[0]
+        if csr.shape != (n, n):
+            raise CheckingError(f"a matrix of shape {csr.shape}", accepted="a square matrix")
+        marks = np.zeros(n, dtype=bool) if absorbing is None else np.asarray(absorbing, dtype=bool)
+        if marks.shape != (n,) or (csr.diagonal()[marks] != 1).any():
+            raise CheckingError("absorbing states must have probability 1 to stay")
+        return Chain(
+            sparse=csr,
+            prior=np.zeros(n),
+            group=np.zeros(n, dtype=np.int64),
+            supports=sparse.csr_matrix((1, n), dtype=np.float64),
+            absorbing=marks,
+            unseen=np.zeros(n, dtype=bool),
+        )
+
+
+def _check_probabilities(matrix: sparse.csr_matrix, what: str) -> None:
+    data = matrix.data
+    bad = ~np.isfinite(data) | (data < 0)
+    if bad.any():
+        coo = matrix.tocoo()
+        at = int(np.flatnonzero(~np.isfinite(coo.data) | (coo.data < 0))[0])
+        raise CheckingError(
+            f"{what}: entry [{coo.row[at]}, {coo.col[at]}] is {coo.data[at]}",
+            accepted="finite numbers >= 0",
+        )

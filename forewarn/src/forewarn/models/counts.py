@@ -1,0 +1,270 @@
+"""Transition counts between abstract states: what is learned, before it becomes a chain."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forewarn.errors import ModelError
+from forewarn.vocabulary import Vocabulary
+
+Alpha: TypeAlias = float | Literal["sparse", "none"]
+Candidates = Literal["observed", "admissible"]
+EndRule = Literal["drop", "absorb"]
+
+END_LABEL = "end"
+ALPHA_ACCEPTED = "'sparse', 'none' or a finite number >= 0"
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """How probability is given to transitions that were never seen.
+
+    Attributes
+    ----------
+    alpha : float, 'sparse' or 'none'
+        Weight of each valid successor before anything was counted (ProbGuard eq. 1; 1 is the
+        paper's). ``'sparse'`` gives a row a total weight of 1, so ``1 / k`` to each of its ``k``
+        successors; ``'none'`` is maximum likelihood.
+    candidates : 'observed' or 'admissible'
+        Which states may follow: those seen in the recordings, or all admissible ones.
+    """
+
+    alpha: Alpha = "sparse"
+    candidates: Candidates = "observed"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.alpha, str):
+            good = self.alpha in {"sparse", "none"}
+        elif isinstance(self.alpha, bool) or not isinstance(self.alpha, (int, float)):
+            good = False
+        else:
+            good = 0 <= self.alpha < float("inf")
+        if not good:
+            raise ModelError(
+                f"{self.alpha!r} is no smoothing weight",
+                accepted=ALPHA_ACCEPTED,
+                key="smoothing.alpha",
+            )
+        if self.candidates not in {"observed", "admissible"}:
+            raise ModelError(
+                f"{self.candidates!r} is no choice of candidate states",
+                accepted="'observed' or 'admissible'",
+                key="smoothing.candidates",
+            )
+
+    def weight(self, successors: int) -> float:
+        """Return the prior weight of one successor of a row that has `successors` valid ones."""
+        if self.alpha == "none" or successors == 0:
+            return 0.0
+        return 1.0 / successors if self.alpha == "sparse" else float(self.alpha)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """One recording that a model was learned from.
+
+    Attributes
+    ----------
+    recording : str
+        Name of the recording.
+    digest : str
+        Digest of its content, empty if unknown.
+    duration : float
+        Its length in seconds.
+    ticks, transitions : int
+        Ticks it had, and transitions counted from it.
+    """
+
+    recording: str
+    digest: str = ""
+    duration: float = 0.0
+    ticks: int = 0
+    transitions: int = 0
+
+
+_NOTHING = sparse.csr_matrix((0, 0), dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class CountModel:
+    """Counted transitions of one abstraction, as kept in a model file.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+        Names of predicates and terminal labels.
+    rate : float
+        Ticks a second; one tick is one step of the chain.
+    digest : str
+        Digest of the abstraction; counts of different abstractions never mix.
+    states : tuple of int
+        State codes; position is the index used in every array.
+    counts : csr_matrix of int64, shape (n, n)
+        ``counts[i, j]`` transitions from state i to state j in one tick.
+    starts : ndarray of int64, shape (n,)
+        How many episodes began in each state.
+    smoothing : Smoothing
+        Choice that is part of the model.
+    forbidden : csr_matrix of bool, shape (n, n)
+        Transitions that a declared rule forbids. Terminal rows need not be listed.
+    provenance : tuple of Provenance
+        Recordings the counts come from.
+    intervened : int
+        Ticks left out because an intervention was active.
+    end : 'drop' or 'absorb'
+        What the end of a recording was taken for.
+    """
+
+    vocabulary: Vocabulary
+    rate: float
+    digest: str
+    states: tuple[int, ...]
+    counts: sparse.csr_matrix
+    starts: NDArray[np.int64]
+    smoothing: Smoothing = Smoothing()
+    forbidden: sparse.csr_matrix = _NOTHING
+    provenance: tuple[Provenance, ...] = ()
+    intervened: int = 0
+    end: EndRule = "drop"
+
+    def __post_init__(self) -> None:
+        n = len(self.states)
+        if self.forbidden.shape == (0, 0):
+            object.__setattr__(self, "forbidden", sparse.csr_matrix((n, n), dtype=bool))
+        _check(self, n)
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return len(self.states)
+
+    @cached_property
+    def index(self) -> dict[int, int]:
+        """Position of each state code."""
+        return {state: i for i, state in enumerate(self.states)}
+
+    @cached_property
+    def terminal(self) -> NDArray[np.bool_]:
+        """Mask of the states that are terminal labels, shape (n,)."""
+        return np.fromiter((s < 0 for s in self.states), dtype=bool, count=self.size)
+
+    @cached_property
+    def visits(self) -> NDArray[np.int64]:
+        """Transitions counted out of each state, shape (n,)."""
+        return np.asarray(self.counts.sum(axis=1)).ravel().astype(np.int64)
+
+    @cached_property
+    def observed(self) -> NDArray[np.bool_]:
+        """Mask of the states that occur in the recordings, shape (n,)."""
+        entered = np.asarray(self.counts.sum(axis=0)).ravel()
+        return np.asarray((self.visits + entered + self.starts) > 0)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that determines probabilities; seeds every random sampling."""
+        digest = hashlib.sha256()
+        digest.update(repr((self.digest, self.rate, self.smoothing, self.end)).encode())
+        digest.update(repr((self.vocabulary.predicates, self.vocabulary.terminals)).encode())
+        digest.update(repr(self.states).encode())
+        for matrix in (self.counts, self.forbidden):
+            for part in (matrix.indptr, matrix.indices, matrix.data):
+                digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
+        digest.update(np.ascontiguousarray(self.starts, dtype="<i8").tobytes())
+        return digest.hexdigest()
+
+    def name(self, index: int) -> str:
+        """Return the readable name of the state at `index`."""
+        return self.vocabulary.name(self.states[index])
+
+
+def _check(model: CountModel, n: int) -> None:
+    if not np.isfinite(model.rate) or model.rate <= 0:
+        raise ModelError(f"{model.rate!r} is no rate", accepted="a finite number > 0", key="rate")
+    if len(set(model.states)) != n:
+        raise ModelError("a state is listed twice", accepted="distinct states", key="states")
+    if model.counts.shape != (n, n) or model.forbidden.shape != (n, n):
+        raise ModelError(
+            f"matrices of shape {model.counts.shape} and {model.forbidden.shape} for {n} states",
+            accepted=f"shape ({n}, {n})",
+            key="transitions",
+        )
+    if model.starts.shape != (n,) or (n and model.starts.min() < 0):
+        raise ModelError("starts do not fit the states", accepted="n counts >= 0", key="starts")
+    if model.counts.dtype.kind not in "iu":
+        raise ModelError(
+            f"counts of type {model.counts.dtype}", accepted="whole numbers", key="transitions"
+        )
+    if model.counts.nnz and model.counts.data.min() < 0:
+        row, column = (int(part[model.counts.tocoo().data.argmin()]) for part in _coo(model.counts))
+        raise ModelError(
+            f"negative count {model.counts[row, column]} from {model.name(row)!r} to "
+            f"{model.name(column)!r}",
+            accepted="whole numbers >= 0",
+            key="transitions",
+        )
+    for row in np.flatnonzero(model.terminal):
+        if model.counts[row].sum():
+            raise ModelError(
+                f"transitions out of the terminal state {model.name(int(row))!r}",
+                accepted="none: a terminal state absorbs",
+                key="transitions",
+            )
+    clash = model.counts.multiply(model.forbidden).tocoo()
+    if clash.nnz and clash.data.any():
+        row, column = int(clash.row[0]), int(clash.col[0])
+        raise ModelError(
+            f"counts for a forbidden transition, {model.name(row)!r} to {model.name(column)!r}",
+            accepted="none for transitions that a constraint forbids",
+            key="transitions",
+        )
+
+
+def _coo(matrix: sparse.csr_matrix) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    coo = matrix.tocoo()
+    return coo.row, coo.col
+
+
+def state_order(states: Iterable[int]) -> tuple[int, ...]:
+    """Return `states` without repetition in the order of model files: masks, then terminals."""
+    return tuple(sorted(set(states), key=lambda s: (s < 0, s if s >= 0 else -s)))
+
+
+def with_states(model: CountModel, states: Sequence[int]) -> CountModel:
+    """Return `model` over `states` (a superset in any order), new ones with no counts."""
+    position = {state: i for i, state in enumerate(states)}
+    missing = [state for state in model.states if state not in position]
+    if missing:
+        raise ModelError(f"states {missing} would be lost", accepted="a superset of the states")
+    target = np.fromiter((position[s] for s in model.states), dtype=np.int64, count=model.size)
+    starts = np.zeros(len(states), dtype=np.int64)
+    starts[target] = model.starts
+    return CountModel(
+        vocabulary=model.vocabulary,
+        rate=model.rate,
+        digest=model.digest,
+        states=tuple(states),
+        counts=_moved(model.counts, target, len(states), np.int64),
+        starts=starts,
+        smoothing=model.smoothing,
+        forbidden=_moved(model.forbidden, target, len(states), np.bool_),
+        provenance=model.provenance,
+        intervened=model.intervened,
+        end=model.end,
+    )
+
+
+def _moved(
+    matrix: sparse.csr_matrix, target: NDArray[np.int64], n: int, dtype: type[np.generic]
+) -> sparse.csr_matrix:
+    coo = matrix.tocoo()
+    return sparse.csr_matrix(
+        (coo.data, (target[coo.row], target[coo.col])), shape=(n, n), dtype=dtype
+    )

@@ -1,0 +1,92 @@
+"""From counts to a chain: maximum likelihood and smoothing over valid transitions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel, Smoothing
+
+
+class Successors(NamedTuple):
+    """The valid successors of every state, grouped by equal sets.
+
+    Attributes
+    ----------
+    group : ndarray of int64, shape (n,)
+        Row of `masks` that applies to a state.
+    masks : ndarray of bool, shape (g, n)
+        Candidate successors that no rule forbids.
+    numbers : ndarray of int64, shape (n,)
+        How many valid successors each state has (``k[i]``); 0 for terminal states.
+    """
+
+    group: NDArray[np.int64]
+    masks: NDArray[np.bool_]
+    numbers: NDArray[np.int64]
+
+
+def valid_successors(model: CountModel, smoothing: Smoothing) -> Successors:
+    """Return which states may follow which, by the candidates' choice and declared rules."""
+    candidates = model.observed if smoothing.candidates == "observed" else np.ones(model.size, bool)
+    forbidden = model.forbidden
+    group = np.zeros(model.size, dtype=np.int64)
+    patterns: dict[bytes, int] = {b"": 0}
+    masks = [candidates]
+    for i in np.flatnonzero(np.diff(forbidden.indptr)):
+        row = forbidden[int(i)]
+        banned = np.sort(row.indices[row.data])
+        key = banned.tobytes()
+        if key not in patterns:
+            patterns[key] = len(masks)
+            mask = candidates.copy()
+            mask[banned] = False
+            masks.append(mask)
+        group[i] = patterns[key]
+    stacked = np.array(masks)
+    numbers = stacked.sum(axis=1).astype(np.int64)[group]
+    numbers[model.terminal] = 0
+    return Successors(group, stacked, numbers)
+
+
+def estimate_chain(model: CountModel, smoothing: Smoothing | None = None) -> Chain:
+    """Return the chain ``P[i, j] = (n[i, j] + alpha) / (n[i] + k[i] * alpha)`` (ProbGuard eq. 1).
+
+    The sum of the denominator and the prior run over the ``k[i]`` valid successors of i only;
+    a forbidden transition has probability 0, a terminal state stays where it is. A state with
+    neither counts nor prior is unseen: its row is zero.
+
+    Parameters
+    ----------
+    model : CountModel
+        The counts.
+    smoothing : Smoothing, optional
+        Used instead of the model's own choice.
+    """
+    choice = model.smoothing if smoothing is None else smoothing
+    successors = valid_successors(model, choice)
+    weights = np.array([choice.weight(int(k)) for k in successors.numbers])
+    prior = weights * successors.numbers
+    prior[model.terminal] = 0.0
+    total = model.visits + prior
+    unseen = (total == 0) & ~model.terminal
+    scale = np.divide(1.0, total, out=np.zeros(model.size), where=total > 0)
+    counted = sparse.diags(scale) @ model.counts.astype(np.float64)
+    stay = sparse.diags(model.terminal.astype(np.float64))
+    matrix = sparse.csr_matrix(counted + stay)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    sizes = successors.masks.sum(axis=1)
+    shares = np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+    return Chain(
+        sparse=matrix,
+        prior=prior * scale,
+        group=successors.group,
+        supports=sparse.csr_matrix(successors.masks * shares[:, None]),
+        absorbing=model.terminal,
+        unseen=unseen,
+    )

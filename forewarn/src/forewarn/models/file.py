@@ -1,0 +1,227 @@
+"""The model file: versioned JSON, checked as a whole before anything in it is used."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from forewarn.errors import ModelError
+from forewarn.models.counts import (
+    ALPHA_ACCEPTED,
+    CountModel,
+    Provenance,
+    Smoothing,
+    state_order,
+    with_states,
+)
+from forewarn.models.reading import Reader, read_json
+
+FORMAT = "forewarn-model"
+VERSION = 1
+MAX_STATES = 1 << 17
+MAX_COUNT = 1 << 40
+
+
+def save_model(model: CountModel, path: Path | str) -> None:
+    """Write `model` to `path`, replacing what is there only once all is written.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be written.
+    """
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    text = _dump(model)
+    try:
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise ModelError(f"cannot be written: {error.strerror}", file=target) from error
+
+
+def load_model(path: Path | str) -> CountModel:
+    """Read a model file.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be read, is cut short or damaged, has another version, or holds values
+        that no model has; the message names file, key path, value and what is accepted.
+    """
+    try:
+        document = read_json(path)
+        return _parse(Reader(document, ""))
+    except ModelError as error:
+        if error.file is None:
+            raise error.located(file=path) from error
+        raise
+
+
+def merge_models(models: Iterable[CountModel]) -> CountModel:
+    """Add up the counts of models of one abstraction.
+
+    Raises
+    ------
+    ModelError
+        If there is none, or two differ in abstraction, rate, names, end rule or in what they
+        forbid.
+    """
+    parts = list(models)
+    if not parts:
+        raise ModelError("no model to merge", accepted="at least one")
+    first = parts[0]
+    for other in parts[1:]:
+        _check_same(first, other)
+    states = state_order(state for part in parts for state in part.states)
+    wide = [with_states(part, states) for part in parts]
+    forbidden = wide[0].forbidden
+    for part in wide[1:]:
+        forbidden = forbidden + part.forbidden
+    return CountModel(
+        vocabulary=first.vocabulary,
+        rate=first.rate,
+        digest=first.digest,
+        states=states,
+        counts=sparse.csr_matrix(sum(part.counts for part in wide[1:]) + wide[0].counts),
+        starts=np.sum([part.starts for part in wide], axis=0).astype(np.int64),
+        smoothing=first.smoothing,
+        forbidden=sparse.csr_matrix(forbidden, dtype=bool),
+        provenance=tuple(item for part in parts for item in part.provenance),
+        intervened=sum(part.intervened for part in parts),
+        end=first.end,
+    )
+
+
+def _check_same(first: CountModel, other: CountModel) -> None:
+    pairs: list[tuple[str, object, object]] = [
+        ("digest", first.digest, other.digest),
+        ("rate", first.rate, other.rate),
+        ("predicates", first.vocabulary.predicates, other.vocabulary.predicates),
+        ("terminals", first.vocabulary.terminals, other.vocabulary.terminals),
+        ("end", first.end, other.end),
+        ("smoothing", first.smoothing, other.smoothing),
+    ]
+    for key, ours, theirs in pairs:
+        if ours != theirs:
+            raise ModelError(
+                f"models of different {key} cannot be merged: {ours!r} and {theirs!r}",
+                accepted="models learned with the same monitor file",
+                key=key,
+            )
+
+
+def _dump(model: CountModel) -> str:
+    head: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "digest": model.digest,
+        "rate": model.rate,
+        "predicates": list(model.vocabulary.predicates),
+        "terminals": list(model.vocabulary.terminals),
+        "smoothing": asdict(model.smoothing),
+        "end": model.end,
+        "intervened": model.intervened,
+    }
+    lists: dict[str, Sequence[Any]] = {
+        "provenance": [asdict(item) for item in model.provenance],
+        "states": [model.vocabulary.key(state) for state in model.states],
+        "starts": [[int(i), int(model.starts[i])] for i in np.flatnonzero(model.starts)],
+        "transitions": _dump_counts(model.counts),
+        "forbidden": _dump_forbidden(model.forbidden),
+    }
+    checksum = _checksum({**head, **lists})
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+    for key, items in lists.items():
+        body = ",\n".join(f"    {json.dumps(item)}" for item in items)
+        lines.append(f'  "{key}": [\n{body}\n  ]' if items else f'  "{key}": []')
+    lines.append(f'  "checksum": "{checksum}"')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _dump_counts(counts: sparse.csr_matrix) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    tidy = counts.copy()
+    tidy.sum_duplicates()
+    tidy.eliminate_zeros()
+    for i in np.flatnonzero(np.diff(tidy.indptr)):
+        part = slice(tidy.indptr[i], tidy.indptr[i + 1])
+        rows.append([int(i), tidy.indices[part].tolist(), tidy.data[part].tolist()])
+    return rows
+
+
+def _dump_forbidden(forbidden: sparse.csr_matrix) -> list[list[Any]]:
+    """Rows with the same forbidden successors share one entry ``[rows, successors]``."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    tidy = forbidden.copy()
+    tidy.eliminate_zeros()
+    tidy.sort_indices()
+    for i in np.flatnonzero(np.diff(tidy.indptr)):
+        columns = tuple(tidy.indices[tidy.indptr[i] : tidy.indptr[i + 1]].tolist())
+        groups.setdefault(columns, []).append(int(i))
+    return [[rows, list(columns)] for columns, rows in groups.items()]
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _parse(reader: Reader) -> CountModel:
+    reader.expect("format", FORMAT)
+    version = reader.integer("version", 1, 1 << 30)
+    if version != VERSION:
+        raise ModelError(
+            f"version {version} is not known", accepted=f"version {VERSION}", key="version"
+        )
+    content = {k: v for k, v in reader.value.items() if k != "checksum"}
+    if reader.text("checksum") != _checksum(content):
+        raise ModelError(
+            "the checksum does not fit the content: the file is damaged or was edited",
+            accepted="a file as `forewarn learn` or `forewarn merge` wrote it",
+            key="checksum",
+        )
+    vocabulary = reader.vocabulary()
+    states = reader.states(vocabulary, MAX_STATES)
+    n = len(states)
+    smoothing = reader.child("smoothing")
+    provenance = tuple(
+        Provenance(
+            recording=item.text("recording"),
+            digest=item.text("digest"),
+            duration=item.number("duration"),
+            ticks=item.integer("ticks", 0, MAX_COUNT),
+            transitions=item.integer("transitions", 0, MAX_COUNT),
+        )
+        for item in reader.children("provenance")
+    )
+    starts = np.zeros(n, dtype=np.int64)
+    for index, count in reader.pairs("starts", n, MAX_COUNT):
+        starts[index] = count
+    return CountModel(
+        vocabulary=vocabulary,
+        rate=reader.number("rate"),
+        digest=reader.text("digest"),
+        states=states,
+        counts=reader.counts("transitions", n, MAX_COUNT),
+        starts=starts,
+        smoothing=Smoothing(
+            smoothing.get("alpha", ALPHA_ACCEPTED),
+            smoothing.choice("candidates", ("observed", "admissible")),
+        ),
+        forbidden=reader.forbidden("forbidden", n),
+        provenance=provenance,
+        intervened=reader.integer("intervened", 0, MAX_COUNT),
+        end=reader.choice("end", ("drop", "absorb")),
+    )
