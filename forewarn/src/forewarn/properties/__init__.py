@@ -1,0 +1,32 @@
+"""Properties: the language, and the deterministic automata that monitor it."""
+
+from __future__ import annotations
+
+from forewarn.properties.automaton import (
+    Automaton,
+    compatible_classes,
+    letter_of,
+    restart_state,
+    step,
+    successors,
+)
+from forewarn.properties.compilation import compile_formula
+from forewarn.properties.lexer import RESERVED
+from forewarn.properties.parser import parse_formula
+from forewarn.properties.printing import format_formula
+from forewarn.properties.syntax import Formula, atoms_of
+
+__all__ = [
+    "RESERVED",
+    "Automaton",
+    "Formula",
+    "atoms_of",
+    "compatible_classes",
+    "compile_formula",
+    "format_formula",
+    "letter_of",
+    "parse_formula",
+    "restart_state",
+    "step",
+    "successors",
+]
