@@ -113,9 +113,7 @@ def observe(
     types = {} if named else wanted_types(spec, recording)
     grid = Grid(spec.rate)
     settle = round(spec.settle * NANOSECONDS) if spec.time == "stamp" else 0
-    feed = Feed(
-        abstraction.sources, types, grid, stamped=spec.time == "stamp", settle_ns=settle
-    )
+    feed = Feed(abstraction.sources, types, grid, stamped=spec.time == "stamp", settle_ns=settle)
 
     def evaluate(tick: int) -> tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]:
         snapshot = feed.snapshot(tick)
@@ -255,7 +253,8 @@ def _refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport]
         digest = report.provenance.digest
         if digest in seen:
             raise RecordingError(
-                f"holds the same data as {seen[digest]}", file=path,
+                f"holds the same data as {seen[digest]}",
+                file=path,
                 accepted="each recording once: counting it twice would feign certainty",
             )
         seen[digest] = path

@@ -1,0 +1,404 @@
+"""The monitor file: one YAML that drives learning, replay, tuning and the node.
+
+`load_spec` reads and checks the file as a whole. Every error names the file, the line, the key
+path and the value, and all errors of a file are reported together.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from forewarn.errors import ConfigError, ConfigErrors, InputError
+from forewarn.yamlfile import Document, load_document
+
+Action = Literal["WARN", "LIMIT_SPEED", "COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER", "REPLAN"]
+SCALAR = float | bool | str
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a number is wanted, not a Boolean")
+    return value
+
+
+def _horizon(value: object) -> object:
+    return math.inf if value == "unbounded" else _no_bool(value)
+
+
+def _timeout(value: object) -> object:
+    return math.inf if value == "never" else _no_bool(value)
+
+
+def _expression(value: object) -> object:
+    # YAML reads `value: 1` as a number and `p: true` as a Boolean; both are expressions.
+    return str(value) if isinstance(value, int | float) else value
+
+
+Number = Annotated[float, BeforeValidator(_no_bool)]
+Finite = Annotated[Number, Field(allow_inf_nan=False)]
+Positive = Annotated[Finite, Field(gt=0)]
+Seconds = Annotated[Finite, Field(ge=0)]
+Probability = Annotated[Finite, Field(ge=0, le=1)]
+Ticks = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
+Expr = Annotated[str, BeforeValidator(_expression), Field(min_length=1)]
+
+
+class Section(BaseModel):
+    """A mapping of the monitor file: unknown keys are errors, values are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SignalSpec(Section):
+    """A named number: from a message field, from another process, or derived from other signals.
+
+    Attributes
+    ----------
+    topic, type : str or None
+        ROS topic and its message type; neither for a derived or external signal.
+    value : str or None
+        Expression over the message's fields, or over other signals. Without topic and value the
+        signal is external: another process, or a trace, supplies it by name.
+    timeout : float
+        Seconds after which a sample counts as unknown; infinite for ``never``. Not for derived
+        signals.
+    default : float or bool or str or None
+        Value before the first message, for topics that speak only when something happens.
+    unit, description : str
+        For people.
+    """
+
+    topic: str | None = None
+    type: str | None = None
+    value: Expr | None = None
+    timeout: Annotated[float, BeforeValidator(_timeout), Field(gt=0)] | None = None
+    default: SCALAR | None = None
+    unit: str = ""
+    description: str = ""
+
+    @model_validator(mode="after")
+    def _source_or_derived(self) -> SignalSpec:
+        if (self.topic is None) != (self.type is None):
+            raise ValueError("topic and type go together; a derived signal has neither")
+        if self.topic is not None and self.value is None:
+            raise ValueError("value is missing: an expression over the message's fields")
+        if self.is_derived and (self.timeout is not None or self.default is not None):
+            raise ValueError("timeout and default belong to signals that arrive, not derived ones")
+        if self.type is not None and not re.match(r"[a-z]\w*/(msg/)?[A-Z]\w*\Z", self.type):
+            raise ValueError(f"{self.type!r} is no message type (accepted: nav_msgs/msg/Odometry)")
+        return self
+
+    @property
+    def is_derived(self) -> bool:
+        """Tell whether other signals determine this one."""
+        return self.topic is None and self.value is not None
+
+    @property
+    def message_type(self) -> str:
+        """Return the type as ``package/msg/Name``."""
+        parts = (self.type or "").split("/")
+        return f"{parts[0]}/msg/{parts[-1]}"
+
+
+class ForbidSpec(Section):
+    """Transitions that cannot happen: from states where `from` holds to those where `to` does."""
+
+    source: Expr = Field(alias="from")
+    target: Expr = Field(alias="to")
+
+
+class ConstraintSpec(Section):
+    """One declared fact about which states and transitions are possible."""
+
+    exclusive: tuple[str, ...] | None = None
+    implies: tuple[str, str] | None = None
+    irreversible: str | None = None
+    forbid: ForbidSpec | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> ConstraintSpec:
+        if len(self.model_fields_set) != 1:
+            raise ValueError("each entry holds one of: exclusive, implies, irreversible, forbid")
+        return self
+
+
+class Thresholds(Section):
+    """Risk levels of the policy.
+
+    Attributes
+    ----------
+    warn, act : float
+        Levels in [0, 1] at which WARN begins and at which the intervention is asked for.
+    release : float
+        Level below which an intervention may end; below `act`.
+    warn_release : float or None
+        Level below which a warning may end; the lesser of `release` and `warn` where not given.
+    """
+
+    warn: Probability = 0.3
+    act: Probability = 0.5
+    release: Probability = 0.2
+    warn_release: Probability | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Thresholds:
+        if not self.release < self.act:
+            raise ValueError(
+                f"release {self.release:g} must be below act {self.act:g}, or alerts flicker"
+            )
+        if self.warn > self.act:
+            raise ValueError(f"warn {self.warn:g} must not be above act {self.act:g}")
+        return self
+
+
+class PropertySpec(Section):
+    """One safety rule and what to do about its risk.
+
+    Attributes
+    ----------
+    formula : str
+        Temporal formula over predicates and terminal labels.
+    horizon : float
+        Seconds to look ahead; infinite for ``unbounded``.
+    thresholds : Thresholds
+        Risk levels.
+    figure : str
+        ``risk`` (the estimate) or ``upper`` (its upper bound) is compared with the thresholds.
+    enter, exit : int
+        Consecutive ticks that begin, and end, an alert.
+    hold : float
+        Seconds an alert lasts at the least.
+    unseen : str
+        Level taken in a state the model does not know, for `unseen_limit` seconds.
+    intervention : str
+        Action asked for at `act`.
+    speed_limit : float or None
+        m/s, for LIMIT_SPEED.
+    paper_counting : bool
+        ProbGuard's Definition 5.2: the bound counts one step more.
+    """
+
+    formula: Annotated[str, Field(min_length=1)]
+    horizon: Annotated[float, BeforeValidator(_horizon), Field(gt=0)] = 3.0
+    thresholds: Thresholds = Thresholds()
+    figure: Literal["risk", "upper"] = "risk"
+    enter: Ticks = 2
+    exit: Ticks = 5
+    hold: Seconds = 1.0
+    unseen: Literal["act", "warn", "ignore"] = "act"
+    unseen_limit: Seconds = 3.0
+    intervention: Action = "COMFORTABLE_STOP"
+    speed_limit: Seconds | None = None
+    paper_counting: bool = False
+    description: str = ""
+    source: str = ""
+
+    @model_validator(mode="after")
+    def _speed_limit(self) -> PropertySpec:
+        if self.intervention == "LIMIT_SPEED" and self.speed_limit is None:
+            raise ValueError("LIMIT_SPEED needs speed_limit: in m/s")
+        return self
+
+
+class LearningSpec(Section):
+    """How counts become a chain.
+
+    Attributes
+    ----------
+    alpha : float or str
+        Weight added to each possible successor; ``sparse`` spreads a total of 1 over the row,
+        ``none`` is maximum likelihood, 1 is the published choice (ProbGuard eq. 1).
+    candidates : str
+        Possible states: those ``observed``, or all ``admissible`` ones.
+    end : str
+        ``drop`` ends observation with the recording, ``absorb`` adds an explicit end state.
+    """
+
+    alpha: Annotated[Finite, Field(ge=0)] | Literal["sparse", "none"] = "sparse"
+    candidates: Literal["observed", "admissible"] = "observed"
+    end: Literal["drop", "absorb"] = "drop"
+
+
+class MonitorSpec(Section):
+    """A checked monitor file.
+
+    Attributes
+    ----------
+    rate : float
+        Ticks per second of the monitor's grid.
+    time : str
+        ``arrival``: samples count from when they were received. ``stamp``: from their header
+        stamp, ticks being evaluated `settle` seconds late.
+    active_when : str or None
+        Expression that tells when monitoring and learning apply at all; always if not given.
+    intervened_when : str or None
+        Expression that tells when an intervention shapes the behaviour: such ticks are not
+        learned from.
+    startup : float
+        Seconds after activation within which missing signals raise no alert.
+    """
+
+    version: Literal[1] = 1
+    rate: Annotated[Positive, Field(le=1000)]
+    time: Literal["arrival", "stamp"] = "arrival"
+    settle: Seconds = 0.0
+    startup: Seconds = 5.0
+    signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
+    predicates: dict[str, Expr] = {}
+    bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)]] = {}
+    terminal: dict[str, Expr] = {}
+    constraints: tuple[ConstraintSpec, ...] = ()
+    active_when: Expr | None = None
+    intervened_when: Expr | None = None
+    properties: Annotated[dict[str, PropertySpec], Field(min_length=1)]
+    learning: LearningSpec = LearningSpec()
+    model: str | None = None
+    mode: Literal["observe", "act"] = "observe"
+    file: Path | None = Field(default=None, exclude=True)
+
+    @property
+    def model_path(self) -> Path | None:
+        """Return where the model file lies; relative paths start at the monitor file."""
+        if self.model is None:
+            return None
+        return (self.file.parent if self.file else Path()) / Path(self.model).expanduser()
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """Return the message type of every topic that the signals read."""
+        return {s.topic: s.message_type for s in self.signals.values() if s.topic is not None}
+
+    def with_thresholds(self, name: str, values: Mapping[str, object]) -> MonitorSpec:
+        """Return a copy in which property `name` has other thresholds or policy values.
+
+        Raises
+        ------
+        ConfigError
+            If a value is out of range, or the property or key does not exist.
+        """
+        if name not in self.properties:
+            raise ConfigError(
+                "no such property", key=f"properties.{name}", accepted=", ".join(self.properties)
+            )
+        raw = self.properties[name].model_dump()
+        for key, value in values.items():
+            section = raw["thresholds"] if key in raw["thresholds"] else raw
+            if key not in section:
+                raise ConfigError("no such key", key=f"properties.{name}.{key}")
+            section[key] = value
+        try:
+            changed = PropertySpec.model_validate(raw)
+        except ValidationError as error:
+            problems = list(_problems(error, None, prefix=("properties", name)))
+            raise ConfigErrors(problems) from None
+        return self.model_copy(update={"properties": {**self.properties, name: changed}})
+
+
+def load_spec(path: Path | str) -> MonitorSpec:
+    """Read and check a monitor file.
+
+    Raises
+    ------
+    ConfigError
+        Naming file, line, key path, value and what is accepted; all findings at once.
+    """
+    path = Path(path)
+    return parse_spec(load_document(path))
+
+
+def parse_spec(document: Document) -> MonitorSpec:
+    """Check a YAML document against the shape of a monitor file; raises ConfigError."""
+    if not isinstance(document.data, dict):
+        raise ConfigError(
+            f"the document is {type(document.data).__name__}, not a mapping",
+            file=document.file,
+            accepted="keys such as rate:, signals:, predicates:, properties:",
+        )
+    if "file" in document.data:
+        raise ConfigError("unknown key", file=document.file, key="file")
+    try:
+        spec = MonitorSpec.model_validate({**document.data, "file": document.file})
+    except ValidationError as error:
+        raise ConfigErrors(list(_problems(error, document))) from None
+    errors = list(_name_errors(spec, document))
+    if errors:
+        raise ConfigErrors(errors)
+    return spec
+
+
+def key_path(parts: tuple[object, ...]) -> str:
+    """Return ``properties.stop.thresholds[0]`` for the parts of a path."""
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def _problems(
+    error: ValidationError, document: Document | None, prefix: tuple[object, ...] = ()
+) -> Iterator[InputError]:
+    seen: set[str] = set()
+    for item in error.errors():
+        # pydantic appends the tried branch of a union to the path; keys of the file only.
+        known = tuple(p for p in item["loc"] if not _is_branch(p))
+        location = document.locate(prefix + known) if document else ""
+        path = key_path(prefix + known)
+        value, kind = item["input"], item["type"]
+        if kind == "missing":
+            problem, accepted = "is missing", ""
+        elif kind == "extra_forbidden":
+            problem, accepted = "unknown key", _accepted_keys(known)
+        else:
+            text = item["msg"].removeprefix("Value error, ")
+            shown = value if isinstance(value, str | int | float) else type(value).__name__
+            problem, accepted = f"{shown!r}: {text[0].lower()}{text[1:]}", ""
+        if f"{path}{problem}" not in seen:
+            seen.add(f"{path}{problem}")
+            yield ConfigError(
+                problem,
+                file=document.file if document else None,
+                key=location + path,
+                accepted=accepted,
+            )
+
+
+def _is_branch(part: object) -> bool:
+    return isinstance(part, str) and bool(
+        re.match(
+            r"(literal|constrained-\w+|function-\w+|tuple|nullable)\[|(float|str|bool|int)\Z", part
+        )
+    )
+
+
+def _accepted_keys(location: tuple[Any, ...]) -> str:
+    sections: dict[object, type[Section]] = {
+        "signals": SignalSpec,
+        "properties": PropertySpec,
+        "learning": LearningSpec,
+        "constraints": ConstraintSpec,
+    }
+    section = Thresholds if "thresholds" in location[:-1] else sections.get(location[0])
+    if len(location) == 1 or section is None:
+        section = MonitorSpec
+    names = [field.alias or name for name, field in section.model_fields.items()]
+    return ", ".join(name for name in names if name != "file")
+
+
+def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:
+    for section in ("signals", "predicates", "terminal", "properties"):
+        for name in getattr(spec, section):
+            if not NAME.match(name):
+                where = (section, name)
+                yield ConfigError(
+                    f"{name!r} is no name",
+                    file=document.file,
+                    key=document.locate(where) + key_path(where),
+                    accepted="a letter, then letters, digits and underscores",
+                )

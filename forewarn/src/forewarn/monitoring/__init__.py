@@ -1,0 +1,1 @@
+"""The monitor itself: compiled tables, the pure step, the policy, and what drives them."""

@@ -1,0 +1,146 @@
+"""From a compiled monitor file and a model to a monitor: check that both fit, solve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from forewarn.checking.interface import Checker
+from forewarn.checking.labels import label_states
+from forewarn.checking.numeric import risk_table
+from forewarn.config import PropertySpec
+from forewarn.errors import ConfigError, ModelError
+from forewarn.models import CountModel, estimate_chain
+from forewarn.models.counts import END_LABEL
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.policy import compile_rules
+from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
+from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.signals.grid import Grid
+
+__all__ = ["CompiledSpec", "build_monitor", "check_model", "compile_spec", "with_section"]
+
+
+def build_monitor(
+    compiled: CompiledSpec, model: CountModel | None, solver: Checker = risk_table
+) -> Monitor:
+    """Return a monitor whose risk tables are solved.
+
+    Parameters
+    ----------
+    compiled : CompiledSpec
+        The monitor file.
+    model : CountModel or None
+        Counts learned with the same abstraction; None for verdicts without risk.
+    solver : callable
+        A checker: chain, automaton, letter classes and steps to `RiskTable`.
+
+    Raises
+    ------
+    ModelError
+        If the model belongs to another abstraction or rate.
+    """
+    spec, abstraction = compiled.spec, compiled.abstraction
+    grid = Grid(spec.rate)
+    loaded, chain = None, None
+    notes: list[str] = []
+    vocabulary = abstraction.vocabulary
+    if model is not None:
+        check_model(compiled, model)
+        chain = estimate_chain(model)
+        vocabulary = model.vocabulary  # it may end with one more terminal label, `end`
+        rows = {state: row for row, state in enumerate(model.states)}
+        loaded = LoadedModel(model.fingerprint, rows, model.states)
+    properties: list[CompiledProperty] = []
+    for (name, section), automaton in zip(spec.properties.items(), compiled.automata, strict=True):
+        classes = label_states(automaton, vocabulary, model.states if model else ())
+        table = None
+        if chain is not None:
+            steps = None if section.horizon == math.inf else grid.ticks(section.horizon)
+            table = solver(chain, automaton, classes, steps)
+            notes += [f"{name}: {note}" for note in table.notes]
+        properties.append(
+            compile_property(
+                name,
+                section,
+                automaton,
+                compile_rules(section, grid),
+                abstraction.vocabulary,
+                table,
+                classes,
+            )
+        )
+    return Monitor(spec, abstraction, tuple(properties), loaded, tuple(notes))
+
+
+def check_model(compiled: CompiledSpec, model: CountModel) -> None:
+    """Check that `model` was learned with this abstraction; raises ModelError saying what differs."""
+    for problem in _differences(compiled, model):
+        raise problem
+
+
+def _differences(compiled: CompiledSpec, model: CountModel) -> Iterator[ModelError]:
+    vocabulary = compiled.abstraction.vocabulary
+    if model.rate != compiled.spec.rate:
+        yield ModelError(
+            f"the model was learned at {model.rate:g} Hz, the monitor file runs at "
+            f"{compiled.spec.rate:g} Hz",
+            key="rate",
+            accepted="equal rates: learn again, or change rate",
+        )
+    for key, theirs, ours in (
+        ("predicates", model.vocabulary.predicates, vocabulary.predicates),
+        ("terminal", _declared_terminals(model), vocabulary.terminals),
+    ):
+        if theirs != ours:
+            missing = [n for n in ours if n not in theirs]
+            extra = [n for n in theirs if n not in ours]
+            detail = "; ".join(
+                f"{what} {', '.join(names)}"
+                for what, names in (("it lacks", missing), ("it has", extra))
+                if names
+            )
+            yield ModelError(
+                f"the model was learned with other {key}: {detail or 'in another order'}",
+                key=key,
+                accepted=", ".join(ours),
+            )
+    if model.digest != compiled.abstraction.digest:
+        yield ModelError(
+            f"the model was learned with another abstraction (digest {model.digest[:12]}, the "
+            f"monitor file has {compiled.abstraction.digest[:12]}): a signal, predicate, "
+            "constraint or timeout differs",
+            key="digest",
+            accepted="a model learned with this monitor file: learn again",
+        )
+
+
+def _declared_terminals(model: CountModel) -> tuple[str, ...]:
+    terminals = model.vocabulary.terminals
+    return terminals[:-1] if model.end == "absorb" and terminals[-1:] == (END_LABEL,) else terminals
+
+
+def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
+    """Return the monitor with another policy for one property; tables and automata stay.
+
+    Raises
+    ------
+    ConfigError
+        If the section changes formula or horizon, which the tables depend on.
+    """
+    changed = []
+    for compiled in monitor.properties:
+        if compiled.name == name:
+            before = compiled.spec
+            if (section.formula, section.horizon) != (before.formula, before.horizon):
+                raise ConfigError(
+                    "formula and horizon cannot change while running", key=f"properties.{name}"
+                )
+            rules = compile_rules(section, monitor.grid)
+            compiled = replace(compiled, spec=section, rules=rules)
+        changed.append(compiled)
+    spec = monitor.spec.model_copy(
+        update={"properties": {**monitor.spec.properties, name: section}}
+    )
+    return replace(monitor, spec=spec, properties=tuple(changed))

@@ -1,0 +1,148 @@
+"""The policy: from the risk of a property to its alert level, as a pure state machine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from forewarn.config import PropertySpec
+from forewarn.signals.grid import Grid
+
+
+class Level(IntEnum):
+    """How much a property asks for."""
+
+    NONE = 0
+    WARN = 1
+    ACT = 2
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The policy of one property, its times in ticks.
+
+    Attributes
+    ----------
+    warn, act, release, warn_release : float
+        Risk levels.
+    enter, exit : int
+        Consecutive ticks that begin and end an alert.
+    hold : int
+        Ticks an alert lasts at the least.
+    unseen : Level
+        What a state unknown to the model asks for, during the first `unseen_limit` ticks; from
+        then on it asks for WARN at most.
+    """
+
+    warn: float
+    act: float
+    release: float
+    warn_release: float
+    enter: int
+    exit: int
+    hold: int
+    unseen: Level
+    unseen_limit: int
+
+
+class PolicyState(NamedTuple):
+    """Where the policy of one property stands.
+
+    Attributes
+    ----------
+    level : int
+        Present level.
+    since : int
+        Tick at which the present level began.
+    warn_run, act_run : int
+        Consecutive ticks at or above the levels.
+    calm_run : int
+        Consecutive ticks below the release level of the present alert.
+    unseen_since : int or None
+        Tick at which the state became unknown to the model.
+    """
+
+    level: int = 0
+    since: int = 0
+    warn_run: int = 0
+    act_run: int = 0
+    calm_run: int = 0
+    unseen_since: int | None = None
+
+
+RESTING = PolicyState()
+
+
+def compile_rules(spec: PropertySpec, grid: Grid) -> Rules:
+    """Return the policy of a property with its times in ticks."""
+    levels = spec.thresholds
+    release = levels.warn_release
+    return Rules(
+        warn=levels.warn,
+        act=levels.act,
+        release=levels.release,
+        warn_release=min(levels.release, levels.warn) if release is None else release,
+        enter=spec.enter,
+        exit=spec.exit,
+        hold=math.ceil(spec.hold * grid.rate - 1e-9),
+        unseen={"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}[spec.unseen],
+        unseen_limit=grid.ticks(spec.unseen_limit),
+    )
+
+
+def decide(
+    rules: Rules, state: PolicyState, tick: int, figure: float, *, unseen: bool = False
+) -> PolicyState:
+    """Advance the policy by one tick.
+
+    Parameters
+    ----------
+    rules : Rules
+        The property's policy.
+    state : PolicyState
+        Where it stood after the tick before.
+    tick : int
+        Present tick.
+    figure : float
+        Risk, or its upper bound, in [0, 1]; NaN where there is none.
+    unseen : bool
+        The present state is unknown to the model.
+    """
+    if not unseen and figure < rules.warn and state.level == 0:
+        return state if state == RESTING else RESTING._replace(since=state.since)
+    warns, acts = figure >= rules.warn, figure >= rules.act
+    calm = figure < (rules.release if state.level == Level.ACT else rules.warn_release)
+    unseen_since = None
+    if unseen:
+        unseen_since = tick if state.unseen_since is None else state.unseen_since
+        expired = tick - unseen_since >= rules.unseen_limit
+        asked = min(rules.unseen, Level.WARN) if expired else rules.unseen
+        warns, acts = asked >= Level.WARN, asked >= Level.ACT
+        calm = not warns or (expired and state.level == Level.ACT)
+    state = PolicyState(
+        state.level,
+        state.since,
+        min(state.warn_run + 1, rules.enter) if warns else 0,
+        min(state.act_run + 1, rules.enter) if acts else 0,
+        min(state.calm_run + 1, rules.exit) if calm else 0,
+        unseen_since,
+    )
+    level = _level(rules, state, tick)
+    if level == state.level:
+        return state
+    return state._replace(level=level, since=tick, calm_run=0)
+
+
+def _level(rules: Rules, state: PolicyState, tick: int) -> int:
+    if state.act_run >= rules.enter:
+        return Level.ACT
+    released = state.calm_run >= rules.exit and tick - state.since >= rules.hold
+    if state.level == Level.ACT and not released:
+        return Level.ACT
+    if state.warn_run >= rules.enter:
+        return Level.WARN
+    if state.level == Level.WARN and not released:
+        return Level.WARN
+    return Level.NONE

@@ -1,0 +1,105 @@
+"""A monitor with its feed and its memory: what the node, replay and studies all drive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from forewarn.monitoring.monitor import Monitor, MonitorState
+from forewarn.monitoring.verdict import Verdict
+from forewarn.recordings.interface import Recording, Sample
+from forewarn.signals import MessageType
+from forewarn.signals.feed import Feed, Payload
+from forewarn.signals.grid import NANOSECONDS, Grid
+
+
+class Session:
+    """Payloads in, verdicts out; the caller owns the clock.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        Compiled monitor.
+    message_types : mapping of str to MessageType
+        Definition of each available topic.
+    """
+
+    def __init__(self, monitor: Monitor, message_types: Mapping[str, MessageType]) -> None:
+        self.monitor = monitor
+        self.grid = Grid(monitor.spec.rate)
+        self.settle_ns = settle_ns(monitor)
+        self.feed = Feed(
+            monitor.abstraction.sources,
+            message_types,
+            self.grid,
+            stamped=monitor.spec.time == "stamp",
+            settle_ns=self.settle_ns,
+        )
+        self.state: MonitorState = monitor.start()
+
+    @property
+    def next_tick(self) -> int | None:
+        """Return the tick that follows the last one; None before the first."""
+        return None if self.state.tick is None else self.state.tick + 1
+
+    def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
+        """Take one payload that arrived at `time_ns`."""
+        self.feed.accept(topic, time_ns, payload)
+
+    def last_due(self, now_ns: int) -> int:
+        """Return the newest tick that may be evaluated at `now_ns`."""
+        return self.grid.tick_at_or_before(now_ns - self.settle_ns)
+
+    def tick(self, tick: int) -> Verdict:
+        """Evaluate one tick; it must lie after the last one."""
+        self.state, verdict = self.monitor.step(self.state, self.feed.snapshot(tick))
+        return verdict
+
+    def swap(self, monitor: Monitor) -> None:
+        """Go on with other tables or thresholds; automata and alerts stay where they are."""
+        self.monitor = monitor
+
+    def reset(self) -> None:
+        """Forget all samples, obligations and alerts: the clock jumped, or an operator asked."""
+        self.feed.reset()
+        self.state = self.monitor.start()
+
+
+def settle_ns(monitor: Monitor) -> int:
+    """Return how much later than its tick an evaluation happens, in nanoseconds."""
+    spec = monitor.spec
+    return round(spec.settle * NANOSECONDS) if spec.time == "stamp" else 0
+
+
+def run(
+    session: Session, samples: Iterable[Sample], start_ns: int, end_ns: int
+) -> Iterator[Verdict]:
+    """Yield the verdict of every tick from the one of `start_ns` to the one of `end_ns`.
+
+    A live node that receives the same samples at the same times evaluates the same ticks.
+    """
+    grid, settle = session.grid, session.settle_ns
+    tick = grid.tick_at_or_after(start_ns)
+    due = grid.time_ns(tick) + settle
+    for sample in samples:
+        while due < sample.time_ns:
+            yield session.tick(tick)
+            tick += 1
+            due = grid.time_ns(tick) + settle
+        session.accept(sample.topic, sample.time_ns, sample.data)
+    last = grid.tick_at_or_after(end_ns)
+    while tick <= last:
+        yield session.tick(tick)
+        tick += 1
+
+
+def recorded_types(monitor: Monitor, recording: Recording) -> dict[str, MessageType]:
+    """Return the definitions of the wanted topics that a recording can decode.
+
+    Only topics whose type is the one that the monitor file names.
+    """
+    wanted = monitor.spec.topics
+    return {
+        topic: info.message_type
+        for topic, info in recording.topics.items()
+        if topic in wanted and info.msgtype == wanted[topic] and info.message_type is not None
+    }

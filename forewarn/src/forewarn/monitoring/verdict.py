@@ -1,0 +1,70 @@
+"""What the monitor says at one tick."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from forewarn.monitoring.policy import Level
+from forewarn.predicates import Observation
+from forewarn.signals.feed import Failure, StaleSignal
+
+
+class Status(IntEnum):
+    """What is certain about a property, apart from any probability."""
+
+    UNKNOWN = 0
+    SATISFIED_SO_FAR = 1
+    VIOLATED = 2
+    CANNOT_BE_VIOLATED = 3
+    INACTIVE = 4
+    ENDED = 5
+
+
+class PropertyVerdict(NamedTuple):
+    """One property at one tick.
+
+    Attributes
+    ----------
+    name : str
+        The property.
+    status : Status
+        VIOLATED also while a condition that violates an invariant lasts.
+    violation : bool
+        A violation happened at this tick; True once for each.
+    possible_violation : bool
+        A violation may have happened: with what is known it cannot be excluded.
+    probability, lower, upper : float
+        Risk and its bounds in [0, 1]; NaN where there is none.
+    in_model : bool
+        The model knows a state that agrees with what is known.
+    automaton : tuple of int
+        States the automaton may be in.
+    level : Level
+        What the policy makes of it.
+    alert_since : int
+        Tick at which the present level began.
+    """
+
+    name: str
+    status: Status
+    violation: bool
+    possible_violation: bool
+    probability: float
+    lower: float
+    upper: float
+    in_model: bool
+    automaton: tuple[int, ...]
+    level: Level
+    alert_since: int
+
+
+class Verdict(NamedTuple):
+    """All properties at one tick, with the observation they rest on."""
+
+    tick: int
+    time_ns: int
+    observation: Observation
+    properties: tuple[PropertyVerdict, ...]
+    stale: tuple[StaleSignal, ...]
+    failures: tuple[Failure, ...]

@@ -1,0 +1,6 @@
+"""From signal values to states: predicates, terminal labels, validity."""
+
+from forewarn.predicates.abstraction import Abstraction, Observation, build_abstraction
+from forewarn.predicates.comparisons import Comparison, as_comparison
+
+__all__ = ["Abstraction", "Comparison", "Observation", "as_comparison", "build_abstraction"]

@@ -1,0 +1,122 @@
+"""YAML files read strictly: bounded in size and depth, no duplicate keys, lines remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from forewarn.errors import ConfigError
+
+MAX_BYTES = 1 << 20
+MAX_NODES = 100_000
+MAX_DEPTH = 40
+
+
+@dataclass(frozen=True)
+class Document:
+    """The data of one YAML file and the line of every key.
+
+    Attributes
+    ----------
+    file : Path or None
+        Where it was read from.
+    data : object
+        Plain Python values.
+    lines : dict
+        Line number (from 1) for each key path, as a tuple of keys and indices.
+    """
+
+    file: Path | None
+    data: Any
+    lines: dict[tuple[object, ...], int]
+
+    def locate(self, path: tuple[object, ...]) -> str:
+        """Return ``line 7: `` for the nearest known part of `path`, or nothing."""
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.lines:
+                return f"line {self.lines[path[:end]]}: "
+        return ""
+
+
+def load_document(path: Path) -> Document:
+    """Read a YAML file; raises ConfigError naming file and position."""
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", file=path) from None
+    if len(raw) > MAX_BYTES:
+        raise ConfigError("the file is too large", file=path, accepted=f"{MAX_BYTES} bytes")
+    try:
+        return parse_document(raw.decode("utf-8"), path)
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"byte {error.start} is not UTF-8", file=path, accepted="a UTF-8 text file"
+        ) from None
+
+
+def parse_document(text: str, file: Path | None = None) -> Document:
+    """Parse YAML text; raises ConfigError naming file and position."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            raise ConfigError("the file is empty", file=file, accepted="a YAML mapping")
+        lines: dict[tuple[object, ...], int] = {}
+        budget = iter(range(MAX_NODES))
+        _walk(node, (), lines, budget, file)
+        return Document(file, yaml.safe_load(text), lines)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        position = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"no valid YAML: {error.problem}", file=file, key=position) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"no valid YAML: {error}", file=file) from None
+    except (RecursionError, ValueError, OverflowError) as error:
+        problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigError(f"no valid YAML: {problem}", file=file) from None
+
+
+def _walk(
+    node: yaml.Node,
+    path: tuple[object, ...],
+    lines: dict[tuple[object, ...], int],
+    budget: Iterator[int],
+    file: Path | None,
+) -> None:
+    """Note the line of every key; refuse duplicates, other keys than text, and size."""
+    if next(budget, None) is None or len(path) > MAX_DEPTH:
+        raise ConfigError(
+            "the document is too large",
+            file=file,
+            key=f"line {node.start_mark.line + 1}",
+            accepted=f"{MAX_NODES} entries after aliases are followed, {MAX_DEPTH} levels",
+        )
+    if isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            lines[(*path, index)] = child.start_mark.line + 1
+            _walk(child, (*path, index), lines, budget, file)
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, child in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode) or (
+                key.tag != "tag:yaml.org,2002:str" and key.tag != "tag:yaml.org,2002:merge"
+            ):
+                shown = key.value if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+                raise ConfigError(
+                    f"the key {shown!r} is not text",
+                    file=file,
+                    key=f"line {line}",
+                    accepted="a name; put on, off, yes, no and numbers in quotes",
+                )
+            if key.value in seen:
+                raise ConfigError(
+                    f"the key {key.value!r} is there twice", file=file, key=f"line {line}"
+                )
+            seen.add(key.value)
+            lines[(*path, key.value)] = line
+            _walk(child, (*path, key.value), lines, budget, file)
