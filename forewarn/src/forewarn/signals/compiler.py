@@ -16,7 +16,7 @@ import numpy as np
 from forewarn.errors import ExpressionError
 from forewarn.signals import operators
 from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
-from forewarn.signals.syntax import Expression, bound_names, position, suggestion
+from forewarn.signals.syntax import Expression, bound_names, called, position, suggestion
 from forewarn.signals.values import NAN, Notes, Unknown, Value, is_unknown, kind, plain, vector
 
 _BINARY = {
@@ -147,8 +147,8 @@ def works_elementwise(node: ast.expr) -> bool:
         return all(map(works_elementwise, (node.test, node.body, node.orelse)))
     if isinstance(node, ast.Compare):
         return _elementwise_comparison(node)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        least = FUNCTIONS[node.func.id].maps
+    if isinstance(node, ast.Call):
+        least = FUNCTIONS[called(node)].maps
         enough = least is not None and len(node.args) >= least and not node.keywords
         return enough and all(map(works_elementwise, node.args))
     return False
@@ -257,8 +257,7 @@ class Rewriter:
     _Tuple = _List
 
     def _Call(self, node: ast.Call, bound: frozenset[str]) -> ast.expr:
-        assert isinstance(node.func, ast.Name)
-        call = _call(f"_f_{node.func.id}", _name("_n"), *self._each(node.args, bound))
+        call = _call(f"_f_{called(node)}", _name("_n"), *self._each(node.args, bound))
         call.keywords = [
             ast.keyword(each.arg, self.rewrite(each.value, bound)) for each in node.keywords
         ]
@@ -394,10 +393,9 @@ def _check_signals(expression: Expression, known: list[str]) -> None:
         elif isinstance(node, ast.Name) and node.id in expression.names - set(known):
             problem = f"there is no signal {node.id!r}{suggestion(node.id, known)}"
             accepted = ", ".join(sorted(known)) or "no signals are defined"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if len(node.args) < FUNCTIONS[node.func.id].low:
-                problem = f"{node.func.id}() of one value needs a message"
-                accepted = f"{node.func.id}({', '.join(EXPANSIONS[node.func.id])}) of four signals"
+        elif isinstance(node, ast.Call) and len(node.args) < FUNCTIONS[called(node)].low:
+            problem = f"{called(node)}() of one value needs a message"
+            accepted = f"{called(node)}({', '.join(EXPANSIONS[called(node)])})"
         if problem:
             raise ExpressionError(
                 f"{position(expression.source, node)}: {problem}, in {expression.source!r}",

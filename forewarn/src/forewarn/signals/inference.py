@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from forewarn.errors import FieldError
 from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
 from forewarn.signals.schema import PLACEHOLDER, FieldType, Primitive, Struct
-from forewarn.signals.syntax import Expression, position, shown, suggestion
+from forewarn.signals.syntax import Expression, called, position, shown, suggestion
 
 ROOT = "msg"
 NUMBER = "number"
@@ -343,8 +343,7 @@ class _Inference:
         return dict(zip(names, parts, strict=True))
 
     def _Call(self, node: ast.Call, scope: Scope) -> Result:
-        assert isinstance(node.func, ast.Name)
-        name = node.func.id
+        name = called(node)
         if name in ("zip", "enumerate"):
             return self._iteration(node, name, scope)
         results = [self.visit(each, scope) for each in node.args]

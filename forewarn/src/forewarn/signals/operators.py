@@ -1,7 +1,7 @@
 """Operators of expressions on numbers, vectors and text, under IEEE 754 and Kleene logic.
 
-Every function takes the :class:`~forewarn.signals.values.Notes` of the evaluation first. Arithmetic is
-done in float64, whatever the operands are, so that nothing overflows and a vector gives the
+Every function takes the :class:`~forewarn.signals.values.Notes` of the evaluation first. Arithmetic
+is done in float64, whatever the operands are, so that nothing overflows and a vector gives the
 same bits as its elements would. None of these functions raises for any value.
 """
 
@@ -133,25 +133,18 @@ def _compare_lists(compare: Operator, notes: Notes, a: Any, b: Any) -> Any:
 
 
 def _compare_vectors(scalar: Callable[[Any, Any], Any], notes: Notes, a: Any, b: Any) -> Any:
-    unknown: Any = False
     for value in (a, b):
-        if isinstance(value, np.ndarray):
-            if value.dtype.kind == "f":
-                missing = np.isnan(value)
-                if missing.any():
-                    unknown = (
-                        unknown | missing if np.shape(unknown) in ((), missing.shape) else True
-                    )
-        elif not isinstance(value, NUMBERS):
+        if not isinstance(value, (np.ndarray, *NUMBERS)):
             return notes.unknown(f"an array of numbers compared with {kind(value)}")
-        elif value != value:
-            unknown = True
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and len(a) != len(b):
         return notes.unknown(f"arrays of different lengths: {len(a)} and {len(b)}")
     result = scalar(a, b)
-    if unknown is False:
-        return result
-    return np.where(unknown, NAN, result)
+    for value in (a, b):
+        if np.asarray(value).dtype.kind == "f":
+            unknown = np.isnan(value)
+            if unknown.any():
+                result = np.where(unknown, NAN, result)
+    return result
 
 
 equal = _comparison(operator.eq)
@@ -244,9 +237,9 @@ def _fold(notes: Notes, values: tuple[Any, ...], dominant: float) -> Any:
     result = truth(notes, values[0])
     for value in values[1:]:
         other = truth(notes, value)
-        if isinstance(result, np.ndarray) and isinstance(other, np.ndarray):
-            if len(result) != len(other):
-                return notes.unknown(f"arrays of different lengths: {len(result)} and {len(other)}")
+        lengths = {len(each) for each in (result, other) if isinstance(each, np.ndarray)}
+        if len(lengths) > 1:
+            return notes.unknown(f"arrays of different lengths: {sorted(lengths)}")
         result = _pair(result, other, dominant)
     return result
 
@@ -305,37 +298,38 @@ def _select_text(notes: Notes, known: Vector, then: Any, otherwise: Any) -> Any:
     return vector([NAN if c != c else (a if c else b) for c, a, b in choice])
 
 
+def _whole(place: Any) -> int | None:
+    """Return an index as an int, or None if it is not a whole number."""
+    if isinstance(place, NUMBERS) and -(2**62) < float(place) < 2**62 and place == int(place):
+        return int(place)
+    return None
+
+
 def index(notes: Notes, items: Any, place: Any) -> Any:
     """Evaluate ``items[place]``; unknown if there is no such element."""
     if is_unknown(items) or is_unknown(place):
         return NAN
     if not isinstance(items, (list, tuple, str, np.ndarray)):
         return notes.unknown(f"{kind(items)} cannot be indexed")
-    if not isinstance(place, NUMBERS) or place != int(place if abs(place) < 2**63 else 0):
+    at = _whole(place)
+    if at is None:
         return notes.unknown(f"an index must be a whole number, not {place!r}")
-    at = int(place)
     if not -len(items) <= at < len(items):
         return notes.unknown(f"index {at} is out of range: there are {len(items)} elements")
     value = items[at]
     return value.item() if isinstance(value, np.generic) else value
 
 
-def cut(notes: Notes, items: Any, start: Any, stop: Any, step: Any) -> Any:
+def cut(notes: Notes, items: Any, *bounds: Any) -> Any:
     """Evaluate ``items[start:stop:step]``."""
-    bounds = []
-    for bound in (start, stop, step):
-        if is_unknown(bound):
-            return NAN
-        if bound is not None and (
-            not isinstance(bound, NUMBERS) or bound != int(bound if abs(bound) < 2**63 else 0)
-        ):
-            return notes.unknown(f"the bounds of a slice must be whole numbers, not {bound!r}")
-        bounds.append(None if bound is None else int(bound))
-    if is_unknown(items):
+    if is_unknown(items) or any(is_unknown(bound) for bound in bounds):
         return NAN
-    if not isinstance(items, (list, tuple, str, np.ndarray)) or bounds[2] == 0:
-        return notes.unknown(f"{kind(items)} cannot be sliced with step {step}")
-    part = items[slice(*bounds)]
+    if not isinstance(items, (list, tuple, str, np.ndarray)):
+        return notes.unknown(f"{kind(items)} cannot be sliced")
+    whole = [None if bound is None else _whole(bound) for bound in bounds]
+    if whole[2] == 0 or whole.count(None) != bounds.count(None):
+        return notes.unknown(f"the bounds of a slice must be whole numbers, not {bounds}")
+    part = items[slice(*whole)]
     return np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
 
 

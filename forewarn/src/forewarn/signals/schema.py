@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rosbags.interfaces import Nodetype
 
@@ -79,12 +79,10 @@ FieldType: TypeAlias = "Primitive | ArrayOf | SequenceOf | Struct"
 # The member that IDL gives to a struct without members; it is on the wire.
 PLACEHOLDER = "structure_needs_at_least_one_member"
 
-TypesDict: TypeAlias = (
-    "Mapping[str, tuple[list[tuple[str, str, object]], list[tuple[str, object]]]]"
-)
+Types: TypeAlias = "Mapping[str, tuple[list[tuple[str, str, Any]], list[tuple[str, Any]]]]"
 
 
-def build_struct(name: str, types: TypesDict) -> Struct:
+def build_struct(name: str, types: Types) -> Struct:
     """Build the tree of the type `name`.
 
     Parameters
@@ -103,7 +101,7 @@ def build_struct(name: str, types: TypesDict) -> Struct:
 
 
 class _Builder:
-    def __init__(self, types: TypesDict) -> None:
+    def __init__(self, types: Types) -> None:
         self.types = types
         self.done: dict[str, Struct] = {}
 
@@ -121,12 +119,12 @@ class _Builder:
         constants, fields = self.types[name]
         built = {each: self.field(desc, (*above, name)) for each, desc in fields}
         values = {each: value for each, _, value in constants}
-        struct = Struct(name, built or {PLACEHOLDER: Primitive("uint8")}, values)  # type: ignore[arg-type]
+        struct = Struct(name, built or {PLACEHOLDER: Primitive("uint8")}, values)
         self.done[name] = struct
         return struct
 
-    def field(self, desc: object, above: tuple[str, ...]) -> FieldType:
-        node, detail = desc  # type: ignore[misc]
+    def field(self, desc: Any, above: tuple[str, ...]) -> FieldType:
+        node, detail = desc
         if node == Nodetype.BASE:
             return Primitive(detail[0])
         if node == Nodetype.NAME:

@@ -1,8 +1,8 @@
 """The language of expressions: what may be written, and where it goes wrong.
 
 Expressions are a part of Python's expression syntax. They are parsed with :mod:`ast`, checked node
-by node against a list of what is allowed, and only then compiled (:mod:`forewarn.signals.compiler`);
-nothing that is not on the list can run.
+by node against a list of what is allowed, and only then compiled by
+:mod:`forewarn.signals.compiler`; nothing that is not on the list can run.
 """
 
 from __future__ import annotations
@@ -147,6 +147,12 @@ def bound_names(target: ast.expr) -> list[str]:
 def shown(source: str) -> str:
     """Quote an expression, or the beginning of a long one."""
     return repr(source) if len(source) <= 200 else f"{source[:200]!r}..."
+
+
+def called(node: ast.Call) -> str:
+    """Return the name of the function that a checked call calls."""
+    assert isinstance(node.func, ast.Name)
+    return node.func.id
 
 
 def suggestion(name: str, known: Iterator[str] | list[str]) -> str:
