@@ -1,0 +1,202 @@
+"""What every reader of recordings offers, whatever the file format behind it.
+
+Times are integer nanoseconds, as in the files. Messages leave a reader as CDR, so that one
+decoding path serves ROS 1, ROS 2 and live data; a trace of named values has nothing to decode
+and leaves as a mapping.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from forewarn.signals import MessageType
+
+TIME_LIMIT_NS = 1 << 63
+"""Log times from here on do not fit the signed 64 bits that all tools share."""
+
+
+class Sample(NamedTuple):
+    """One recorded message, or one line of a trace.
+
+    Attributes
+    ----------
+    time_ns : int
+        Log time: when the recorder received it.
+    topic : str
+        Topic name; empty for a trace.
+    data : bytes or memoryview or Mapping
+        The message in CDR, or the named values of a trace line.
+    """
+
+    time_ns: int
+    topic: str
+    data: bytes | memoryview | Mapping[str, Any]
+
+
+Row = tuple[int, str, bytes]
+"""What a `Sample` is before it has its type: readers build thousands of them at a time."""
+
+make_sample = partial(tuple.__new__, Sample)
+"""Turn a `Row` into a `Sample` at a third of the cost of calling the class."""
+
+
+class TopicInfo(NamedTuple):
+    """One topic of a recording.
+
+    Attributes
+    ----------
+    name, msgtype : str
+        Topic name and type name in ROS 2's form (``nav_msgs/msg/Odometry``).
+    count : int
+        Number of messages.
+    message_type : MessageType or None
+        What decodes its messages; None when `error` says why there is none.
+    error : str or None
+        Why the messages cannot be decoded. The other topics stay readable.
+    """
+
+    name: str
+    msgtype: str
+    count: int  # type: ignore[assignment]  # hides tuple.count, as the shared name demands
+    message_type: MessageType | None
+    error: str | None
+
+
+class Channel(NamedTuple):
+    """One stream of messages as a file declares it; a topic has at least one.
+
+    Attributes
+    ----------
+    serialization : str
+        ``cdr`` or ``ros1``, or whatever else the file says.
+    definition, encoding : str
+        The message definition and its language (``ros2msg``, ``ros2idl``, ``ros1msg``); both
+        empty where the file holds none.
+    """
+
+    topic: str
+    msgtype: str
+    serialization: str
+    definition: str
+    encoding: str
+    count: int  # type: ignore[assignment]
+
+
+class Storage(Protocol):
+    """One file of a bag, opened."""
+
+    path: Path
+    channels: list[Channel]
+    start_ns: int
+    end_ns: int
+    count: int
+    warnings: list[str]
+
+    def read(self, topics: Collection[str]) -> Iterator[Sample]:
+        """Yield the messages of `topics` as they are stored, in log-time order."""
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the named tables of text that the file holds beside its messages."""
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return the named files that travel inside this file."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+class Recording(Protocol):
+    """A recording: messages on topics, or named values, in log-time order.
+
+    Attributes
+    ----------
+    path : Path
+        What was opened: a file or a folder.
+    kind : str
+        The format, for people.
+    topics : Mapping of str to TopicInfo
+        All topics, in the order of the file; a definition is parsed when its entry is read.
+    start_ns, end_ns : int
+        Log times of the first and the last message; both 0 if there is none.
+    count : int
+        Number of messages; what an index promises, where there is one.
+    size : int
+        Bytes on disk.
+    warnings : list of str
+        All that is wrong with the recording and was worked around. Reading may add to it.
+    """
+
+    path: Path
+    kind: str
+    topics: Mapping[str, TopicInfo]
+    start_ns: int
+    end_ns: int
+    count: int
+    size: int
+    warnings: list[str]
+
+    @property
+    def duration(self) -> float:
+        """Seconds between the first and the last message."""
+
+    def read(self, topics: Collection[str] | None = None) -> Iterator[Sample]:
+        """Yield samples in log-time order; simultaneous ones in the order of the file.
+
+        Parameters
+        ----------
+        topics : collection of str, optional
+            Topics to read; others cost next to nothing. All that can be read if left out. A
+            trace has no topics and yields every line.
+
+        Raises
+        ------
+        RecordingError
+            If a topic that was asked for by name cannot be read, or the file is damaged in a
+            way that was not seen when it was opened.
+        """
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the contents of all data files in reading order, in hex.
+
+        File names and ``metadata.yaml`` do not enter: a renamed or re-indexed recording keeps
+        its digest.
+        """
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the named tables of text that the recording holds beside its messages."""
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return the named files that travel inside the recording."""
+
+    def close(self) -> None:
+        """Release all files."""
+
+    def __enter__(self) -> Recording: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def digest_files(paths: Sequence[Path]) -> str:
+    """Return the SHA-256 of the concatenated contents of `paths`, in hex."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def plural(number: int, noun: str) -> str:
+    """Return ``1 message`` or ``2 messages``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

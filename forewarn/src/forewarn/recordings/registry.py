@@ -1,0 +1,189 @@
+"""Which reader opens which recording; other packages add theirs as entry points.
+
+An entry point of the group ``forewarn.recordings`` names a `RecordingFormat`::
+
+    [options.entry_points]
+    forewarn.recordings =
+        apollo = apollo_bridge.records:FORMAT
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import NamedTuple
+
+from forewarn.errors import RecordingError
+from forewarn.recordings import rosbag1, rosbag2, traces
+from forewarn.recordings.bag import BagRecording
+from forewarn.recordings.interface import Recording
+from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
+
+GROUP = "forewarn.recordings"
+HEAD_LENGTH = 512
+
+
+class RecordingFormat(NamedTuple):
+    """A kind of recording.
+
+    Attributes
+    ----------
+    name : str
+        For people: ``Apollo record``.
+    accepted : str
+        What such a recording looks like (``.record files of Cyber RT``), for error messages.
+    matches : callable
+        Tells from the path and the first 512 bytes (none for a folder) whether this is one.
+    open : callable
+        Opens it; raises RecordingError.
+    """
+
+    name: str
+    accepted: str
+    matches: Callable[[Path, bytes], bool]
+    open: Callable[[Path], Recording]
+
+
+def _open_rosbag1(path: Path) -> Recording:
+    return BagRecording(path, "ROS 1 bag", [rosbag1.open_rosbag1(path)])
+
+
+BUILT_IN = (
+    RecordingFormat(
+        "rosbag2 folder",
+        "a rosbag2 folder",
+        lambda path, _: path.is_dir(),
+        rosbag2.open_folder,
+    ),
+    RecordingFormat(
+        "rosbag2 file",
+        ".mcap and .db3 files, each maybe with .zstd",
+        lambda path, head: rosbag2.is_data_file(path) or head.startswith(MCAP_MAGIC),
+        rosbag2.open_file,
+    ),
+    RecordingFormat(
+        "ROS 1 bag",
+        "ROS 1 .bag files",
+        lambda path, head: (
+            path.name.endswith((".bag", ".bag.active")) or head.startswith(rosbag1.MAGIC)
+        ),
+        _open_rosbag1,
+    ),
+    RecordingFormat(
+        "trace",
+        "traces of JSON lines (.jsonl, maybe with .gz or .zst)",
+        traces.is_trace,
+        traces.JsonTrace,
+    ),
+)
+
+
+def open_recording(path: Path | str) -> Recording:
+    """Open a recording of any known format.
+
+    Parameters
+    ----------
+    path : Path or str
+        A file, or a folder of rosbag2.
+
+    Raises
+    ------
+    RecordingError
+        If there is none, nothing in it can be read, or its format is unknown.
+    """
+    path = Path(path)
+    if path.name == "metadata.yaml":
+        path = path.parent
+    head = _head(path)
+    installed, problems = _installed()
+    for candidate in (*_without_folders(installed, path), *BUILT_IN, *installed):
+        if candidate.matches(path, head):
+            return candidate.open(path)
+    accepted = "; ".join(each.accepted for each in (*BUILT_IN, *installed))
+    found = f"begins with {head[:16]!r}"
+    raise RecordingError(
+        f"is no recording of a known format, it {found}" + "".join(f"; {p}" for p in problems),
+        accepted=accepted,
+        file=path,
+    )
+
+
+def _without_folders(
+    installed: Iterable[RecordingFormat], path: Path
+) -> tuple[RecordingFormat, ...]:
+    """Return the formats that are asked before ours: those added, unless it is a folder."""
+    return () if path.is_dir() else tuple(installed)
+
+
+def find_recordings(path: Path | str) -> list[Path]:
+    """Return the recordings that a path stands for: itself, or those in a folder of several.
+
+    Raises
+    ------
+    RecordingError
+        If there is none.
+    """
+    path = Path(path)
+    if not path.is_dir() or (path / "metadata.yaml").exists():
+        return [path]
+    files = rosbag2.data_files(path)
+    if files and rosbag2.one_recording(files):
+        return [path]
+    formats = (*BUILT_IN[1:], *_installed()[0])
+    found = [
+        each
+        for each in sorted(path.iterdir())
+        if (each / "metadata.yaml").exists()
+        or (each.is_dir() and rosbag2.data_files(each))
+        or (each.is_file() and _is_recording(each, formats))
+    ]
+    if not found:
+        raise RecordingError(
+            "holds no recording",
+            accepted="; ".join(each.accepted for each in (*BUILT_IN, *_installed()[0])),
+            file=path,
+        )
+    return found
+
+
+def _is_recording(path: Path, formats: Iterable[RecordingFormat]) -> bool:
+    try:
+        head = _head(path)
+    except RecordingError:
+        return path.name.endswith((*rosbag2.SUFFIXES, ".bag"))  # empty ones are to be reported
+    return any(each.matches(path, head) for each in formats)
+
+
+def _head(path: Path) -> bytes:
+    if not path.exists():
+        raise RecordingError("does not exist", file=path)
+    if path.is_dir():
+        return b""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_LENGTH)
+    except OSError as error:
+        raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error
+    if not head:
+        raise RecordingError("is an empty file", accepted="a recording", file=path)
+    return head
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[tuple[RecordingFormat, ...], tuple[str, ...]]:
+    """Return the formats that other packages add, and what is wrong with those that fail."""
+    formats: list[RecordingFormat] = []
+    problems: list[str] = []
+    for point in entry_points(group=GROUP):
+        try:
+            loaded = point.load()
+        except Exception as error:  # whatever another package's import raises
+            problems.append(f"the reader {point.name!r} ({point.value}) does not load: {error}")
+            continue
+        if isinstance(loaded, RecordingFormat):
+            formats.append(loaded)
+        else:
+            problems.append(f"the reader {point.name!r} ({point.value}) is no RecordingFormat")
+    return tuple(formats), tuple(problems)

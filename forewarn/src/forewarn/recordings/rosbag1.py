@@ -1,0 +1,310 @@
+"""ROS 1 bags (.bag): whole ones through `rosbags`, others by the chunks they hold.
+
+The layout is that of https://wiki.ros.org/Bags/Format/2.0.
+"""
+
+from __future__ import annotations
+
+import bz2
+import re
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import lz4.frame  # type: ignore[import-untyped]
+from rosbags.rosbag1 import Reader
+
+from forewarn.errors import RecordingError
+from forewarn.recordings.interface import (
+    TIME_LIMIT_NS,
+    Channel,
+    Row,
+    Sample,
+    Storage,
+    make_sample,
+    plural,
+)
+from forewarn.recordings.ordering import (
+    Disorder,
+    Segment,
+    in_time_order,
+    segment_disorder,
+    sort_rows,
+)
+from forewarn.recordings.ros1 import ros2_name
+
+ACCEPTED = "a ROS 1 bag of version 2.0 with chunks in bz2, lz4 or no compression"
+MAGIC = b"#ROSBAG V"
+
+_MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = 2, 3, 4, 5, 6, 7
+_LENGTH = struct.Struct("<I").unpack_from
+_TIME = struct.Struct("<II").unpack_from
+
+
+def open_rosbag1(path: Path) -> Storage:
+    """Open a ROS 1 bag; raises RecordingError if nothing in it can be read."""
+    _check_version(path)
+    try:
+        return Rosbag1File(path)
+    except RecordingError as error:
+        return DamagedRosbag1File(path, error.problem)
+
+
+def _check_version(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            line = file.readline(32)
+    except OSError as error:
+        raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error
+    version = re.fullmatch(rb"#ROSBAG V(\d+\.\d+)\n", line)
+    if version is None:
+        raise RecordingError(
+            f"is no ROS 1 bag, it begins with {line!r}", accepted=ACCEPTED, file=path
+        )
+    if version[1] != b"2.0":
+        raise RecordingError(
+            f"is a ROS 1 bag of version {version[1].decode()}", accepted=ACCEPTED, file=path
+        )
+
+
+class Rosbag1File:
+    """A whole ROS 1 bag, read by `rosbags`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self._reader = Reader(path)
+        try:
+            self._reader.open()
+        except Exception as error:  # rosbags lets errors of all kinds through
+            raise RecordingError(_text(error), accepted=ACCEPTED, file=path) from error
+        connections = self._reader.connections
+        self.channels = [
+            Channel(each.topic, each.msgtype, "ros1", each.msgdef.data, "ros1msg", each.msgcount)
+            for each in connections
+        ]
+        self.count = sum(each.msgcount for each in connections)
+        self.start_ns = int(self._reader.start_time) if self.count else 0
+        self.end_ns = int(self._reader.end_time) - 1 if self.count else 0
+        segments = [
+            Segment(each.start_time, each.end_time, each.pos, 0, frozenset())
+            for each in self._reader.chunk_infos
+        ]
+        if (text := segment_disorder(segments).warning()) is not None:
+            self.warnings.append(text)
+
+    def read(self, topics: Collection[str]) -> Iterator[Sample]:
+        """Yield the messages of `topics` in log-time order, serialized as ROS 1 does it."""
+        chosen = [each for each in self._reader.connections if each.topic in topics]
+        if not chosen:
+            return
+        try:
+            for connection, time_ns, data in self._reader.messages(chosen):
+                yield make_sample((time_ns, connection.topic, data))
+        except Exception as error:  # rosbags lets errors of all kinds through
+            raise RecordingError(
+                f"is damaged ({_text(error)})", accepted=ACCEPTED, file=self.path
+            ) from error
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return nothing: a ROS 1 bag has no such tables."""
+        return {}
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return nothing: a ROS 1 bag has no attachments."""
+        return {}
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._reader.bio is not None:
+            self._reader.close()
+
+
+class Record(NamedTuple):
+    """One record of a bag: its header fields, and where its data lies."""
+
+    fields: dict[bytes, bytes]
+    begin: int
+    end: int
+
+    @property
+    def kind(self) -> int:
+        """The record's op code, 0 if it has none."""
+        return (self.fields.get(b"op") or b"\0")[0]
+
+    def number(self, name: bytes) -> int:
+        """Return an unsigned field of four bytes; raises struct.error or KeyError."""
+        value: int = _LENGTH(self.fields[name])[0]
+        return value
+
+    def time_ns(self) -> int:
+        """Return the log time of a message; raises struct.error or KeyError."""
+        seconds, nanoseconds = _TIME(self.fields[b"time"])
+        return int(seconds) * 1_000_000_000 + int(nanoseconds)
+
+
+def records(buffer: bytes | memoryview, position: int = 0) -> Iterator[Record]:
+    """Yield the whole records in `buffer`; the last one may lack part of its data."""
+    size = len(buffer)
+    while position + 4 <= size:
+        length = int(_LENGTH(buffer, position)[0])
+        begin = position + 4 + length
+        if begin + 4 > size:
+            return
+        fields: dict[bytes, bytes] = {}
+        at = position + 4
+        while at + 4 <= begin:
+            width = int(_LENGTH(buffer, at)[0])
+            name, mark, value = bytes(buffer[at + 4 : at + 4 + width]).partition(b"=")
+            if not mark or at + 4 + width > begin:
+                return
+            fields[name] = value
+            at += 4 + width
+        end = begin + 4 + int(_LENGTH(buffer, begin)[0])
+        yield Record(fields, begin + 4, end)
+        position = end
+
+
+class DamagedRosbag1File:
+    """A ROS 1 bag without a sound index: what its chunks hold, up to the damage."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        self.path = path
+        self.warnings = [f"{why}; the file was read from its beginning, and what it holds is used"]
+        self._connections: dict[int, Channel] = {}
+        self._segments: list[Segment] = []
+        self._compressions: dict[int, str] = {}
+        counts: Counter[int] = Counter()
+        self._file = path.open("rb")
+        try:
+            self._scan(counts)
+        finally:
+            if not self._segments:
+                self._file.close()
+        self.channels = [
+            each._replace(count=counts[number]) for number, each in self._connections.items()
+        ]
+        self.count = sum(each.count for each in self.channels)
+        if not self.count:
+            self._file.close()
+            raise RecordingError(
+                f"holds no message that can be read: {why}", accepted=ACCEPTED, file=path
+            )
+        self.start_ns = min(each.start_ns for each in self._segments)
+        self.end_ns = max(each.end_ns for each in self._segments)
+
+    def _scan(self, counts: Counter[int]) -> None:
+        """Look into one record of the file after the other."""
+        size = self._file.seek(0, 2)
+        position = len(MAGIC) + len("2.0\n")
+        while position + 8 <= size:
+            self._file.seek(position)
+            head = self._file.read(min(1 << 16, size - position))
+            record = next(records(head), None)
+            if record is None or not _BAG <= record.kind <= _CONNECTION:
+                self.warnings.append(f"nothing from byte {position} of {size} on can be read")
+                return
+            begin, end = position + record.begin, position + record.end
+            if record.kind == _CHUNK:
+                compression = record.fields.get(b"compression", b"").decode(errors="replace")
+                self._compressions[begin] = compression
+                self._chunk(begin, min(end, size) - begin, end > size, counts)
+            elif record.kind == _CONNECTION and end <= position + len(head):
+                self._declare(record, head)
+            position = end
+
+    def _declare(self, record: Record, buffer: bytes) -> None:
+        """Take note of a connection; its data are fields like those of a header."""
+        block = buffer[record.begin - 4 : record.end] + bytes(4)
+        data = next(records(block), None)
+        if data is None or b"topic" not in record.fields:
+            return
+        fields = {name: value.decode(errors="replace") for name, value in data.fields.items()}
+        self._connections[record.number(b"conn")] = Channel(
+            topic=record.fields[b"topic"].decode(errors="replace"),
+            msgtype=ros2_name(fields.get(b"type", "")),
+            serialization="ros1",
+            definition=fields.get(b"message_definition", ""),
+            encoding="ros1msg",
+            count=0,
+        )
+
+    def _chunk(self, offset: int, length: int, cut: bool, counts: Counter[int]) -> None:
+        segment = Segment(0, 0, offset, length, frozenset(), cut)
+        first, last, found = TIME_LIMIT_NS, 0, 0
+        try:
+            buffer = self._unpack(segment)
+            for record in records(buffer):
+                if record.end > len(buffer):
+                    break
+                if record.kind == _CONNECTION:
+                    self._declare(record, buffer)
+                elif record.kind == _MESSAGE and record.number(b"conn") in self._connections:
+                    time_ns = record.time_ns()
+                    first, last, found = min(first, time_ns), max(last, time_ns), found + 1
+                    counts[record.number(b"conn")] += 1
+        except (ValueError, struct.error, KeyError) as error:
+            self.warnings.append(f"the chunk at byte {offset} is damaged: {error}")
+        if cut:
+            self.warnings.append(
+                f"the last chunk is cut short: {plural(found, 'message')} of it could be read"
+            )
+        if found:
+            self._segments.append(segment._replace(start_ns=first, end_ns=last))
+
+    def _unpack(self, segment: Segment) -> bytes:
+        """Return the records in a chunk; raises ValueError if there is nothing to be had."""
+        self._file.seek(segment.offset)
+        stored = self._file.read(segment.length)
+        compression = self._compressions[segment.offset]
+        try:
+            if compression == "bz2":
+                return bz2.BZ2Decompressor().decompress(stored)
+            if compression == "lz4":
+                return bytes(lz4.frame.LZ4FrameDecompressor().decompress(stored))
+        except (OSError, RuntimeError, EOFError, MemoryError) as error:
+            raise ValueError(f"it cannot be unpacked ({error})") from error
+        if compression != "none":
+            raise ValueError(f"it is compressed with {compression!r}; {ACCEPTED}")
+        return stored
+
+    def read(self, topics: Collection[str]) -> Iterator[Sample]:
+        """Yield the messages of `topics` in log-time order, serialized as ROS 1 does it."""
+        wanted = {n: each.topic for n, each in self._connections.items() if each.topic in topics}
+        disorder = Disorder()
+        batches = in_time_order(
+            self._segments, lambda segment: self._load(segment, wanted, disorder), lambda _: None
+        )
+        return chain.from_iterable(map(make_sample, rows) for rows in batches)
+
+    def _load(self, segment: Segment, wanted: Mapping[int, str], disorder: Disorder) -> list[Row]:
+        buffer = self._unpack(segment)
+        rows: list[Row] = []
+        try:
+            for record in records(buffer):
+                if record.kind == _MESSAGE and record.end <= len(buffer):
+                    topic = wanted.get(record.number(b"conn"))
+                    if topic is not None:
+                        rows.append((record.time_ns(), topic, buffer[record.begin : record.end]))
+        except (struct.error, KeyError):
+            pass  # counted and reported when the file was opened
+        return sort_rows(rows, disorder)
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return nothing: a ROS 1 bag has no such tables."""
+        return {}
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return nothing: a ROS 1 bag has no attachments."""
+        return {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _text(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

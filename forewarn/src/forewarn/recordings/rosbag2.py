@@ -1,0 +1,189 @@
+"""rosbag2: folders with and without metadata.yaml, split and compressed files, bare files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import yaml
+
+from forewarn.errors import RecordingError
+from forewarn.recordings.bag import BagRecording
+from forewarn.recordings.interface import Storage, plural
+from forewarn.recordings.mcap import McapFile
+from forewarn.recordings.sqlite import open_sqlite
+from forewarn.recordings.zstd import CutError, unpacked
+
+ACCEPTED = "a folder with .mcap or .db3 files of one recording, each maybe with .zstd"
+SUFFIXES = (".mcap", ".db3", ".mcap.zstd", ".db3.zstd")
+
+_METADATA = "metadata.yaml"
+_ROOT = "rosbag2_bagfile_information"
+_SPLIT = re.compile(r"(?P<stem>.*)_(?P<number>\d+)\.(?P<suffix>mcap|db3)(\.zstd)?")
+
+
+class Metadata(NamedTuple):
+    """What metadata.yaml says about the files of a bag."""
+
+    files: tuple[Path, ...]
+    promised: int | None
+    warnings: tuple[str, ...]
+
+
+def is_data_file(path: Path) -> bool:
+    """Tell by its name whether a file is one of rosbag2's."""
+    return path.name.endswith(SUFFIXES)
+
+
+def data_files(folder: Path) -> list[Path]:
+    """Return the data files of rosbag2 in a folder, split files in the order of their numbers."""
+
+    def order(path: Path) -> tuple[str, int]:
+        match = _SPLIT.fullmatch(path.name)
+        return (match["stem"], int(match["number"])) if match else (path.name, -1)
+
+    return sorted((each for each in folder.iterdir() if is_data_file(each)), key=order)
+
+
+def one_recording(files: Iterable[Path]) -> bool:
+    """Tell by their names whether files are the parts of one split recording."""
+    parts = [_SPLIT.fullmatch(each.name) for each in files]
+    return len(parts) == 1 or len({part and (part["stem"], part["suffix"]) for part in parts}) == 1
+
+
+def open_folder(folder: Path) -> BagRecording:
+    """Open a folder as `ros2 bag record` writes it; raises RecordingError."""
+    metadata = _read_metadata(folder)
+    files = metadata.files or tuple(data_files(folder))
+    if not files:
+        raise RecordingError("holds no recording", accepted=ACCEPTED, file=folder)
+    if not metadata.files and not one_recording(files):
+        names = ", ".join(each.name for each in files[:5]) + (", ..." if len(files) > 5 else "")
+        raise RecordingError(
+            f"holds {len(files)} recordings ({names})", accepted="one of them", file=folder
+        )
+    return _open(folder, files, metadata)
+
+
+def open_file(path: Path) -> BagRecording:
+    """Open a single .mcap or .db3 file; raises RecordingError."""
+    return _open(path, (path,), Metadata((path,), None, ()))
+
+
+def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecording:
+    warnings = list(metadata.warnings)
+    opened: list[Path] = []
+    storages: list[Storage] = []
+    with ExitStack() as stack:
+        folder = (
+            Path(stack.enter_context(TemporaryDirectory(prefix="forewarn-")))
+            if any(each.suffix == ".zstd" for each in files)
+            else None
+        )
+        for number, file in enumerate(files):
+            try:
+                source = file
+                if folder is not None and file.suffix == ".zstd":
+                    source = folder / f"{number}_{file.stem}"
+                    _unpack(file, source, warnings)
+                storage = _open_storage(source)
+            except RecordingError as error:
+                if len(files) == 1:
+                    raise error.located(file=file) from error
+                warnings.append(f"{file.name} {error.problem}; it is left out")
+                continue
+            stack.callback(storage.close)
+            opened.append(file)
+            storages.append(storage)
+        if not storages:
+            raise RecordingError(
+                f"none of its {len(files)} files can be read: {'; '.join(warnings)}",
+                accepted=ACCEPTED,
+                file=path,
+            )
+        kept = stack.pop_all()
+    kind = "rosbag2 (mcap)" if storages[0].path.suffix != ".db3" else "rosbag2 (sqlite3)"
+    recording = BagRecording(
+        path, kind, storages, files=opened, warnings=warnings, cleanup=kept.close
+    )
+    if metadata.promised is not None and metadata.promised > recording.count:
+        recording.warnings.append(
+            f"{_METADATA} promises {plural(metadata.promised, 'message')}, "
+            f"the files hold {recording.count}"
+        )
+    return recording
+
+
+def _open_storage(path: Path) -> Storage:
+    return McapFile(path) if path.suffix != ".db3" else open_sqlite(path)
+
+
+def _unpack(packed: Path, target: Path, warnings: list[str]) -> None:
+    """Unpack a file compressed by rosbag2, as far as it goes."""
+    try:
+        with packed.open("rb") as source, target.open("wb") as sink:
+            for block in unpacked(source):
+                sink.write(block)
+    except CutError as error:
+        if not target.stat().st_size:
+            raise RecordingError(
+                f"cannot be unpacked: {error}", accepted="zstd, as rosbag2 writes it", file=packed
+            ) from error
+        warnings.append(f"{packed.name}: {error}; what comes before the damage is used")
+    except OSError as error:
+        raise RecordingError(f"cannot be unpacked ({error.strerror})", file=packed) from error
+
+
+def _read_metadata(folder: Path) -> Metadata:
+    """Read metadata.yaml as far as it can be trusted; without one, the files speak."""
+    path = folder / _METADATA
+    if not path.exists():
+        return Metadata((), None, (f"{_METADATA} is missing; the files themselves were read",))
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        table: Mapping[str, Any] = document[_ROOT]
+        names = [PurePosixPath(each).name for each in table["relative_file_paths"]]
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return Metadata(
+            (), None, (f"{_METADATA} cannot be used ({text}); the files themselves were read",)
+        )
+    _check_formats(table, path)
+    files = tuple(folder / name for name in names)
+    missing = [each.name for each in files if not each.is_file()]
+    present = tuple(each for each in files if each.is_file())
+    if files and not present:
+        raise RecordingError(
+            f"names files that do not exist: {', '.join(missing)}",
+            accepted="the files in the same folder",
+            file=path,
+            key=f"{_ROOT}.relative_file_paths",
+        )
+    count = table.get("message_count")
+    warnings = (f"{', '.join(missing)} named by {_METADATA} is missing",) if missing else ()
+    return Metadata(present, count if isinstance(count, int) else None, warnings)
+
+
+def _check_formats(table: Mapping[str, Any], path: Path) -> None:
+    """Refuse storages and compressions that nobody here can read."""
+    storage = table.get("storage_identifier")
+    if storage not in ("mcap", "sqlite3"):
+        raise RecordingError(
+            f"storage {storage!r} is unknown",
+            accepted="mcap or sqlite3",
+            file=path,
+            key=f"{_ROOT}.storage_identifier",
+        )
+    mode = str(table.get("compression_mode") or "none").lower()
+    form = table.get("compression_format")
+    if mode != "none" and form != "zstd":
+        raise RecordingError(
+            f"compression {form!r} is unknown",
+            accepted="zstd",
+            file=path,
+            key=f"{_ROOT}.compression_format",
+        )

@@ -1,0 +1,302 @@
+"""SQLite bags (.db3): whole ones through `rosbags`, damaged ones row by row."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
+from itertools import chain, islice, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.rosbag2 import Reader
+
+from forewarn.errors import RecordingError
+from forewarn.recordings.interface import (
+    TIME_LIMIT_NS,
+    Channel,
+    Sample,
+    Storage,
+    make_sample,
+    plural,
+)
+
+ACCEPTED = "an SQLite bag of rosbag2 (.db3), as `ros2 bag record -s sqlite3` writes it"
+MAGIC = b"SQLite format 3\x00"
+
+_BATCH = 512
+_URI_MARKS = set("?#%")
+_ENCODINGS = {MessageDefinitionFormat.MSG: "ros2msg", MessageDefinitionFormat.IDL: "ros2idl"}
+_IN_TIME_ORDER = "SELECT id FROM messages ORDER BY timestamp, id"
+_BACKWARDS = (
+    "SELECT count(*), max(previous - timestamp) FROM"
+    " (SELECT timestamp, lag(timestamp) OVER (ORDER BY id) AS previous FROM messages)"
+    " WHERE previous > timestamp"
+)
+
+
+def open_sqlite(path: Path) -> Storage:
+    """Open an SQLite bag; raises RecordingError if nothing in it can be read."""
+    warnings: list[str] = []
+    folder: TemporaryDirectory[str] | None = None
+    source = path
+    if _has_log(path) or set(str(path)) & _URI_MARKS:
+        folder = TemporaryDirectory(prefix="forewarn-")
+        source = _stand_in(path, Path(folder.name), warnings)
+    release = folder.cleanup if folder is not None else None
+    try:
+        try:
+            return SqliteFile(path, source, warnings, release)
+        except RecordingError:
+            return DamagedSqliteFile(path, source, warnings, release)
+    except BaseException:
+        if release is not None:
+            release()
+        raise
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(path.name + "-wal")
+    return log.is_file() and log.stat().st_size > 0
+
+
+def _stand_in(path: Path, folder: Path, warnings: list[str]) -> Path:
+    """Return a file in `folder` to read in place of `path`.
+
+    A bag whose recorder was killed has its last messages in the write-ahead log, which readers
+    that leave the recording untouched do not see: a copy takes them in. A path with marks of a
+    URI, which SQLite would take for such, is only linked.
+    """
+    copy = folder / "recording.db3"
+    if not _has_log(path):
+        copy.symlink_to(path.absolute())
+        return copy
+    shutil.copyfile(path, copy)
+    shutil.copyfile(path.with_name(path.name + "-wal"), folder / (copy.name + "-wal"))
+    try:
+        with closing(sqlite3.connect(copy)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.Error as error:
+        warnings.append(f"the write-ahead log beside the recording cannot be used ({error})")
+    else:
+        warnings.append("its recorder did not close it: the write-ahead log beside it is read too")
+    return copy
+
+
+class SqliteFile:
+    """A whole SQLite bag, read by `rosbags`.
+
+    Parameters
+    ----------
+    path, source : Path
+        What the user named, and the file to read: the same, or a repaired copy.
+    warnings : list of str
+        What was found wrong; more is added.
+    release : callable, optional
+        Called when the file is closed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        source: Path,
+        warnings: list[str],
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self.path = path
+        self.warnings = warnings
+        self._release = release
+        try:
+            self._reader = Reader(source)
+            self._reader.open()
+        except Exception as error:  # rosbags lets errors of all kinds through
+            raise RecordingError(
+                f"cannot be read as a bag ({error})", accepted=ACCEPTED, file=path
+            ) from error
+        self.channels = [_describe(each) for each in self._reader.connections]
+        self.count = int(self._reader.message_count)
+        self.start_ns = int(self._reader.start_time) if self.count else 0
+        self.end_ns = int(self._reader.end_time) - 1 if self.count else 0
+        try:
+            self._check_times(source)
+        except RecordingError:
+            self._reader.close()
+            raise
+
+    def _check_times(self, source: Path) -> None:
+        if not 0 <= self.start_ns <= self.end_ns < TIME_LIMIT_NS:
+            raise RecordingError("holds log times that are negative", file=self.path)
+        try:
+            with closing(_connect(source)) as connection:
+                times, worst_ns = 0, 0
+                if any(one > other for one, other in pairwise(connection.execute(_IN_TIME_ORDER))):
+                    times, worst_ns = connection.execute(_BACKWARDS).fetchone()
+        except sqlite3.Error as error:
+            raise RecordingError(f"is damaged ({error})", file=self.path) from error
+        if times:
+            self.warnings.append(
+                f"log times go backwards {plural(times, 'time')}, by up to {worst_ns / 1e9:.9g} s; "
+                "messages are read in log-time order"
+            )
+
+    def read(self, topics: Collection[str]) -> Iterator[Sample]:
+        """Yield the messages of `topics` in log-time order."""
+        chosen = [each for each in self._reader.connections if each.topic in topics]
+        return chain.from_iterable(self._batches(chosen) if chosen else ())
+
+    def _batches(self, chosen: list[Connection]) -> Iterator[list[Sample]]:
+        try:
+            messages = self._reader.messages(chosen)
+            while batch := [
+                make_sample((time_ns, connection.topic, data))
+                for connection, time_ns, data in islice(messages, _BATCH)
+            ]:
+                yield batch
+        except Exception as error:  # apsw's errors pass through rosbags as they are
+            raise RecordingError(f"is damaged ({error})", file=self.path) from error
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return nothing: an SQLite bag has no such tables."""
+        return {}
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return nothing: an SQLite bag has no attachments."""
+        return {}
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._reader.is_open:
+            self._reader.close()
+        if self._release is not None:
+            self._release()
+
+
+class DamagedSqliteFile:
+    """An SQLite bag that cannot be read as a whole: the rows before the damage."""
+
+    def __init__(
+        self,
+        path: Path,
+        source: Path,
+        warnings: list[str],
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self.path = path
+        self.warnings = warnings
+        self._release = release
+        try:
+            self._connection = _connect(source)
+            topics = self._rows("SELECT id, name, type, serialization_format FROM topics")
+        except sqlite3.Error as error:
+            raise RecordingError(
+                f"cannot be read as a bag ({error})", accepted=ACCEPTED, file=path
+            ) from error
+        self._names = {number: name for number, name, _, _ in topics}
+        self._index: list[tuple[int, int, int]] = []
+        counts = self._scan()
+        definitions = self._definitions()
+        self.channels = [
+            Channel(name, kind, form, *definitions.get(kind, ("", "")), counts[number])
+            for number, name, kind, form in topics
+        ]
+        self.count = len(self._index)
+        if not self.count:
+            self._connection.close()
+            raise RecordingError(
+                f"holds no message that can be read: {self.warnings[-1]}",
+                accepted=ACCEPTED,
+                file=path,
+            )
+        self.start_ns, self.end_ns = self._index[0][0], self._index[-1][0]
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of `query` whose texts are texts; damage can put anything there."""
+        return [
+            row
+            for row in self._connection.execute(query)
+            if isinstance(row[0], (int, str)) and all(isinstance(each, str) for each in row[1:])
+        ]
+
+    def _scan(self) -> Counter[int]:
+        """Index the rows that can be read: time, position and topic."""
+        query = "SELECT timestamp, id, topic_id, typeof(data) FROM messages NOT INDEXED ORDER BY id"
+        counts: Counter[int] = Counter()
+        why = "some of its rows are damaged"
+        try:
+            for time_ns, number, topic, kind in self._connection.execute(query):
+                if (
+                    kind == "blob"
+                    and topic in self._names
+                    and isinstance(time_ns, int)
+                    and 0 <= time_ns < TIME_LIMIT_NS
+                ):
+                    self._index.append((time_ns, number, topic))
+                    counts[topic] += 1
+        except (sqlite3.Error, OverflowError) as error:
+            why = str(error)
+        self._index.sort()
+        self.warnings.append(
+            f"the file is cut short or damaged ({why}); "
+            f"{plural(len(self._index), 'message')} before the damage can be read"
+        )
+        return counts
+
+    def _definitions(self) -> dict[str, tuple[str, str]]:
+        query = "SELECT topic_type, encoded_message_definition, encoding FROM message_definitions"
+        try:
+            return {name: (text, encoding) for name, text, encoding in self._rows(query)}
+        except sqlite3.Error:
+            return {}  # bags before ROS 2 Iron have none
+
+    def read(self, topics: Collection[str]) -> Iterator[Sample]:
+        """Yield the messages of `topics` in log-time order."""
+        fetch = "SELECT data FROM messages WHERE id = ?"
+        lost = 0
+        for time_ns, number, topic in self._index:
+            name = self._names[topic]
+            if name not in topics:
+                continue
+            try:
+                ((data,),) = self._connection.execute(fetch, (number,)).fetchall()
+            except (sqlite3.Error, ValueError):
+                lost += 1
+            else:
+                yield make_sample((time_ns, name, data))
+        if lost:
+            self.warnings.append(f"{plural(lost, 'message')} lie in damaged parts of the file")
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return nothing: an SQLite bag has no such tables."""
+        return {}
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return nothing: an SQLite bag has no attachments."""
+        return {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+        if self._release is not None:
+            self._release()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a database without touching it or waiting for a lock."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    return connection
+
+
+def _describe(connection: Connection) -> Channel:
+    return Channel(
+        topic=connection.topic,
+        msgtype=connection.msgtype,
+        serialization=getattr(connection.ext, "serialization_format", ""),
+        definition=connection.msgdef.data,
+        encoding=_ENCODINGS.get(connection.msgdef.format, ""),
+        count=connection.msgcount,
+    )

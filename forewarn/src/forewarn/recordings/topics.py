@@ -1,0 +1,152 @@
+"""From the channels of a bag to its topics, and to what decodes their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from forewarn.errors import ForewarnError
+from forewarn.recordings.interface import Channel, TopicInfo, plural
+from forewarn.recordings.ros1 import ConversionError, Ros1Type, ros1_type, ros2_name
+from forewarn.signals import MessageType, installed_message_type, message_type
+
+SERIALIZATIONS = ("cdr", "ros1")
+
+
+class UnusableTopicError(Exception):
+    """A topic cannot be decoded; the text says why."""
+
+
+class Topics(Mapping[str, TopicInfo]):
+    """The topics of a bag; each is looked into when it is first asked for.
+
+    A definition takes milliseconds to parse, a bag may have hundreds, and a monitor reads few.
+
+    Parameters
+    ----------
+    channels : sequence of Channel
+        All channels of all files.
+    warn : callable
+        Told what was worked around.
+    """
+
+    def __init__(self, channels: Sequence[Channel], warn: Callable[[str], None]) -> None:
+        self._channels: dict[str, list[Channel]] = {}
+        for channel in channels:
+            self._channels.setdefault(channel.topic, []).append(channel)
+        self._known: dict[str, TopicInfo] = {}
+        self._warn = warn
+
+    def __getitem__(self, topic: str) -> TopicInfo:
+        """Return what is known of `topic`."""
+        if topic not in self._known:
+            self._known[topic] = self._describe(topic)
+        return self._known[topic]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the topic names in the order of the file."""
+        return iter(self._channels)
+
+    def __len__(self) -> int:
+        """Return the number of topics."""
+        return len(self._channels)
+
+    def __contains__(self, topic: object) -> bool:
+        """Tell whether there is such a topic, without looking into it."""
+        return topic in self._channels
+
+    def usable(self, topic: str) -> str | None:
+        """Return why the messages of `topic` cannot be handed out as CDR, or None."""
+        try:
+            channel = _the_channel(self._channels[topic])
+            if channel.serialization == "ros1":
+                _ros1(channel)
+        except UnusableTopicError as error:
+            return str(error)
+        return None
+
+    def converter(self, topic: str) -> Ros1Type | None:
+        """Return the conversion from ROS 1, if `topic` needs one; it has to be usable."""
+        channel = _the_channel(self._channels[topic])
+        return _ros1(channel) if channel.serialization == "ros1" else None
+
+    def _describe(self, topic: str) -> TopicInfo:
+        channels = self._channels[topic]
+        used = [each for each in channels if each.count] or channels
+        name = max(used, key=lambda each: each.count).msgtype
+        count = sum(each.count for each in channels)
+        try:
+            decoder = self._decoder(topic, _the_channel(channels))
+        except UnusableTopicError as error:
+            return TopicInfo(topic, ros2_name(name), count, None, str(error))
+        return TopicInfo(topic, ros2_name(name), count, decoder, None)
+
+    def _decoder(self, topic: str, channel: Channel) -> MessageType:
+        name = ros2_name(channel.msgtype)
+        if channel.serialization == "ros1":
+            return _parsed(name, _ros1(channel).definition, "ros2msg")
+        if channel.definition.strip():
+            return _parsed(name, channel.definition, channel.encoding)
+        try:
+            decoder = installed_message_type(name)
+        except ForewarnError as error:
+            raise UnusableTopicError(
+                f"the recording holds no definition of {name or 'its type'}, and {error}"
+            ) from error
+        self._warn(
+            f"topic {topic}: the recording holds no definition of {name}; the installed one is used"
+        )
+        return decoder
+
+
+def _the_channel(channels: Sequence[Channel]) -> Channel:
+    """Return one channel that stands for all of a topic, or say why none can."""
+    used = [each for each in channels if each.count] or list(channels)
+    types: dict[str, int] = {}
+    for each in used:
+        types[each.msgtype] = types.get(each.msgtype, 0) + each.count
+    if len(types) > 1:
+        found = ", ".join(f"{name} ({plural(count, 'message')})" for name, count in types.items())
+        raise UnusableTopicError(
+            f"it is recorded with {len(types)} types: {found} (accepted: one type for each topic)"
+        )
+    serializations = {each.serialization for each in used}
+    if len(serializations) > 1 or not serializations <= set(SERIALIZATIONS):
+        found = ", ".join(repr(each) for each in sorted(serializations))
+        raise UnusableTopicError(
+            f"its messages are serialized as {found} (accepted: {' or '.join(SERIALIZATIONS)})"
+        )
+    defined = [each for each in used if each.definition.strip()]
+    if len({(each.definition, each.encoding) for each in defined}) > 1:
+        raise UnusableTopicError(
+            f"it is recorded with two definitions of {used[0].msgtype} (accepted: one)"
+        )
+    return defined[0] if defined else used[0]
+
+
+def _ros1(channel: Channel) -> Ros1Type:
+    try:
+        return ros1_type(ros2_name(channel.msgtype), channel.definition)
+    except ConversionError as error:
+        raise UnusableTopicError(
+            f"the definition of {channel.msgtype} in the recording cannot be parsed: {error}"
+        ) from error
+
+
+def _parsed(name: str, definition: str, encoding: str) -> MessageType:
+    decoder = _message_type(name, definition, encoding)
+    if isinstance(decoder, str):
+        raise UnusableTopicError(decoder)
+    return decoder
+
+
+@lru_cache(maxsize=512)
+def _message_type(name: str, definition: str, encoding: str) -> MessageType | str:
+    """Parse a definition once for all recordings that share it; a text says why it failed."""
+    what = f"the definition of {name} in the recording cannot be parsed"
+    try:
+        return message_type(name, definition, encoding)
+    except ForewarnError as error:
+        return f"{what}: {error}"
+    except Exception as error:  # the parser meets a damaged definition with errors of all kinds
+        return f"{what}: {type(error).__name__}: {error}"

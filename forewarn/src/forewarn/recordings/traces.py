@@ -1,0 +1,227 @@
+"""Traces of named values, one JSON object a line.
+
+Each line is an object with the time and the values of signals at that time::
+
+    {"t": 12.3, "speed": 1.2, "braking": false, "distances": [4.0, 7.5], "mode": "auto"}
+
+``t`` is in seconds, never negative; ``t_ns`` may stand for it, in whole nanoseconds. All other
+keys name signals. A value is a number, a truth value, a text, a list of numbers, truth values
+or texts (which may be nested), or null, which stands for unknown, as does NaN; ``NaN``,
+``Infinity`` and ``-Infinity`` may be written. A signal that is not on a line keeps its last
+value. Empty lines are passed over. The file may be compressed with gzip (.gz) or zstd (.zst).
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from operator import itemgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+from forewarn.errors import RecordingError
+from forewarn.recordings.interface import (
+    TIME_LIMIT_NS,
+    Sample,
+    TopicInfo,
+    digest_files,
+)
+from forewarn.recordings.zstd import CutError, ZstdFile
+
+ACCEPTED = 'a line like {"t": 12.3, "speed": 1.2}'
+SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
+
+NAN = float("nan")
+
+
+def is_trace(path: Path, head: bytes) -> bool:
+    """Tell by its name or its first characters whether a file is a trace."""
+    return path.name.endswith(SUFFIXES) or head.lstrip().startswith(b"{")
+
+
+class JsonTrace:
+    """A trace of named values; see `Recording` for the members.
+
+    All lines are checked when it is opened.
+
+    Attributes
+    ----------
+    signals : tuple of str
+        Names of all values, in the order of their first appearance.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kind = "trace"
+        self.warnings: list[str] = []
+        self.size = path.stat().st_size
+        signals: dict[str, None] = {}
+        times: list[int] = []
+        backwards = 0
+        for sample in self._lines():
+            signals.update(dict.fromkeys(sample.data))  # type: ignore[arg-type]
+            backwards = max(backwards, times[-1] - sample.time_ns if times else 0)
+            times.append(sample.time_ns)
+        self.signals = tuple(signals)
+        self.count = len(times)
+        self.start_ns, self.end_ns = (min(times), max(times)) if times else (0, 0)
+        self.topics: Mapping[str, TopicInfo] = {}
+        self._sorted = not backwards
+        if backwards:
+            self.warnings.append(
+                f"times go backwards, by up to {backwards / 1e9:.9g} s; "
+                "lines are read in the order of time"
+            )
+        if not times:
+            self.warnings.append("the recording holds no lines")
+
+    @property
+    def duration(self) -> float:
+        """Seconds between the first and the last line."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+    def read(self, topics: Collection[str] | None = None) -> Iterator[Sample]:
+        """Yield one sample for each line, in the order of time; topics do not matter."""
+        del topics
+        lines = self._lines()
+        return lines if self._sorted else iter(sorted(lines, key=itemgetter(0)))
+
+    def _lines(self) -> Iterator[Sample]:
+        number = 0
+        with _open_text(self.path) as file:
+            try:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        try:
+                            yield _sample(line)
+                        except ValueError as error:
+                            if line.endswith("\n") or not isinstance(error, json.JSONDecodeError):
+                                raise self._error(number, str(error)) from error
+                            self._warn(f"line {number} is cut short; it is left out")
+            except (EOFError, zlib.error, gzip.BadGzipFile, CutError) as error:
+                if not number:
+                    raise RecordingError(
+                        f"cannot be unpacked ({error})", accepted="gzip or zstd", file=self.path
+                    ) from error
+                self._warn(f"the file is cut short or damaged after line {number} ({error})")
+            except UnicodeDecodeError as error:
+                raise self._error(number + 1, f"is no UTF-8 text ({error.reason})") from error
+            except OSError as error:
+                raise self._error(number + 1, f"cannot be read ({error})") from error
+
+    def _error(self, number: int, problem: str) -> RecordingError:
+        return RecordingError(problem, accepted=ACCEPTED, file=f"{self.path}:{number}")
+
+    def _warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the contents of the file, in hex."""
+        return digest_files([self.path])
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return nothing: a trace has no such tables."""
+        return {}
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return nothing: a trace has no attachments."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: the file is open only while it is read."""
+
+    def __enter__(self) -> JsonTrace:
+        """Return the trace."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Do nothing: the file is open only while it is read."""
+
+
+def _open_text(path: Path) -> TextIO:
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error
+    if path.suffix == ".gz":
+        return io.TextIOWrapper(gzip.GzipFile(fileobj=raw), encoding="utf-8")
+    if path.suffix == ".zst":
+        return io.TextIOWrapper(io.BufferedReader(ZstdFile(raw)), encoding="utf-8")
+    return io.TextIOWrapper(raw, encoding="utf-8")
+
+
+def _sample(line: str) -> Sample:
+    """Parse and check one line; raises ValueError."""
+    try:
+        values = _decoder.decode(line)
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"is {_short(values)}, no object")
+    time_ns = _time_ns(values)
+    for name, value in values.items():
+        if value is None:
+            values[name] = NAN
+        elif isinstance(value, list):
+            values[name] = [_element(name, each) for each in value]
+        elif isinstance(value, dict):
+            raise ValueError(f"{name}: is an object; accepted: number, truth value, text or list")
+    return Sample(time_ns, "", values)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice}: stands twice on the line")
+    return values
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_unique)
+
+
+def _time_ns(values: dict[str, Any]) -> int:
+    """Take the time out of the values of a line; in nanoseconds."""
+    name = "t_ns" if "t_ns" in values and "t" not in values else "t"
+    if name not in values:
+        raise ValueError("has no time (key t)")
+    if "t_ns" in values and name == "t":
+        raise ValueError("has both t and t_ns")
+    time = values.pop(name)
+    if isinstance(time, bool) or not isinstance(time, (int, float)):
+        raise ValueError(f"{name}: {_short(time)} is no time; accepted: a number of seconds")
+    if name == "t_ns" and not isinstance(time, int):
+        raise ValueError(f"t_ns: {_short(time)} is no whole number of nanoseconds")
+    if time < 0 or (isinstance(time, float) and not math.isfinite(time)):
+        raise ValueError(f"{name}: {_short(time)} is no time; it must be finite and not negative")
+    time_ns = int(time) if name == "t_ns" else round(time * 1_000_000_000)
+    if time_ns >= TIME_LIMIT_NS:
+        raise ValueError(f"{name}: {_short(time)} lies beyond the year 2262")
+    return time_ns
+
+
+def _element(name: str, value: Any) -> Any:
+    if value is None:
+        return NAN
+    if isinstance(value, list):
+        return [_element(name, each) for each in value]
+    if isinstance(value, dict):
+        raise ValueError(f"{name}: holds an object; accepted: numbers, truth values and texts")
+    return value
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

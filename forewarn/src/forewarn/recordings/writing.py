@@ -1,0 +1,220 @@
+"""Write recordings: MCAP files that survive the end of their writer.
+
+A node that is killed loses what it has not handed to the operating system. The writer therefore
+closes a chunk as soon as it spans `flush_period` seconds of log time, so that no more than this
+is lost to ``kill -9``; `open_recording` reads such a file and says that it was not closed.
+`rosbags`' own writer keeps up to a megabyte in memory and hands over the rest when Python's
+buffer is full: the file of a killed process may end anywhere, hence the `mcap` package here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+from mcap.writer import CompressionType, Writer
+
+from forewarn.errors import RecordingError
+from forewarn.recordings.interface import TIME_LIMIT_NS
+
+PROFILE = "ros2"
+LIBRARY = "forewarn"
+
+_IDL_MARK = "=" * 80 + "\nIDL: "
+_STRING = "std_msgs/msg/String"
+_STRING_DEFINITION = "string data\n"
+
+
+class RecordingWriter:
+    """Write messages in CDR, tables of text and whole files to an MCAP file.
+
+    ROS 2's own tools read the result. Not safe for use from several threads at once.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file to write; it must not exist.
+    flush_period : float
+        Log time, in seconds, after which a chunk is closed and handed to the operating system.
+    chunk_size : int
+        Bytes after which a chunk is closed in any case.
+
+    Raises
+    ------
+    RecordingError
+        If the file exists or cannot be written.
+    """
+
+    def __init__(
+        self, path: Path | str, *, flush_period: float = 1.0, chunk_size: int = 1 << 19
+    ) -> None:
+        self.path = Path(path)
+        self._period_ns = round(flush_period * 1e9)
+        self._schemas: dict[tuple[str, str, str], int] = {}
+        self._channels: dict[tuple[str, str, str, str], int] = {}
+        self._sequences: dict[int, int] = {}
+        self._chunk_start_ns: int | None = None
+        self._closed = False
+        try:
+            self._file = self.path.open("xb")
+        except FileExistsError as error:
+            raise RecordingError(
+                "exists already, and recordings are never overwritten",
+                accepted="a new file name",
+                file=self.path,
+            ) from error
+        except OSError as error:
+            raise RecordingError(f"cannot be written ({error.strerror})", file=path) from error
+        self._writer = Writer(self._file, chunk_size=chunk_size, compression=CompressionType.ZSTD)
+        self._writer.start(profile=PROFILE, library=LIBRARY)
+        self.flush()
+
+    def write(
+        self,
+        topic: str,
+        msgtype: str,
+        definition: str,
+        time_ns: int,
+        data: bytes | memoryview,
+        *,
+        encoding: str = "",
+        serialization: str = "cdr",
+    ) -> None:
+        """Append one message.
+
+        Parameters
+        ----------
+        topic, msgtype : str
+            Topic name, and type name as in ``nav_msgs/msg/Odometry``.
+        definition : str
+            Complete message definition, those of nested types included.
+        time_ns : int
+            Log time.
+        data : bytes or memoryview
+            The serialized message.
+        encoding : str
+            Language of the definition: ``ros2msg`` or ``ros2idl``; found out if left out.
+        serialization : str
+            How `data` is serialized.
+
+        Raises
+        ------
+        RecordingError
+            If the time does not fit, the writer is closed or the disk is full.
+        """
+        if not 0 <= time_ns < TIME_LIMIT_NS:
+            raise RecordingError(
+                f"log time {time_ns} ns of a message on {topic}",
+                accepted="0 up to the year 2262",
+                file=self.path,
+            )
+        self._check_open()
+        key = (topic, msgtype, definition, serialization)
+        channel = self._channels.get(key)
+        try:
+            if channel is None:
+                channel = self._channels[key] = self._register(key, encoding)
+            if self._chunk_start_ns is None or time_ns < self._chunk_start_ns:
+                self._chunk_start_ns = time_ns
+            elif time_ns - self._chunk_start_ns >= self._period_ns:
+                self._writer.flush()  # type: ignore[no-untyped-call]
+                self._chunk_start_ns = time_ns
+            sequence = self._sequences[channel]
+            self._sequences[channel] = sequence + 1
+            self._writer.add_message(channel, time_ns, bytes(data), time_ns, sequence & 0xFFFFFFFF)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def write_text(self, topic: str, time_ns: int, text: str) -> None:
+        """Append a text as a std_msgs/msg/String message; see `write`."""
+        self.write(topic, _STRING, _STRING_DEFINITION, time_ns, string_cdr(text))
+
+    def write_metadata(self, name: str, table: dict[str, str]) -> None:
+        """Append a named table of text, at once and outside all topics; see `metadata` of readers.
+
+        Raises
+        ------
+        RecordingError
+            If the writer is closed or the disk is full.
+        """
+        self._check_open()
+        try:
+            self._writer.add_metadata(name, dict(table))
+            self.flush()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def attach(self, name: str, data: bytes, media_type: str = "text/plain") -> None:
+        """Append a whole file under a name, at once; see `attachments` of readers.
+
+        Raises
+        ------
+        RecordingError
+            If the writer is closed or the disk is full.
+        """
+        self._check_open()
+        try:
+            self._writer.add_attachment(0, 0, name, media_type, data)
+            self.flush()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def flush(self) -> None:
+        """Hand all that was written to the operating system, where it outlives the process."""
+        self._check_open()
+        try:
+            self._writer.flush()  # type: ignore[no-untyped-call]
+        except OSError as error:
+            raise self._failed(error) from error
+        self._chunk_start_ns = None
+
+    def close(self) -> None:
+        """Write the index and close the file; does nothing the second time."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._writer.finish()  # type: ignore[no-untyped-call]
+        except OSError as error:
+            raise self._failed(error) from error
+        finally:
+            self._file.close()
+
+    def _register(self, key: tuple[str, str, str, str], encoding: str) -> int:
+        topic, msgtype, definition, serialization = key
+        if not encoding:
+            encoding = "ros2idl" if definition.startswith(_IDL_MARK) else "ros2msg"
+        schema_key = (msgtype, definition, encoding)
+        schema = self._schemas.get(schema_key)
+        if schema is None:
+            schema = self._writer.register_schema(msgtype, encoding, definition.encode())
+            self._schemas[schema_key] = schema
+        channel = self._writer.register_channel(topic, serialization, schema)
+        self._sequences[channel] = 0
+        return channel
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RecordingError("is closed and takes no more messages", file=self.path)
+
+    def _failed(self, error: OSError) -> RecordingError:
+        return RecordingError(f"cannot be written ({error.strerror or error})", file=self.path)
+
+    def __enter__(self) -> RecordingWriter:
+        """Return the writer; leaving the block closes it."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+
+def string_cdr(text: str) -> bytes:
+    """Return a std_msgs/msg/String with `text` in little-endian CDR."""
+    data = text.encode() + b"\0"
+    return b"\0\1\0\0" + len(data).to_bytes(4, "little") + data
