@@ -1,0 +1,101 @@
+"""What the packages say about themselves agrees, and with what their code imports."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+PYTHON_PACKAGES = ("forewarn", "monitor_node", "apollo_bridge")
+MANIFESTS = (
+    *(f"{name}/package.xml" for name in PYTHON_PACKAGES),
+    "ros2_ws/src/forewarn_msgs/package.xml",
+    "ros2_ws/src/forewarn_bringup/package.xml",
+)
+# Names of Debian packages in rosdep, where they differ from the requirement's.
+ROSDEP = {"numpy": "python3-numpy", "scipy": "python3-scipy", "pyyaml": "python3-yaml"}
+ROSDEP["rich"] = "python3-rich"
+
+
+def setup_cfg(folder: Path) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(folder / "setup.cfg")
+    return parser
+
+
+def requirement_names(lines: list[str]) -> dict[str, str]:
+    """Map names in lower case to their version ranges."""
+    found = {}
+    for line in lines:
+        text = line.split("#")[0].split(";")[0].strip()
+        match = re.match(r"[A-Za-z0-9._-]+", text)
+        if match:
+            found[match.group().lower().replace("_", "-")] = text[match.end() :]
+    return found
+
+
+def imports(folder: Path) -> set[str]:
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_manifest_is_format_3_with_one_version_and_a_licence(
+    repository: Path, manifest: str
+) -> None:
+    root = ET.parse(repository / manifest).getroot()
+    assert root.get("format") == "3"
+    assert root.findtext("license") == "Apache-2.0"
+    assert root.findtext("name") == (repository / manifest).parent.name
+    assert root.findtext("version") == setup_cfg(repository / "forewarn")["metadata"]["version"]
+
+
+@pytest.mark.parametrize("package", PYTHON_PACKAGES)
+def test_setup_and_manifest_agree(repository: Path, package: str) -> None:
+    metadata = setup_cfg(repository / package)["metadata"]
+    root = ET.parse(repository / package / "package.xml").getroot()
+    assert metadata["name"] == root.findtext("name")
+    assert metadata["version"] == root.findtext("version")
+    assert root.findtext("export/build_type") == "ament_python"
+
+
+@pytest.mark.parametrize("package", ["monitor_node", "apollo_bridge"])
+def test_what_is_imported_is_declared(repository: Path, package: str) -> None:
+    root = ET.parse(repository / package / "package.xml").getroot()
+    declared = {e.text for e in root if e.tag.endswith("depend")} | {package}
+    required = requirement_names(
+        setup_cfg(repository / package)["options"]["install_requires"].splitlines()
+    )
+    declared |= {name.replace("-", "_") for name in required}
+    foreign = imports(repository / package / "src") - sys.stdlib_module_names
+    assert foreign <= declared, f"package.xml of {package} lacks {sorted(foreign - declared)}"
+
+
+def test_machines_with_ros_get_every_requirement(repository: Path) -> None:
+    # From rosdep or from requirements/ros.txt, or the library would not import there.
+    options = setup_cfg(repository / "forewarn")["options"]
+    needed = requirement_names(options["install_requires"].splitlines())
+    root = ET.parse(repository / "forewarn" / "package.xml").getroot()
+    debian = {e.text for e in root if e.tag.endswith("depend")}
+    pip = requirement_names((repository / "requirements" / "ros.txt").read_text().splitlines())
+    missing = [name for name in needed if name not in pip and ROSDEP.get(name) not in debian]
+    assert not missing
+    assert "<2" in pip["numpy"], "distributions up to Kilted are built against numpy 1.x"
+
+
+def test_top_level_is_no_package(repository: Path) -> None:
+    # Else colcon takes the repository for one package and does not look below.
+    assert not (repository / "package.xml").exists()
+    assert not (repository / "setup.py").exists()
+    assert "\n[project]" not in (repository / "pyproject.toml").read_text()
