@@ -1,0 +1,258 @@
+"""What a run foresaw: alerts, violations, which belongs to which, and how good that is.
+
+The terms are those of the design: the *lead time* of a violation is its time minus the start of
+the alert that is on when it happens, which must have begun at least one tick earlier; a *false
+alarm* is an alert with no violation during it or within the horizon of its start. A monitor that
+always alarms has long lead times, so none of these figures is given without the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.monitoring.history import Track
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.verdict import Status
+
+SECONDS_AN_HOUR = 3600.0
+
+
+class Outcome(str, Enum):
+    """What became of an alert.
+
+    Attributes
+    ----------
+    FORESAW
+        A violation happened while it was on, at least one tick after it began.
+    NEAR
+        It was over when a violation happened within the horizon of its start.
+    LATE
+        It began with the violation, or while the condition of one lasted: no foresight, and
+        not false either.
+    FALSE
+        None of these.
+    """
+
+    FORESAW = "foresaw"
+    NEAR = "near"
+    LATE = "late"
+    FALSE = "false alarm"
+
+
+class Alert(NamedTuple):
+    """One episode at level ACT.
+
+    Attributes
+    ----------
+    property : str
+        Whose.
+    start, end : int
+        First and last tick.
+    outcome : Outcome
+        What became of it.
+    peak : float
+        Greatest risk in it; NaN if there was none.
+    unseen : bool
+        It began in a state that the model does not know.
+    cut_short : bool
+        The run ends before the horizon of its start, so that a violation may have followed.
+    """
+
+    property: str
+    start: int
+    end: int
+    outcome: Outcome
+    peak: float
+    unseen: bool
+    cut_short: bool
+
+
+class Violation(NamedTuple):
+    """One violation.
+
+    Attributes
+    ----------
+    property : str
+        Whose.
+    tick : int
+        When.
+    alert : int or None
+        First tick of the alert that was on and had begun earlier; None if it was missed.
+    lead : float or None
+        Lead time in seconds; None if it was missed.
+    """
+
+    property: str
+    tick: int
+    alert: int | None
+    lead: float | None
+
+
+class Events(NamedTuple):
+    """Alerts and violations of one property over one run, and for how long it was watched."""
+
+    alerts: tuple[Alert, ...]
+    violations: tuple[Violation, ...]
+    hours: float
+
+
+def find_events(track: Track) -> Events:
+    """Match the alerts of a property with its violations."""
+    starts, ends = _episodes(track.level == Level.ACT)
+    happened = np.flatnonzero(track.violation)
+    alerts = tuple(
+        _alert(track, int(start), int(end), happened)
+        for start, end in zip(starts, ends, strict=True)
+    )
+    violations = tuple(_violation(track, int(row), starts, ends) for row in happened)
+    watched = ~np.isin(track.status, (Status.INACTIVE, Status.UNKNOWN))
+    return Events(alerts, violations, float(watched.sum()) / track.rate / SECONDS_AN_HOUR)
+
+
+def _episodes(on: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first and the last row of every run of True."""
+    edges = np.diff(np.concatenate(([0], on.astype(np.int8), [0])))
+    return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+
+
+def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp]) -> Alert:
+    ticks = track.ticks
+    first, last = int(ticks[start]), int(ticks[end])
+    limit = None if track.horizon is None else first + track.horizon
+    after = ticks[happened[happened > start]]
+    if (after <= last).any():
+        outcome = Outcome.FORESAW
+    elif track.status[start] == Status.VIOLATED:
+        outcome = Outcome.LATE
+    elif after.size and (limit is None or after[0] <= limit):
+        outcome = Outcome.NEAR
+    else:
+        outcome = Outcome.FALSE
+    risks = track.probability[start : end + 1]
+    known = risks[~np.isnan(risks)]
+    return Alert(
+        property=track.name,
+        start=first,
+        end=last,
+        outcome=outcome,
+        peak=float(known.max()) if known.size else float("nan"),
+        unseen=not track.in_model[start],
+        cut_short=outcome is Outcome.FALSE and (limit is None or limit > int(ticks[-1])),
+    )
+
+
+def _violation(
+    track: Track, row: int, starts: NDArray[np.intp], ends: NDArray[np.intp]
+) -> Violation:
+    tick = int(track.ticks[row])
+    index = int(np.searchsorted(starts, row, side="right")) - 1
+    if index < 0 or ends[index] < row or starts[index] == row:
+        return Violation(track.name, tick, None, None)
+    start = int(track.ticks[starts[index]])
+    return Violation(track.name, tick, start, (tick - start) / track.rate)
+
+
+class LeadTimes(NamedTuple):
+    """Seconds between alert and violation, over the violations that were foreseen."""
+
+    mean: float
+    median: float
+    least: float
+    fifth_percentile: float
+    greatest: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well one property was foreseen.
+
+    Attributes
+    ----------
+    property : str
+        Whose.
+    violations, detected : int
+        How many happened, and how many of them within an alert that had begun earlier.
+    alerts, right, late, false_alarms : int
+        Episodes; of these, those followed by a violation, those that came with one, and
+        those without.
+    unseen, cut_short : int
+        False alarms that began in a state unknown to the model; that the end of a recording
+        cut short.
+    hours : float
+        Time watched.
+    lead : LeadTimes or None
+        None if nothing was detected.
+    """
+
+    property: str
+    violations: int
+    detected: int
+    alerts: int
+    right: int
+    late: int
+    false_alarms: int
+    unseen: int
+    cut_short: int
+    hours: float
+    lead: LeadTimes | None
+
+    @property
+    def missed(self) -> int:
+        """Violations without an alert that had begun earlier."""
+        return self.violations - self.detected
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the violations that were foreseen; None if there was none."""
+        return self.detected / self.violations if self.violations else None
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the alerts, late ones apart, that a violation followed; None without any."""
+        judged = self.right + self.false_alarms
+        return self.right / judged if judged else None
+
+    @property
+    def false_alarms_per_hour(self) -> float | None:
+        """False alarms in an hour of watching; None if nothing was watched."""
+        return self.false_alarms / self.hours if self.hours else None
+
+
+def score(name: str, runs: Sequence[Events]) -> Score:
+    """Add up the events of one property over any number of runs."""
+    alerts = [alert for run in runs for alert in run.alerts]
+    violations = [violation for run in runs for violation in run.violations]
+    leads = [violation.lead for violation in violations if violation.lead is not None]
+    kinds = [alert.outcome for alert in alerts]
+    false = [alert for alert in alerts if alert.outcome is Outcome.FALSE]
+    return Score(
+        property=name,
+        violations=len(violations),
+        detected=len(leads),
+        alerts=len(alerts),
+        right=kinds.count(Outcome.FORESAW) + kinds.count(Outcome.NEAR),
+        late=kinds.count(Outcome.LATE),
+        false_alarms=len(false),
+        unseen=sum(alert.unseen for alert in false),
+        cut_short=sum(alert.cut_short for alert in false),
+        hours=sum(run.hours for run in runs),
+        lead=_lead_times(leads),
+    )
+
+
+def _lead_times(leads: Sequence[float]) -> LeadTimes | None:
+    if not leads:
+        return None
+    return LeadTimes(
+        mean=float(np.mean(leads)),
+        median=float(np.median(leads)),
+        least=min(leads),
+        fifth_percentile=float(np.percentile(leads, 5)),
+        greatest=max(leads),
+    )

@@ -1,0 +1,246 @@
+"""Alerts, violations and what belongs to what, on runs that fit on one line.
+
+A run is written as two texts of one character a tick. Levels: ``.`` none, ``w`` WARN, ``A`` ACT.
+Facts: ``.`` nothing, ``V`` a violation, ``v`` its condition lasts, ``-`` inactive, ``E`` an episode
+has ended, ``?`` a violation may have happened.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.monitoring.calibration import NEVER, calibrate, pool, predictions, wilson
+from forewarn.monitoring.events import Outcome, find_events, score
+from forewarn.monitoring.history import Track
+from forewarn.monitoring.verdict import Status
+
+STATUS = {
+    ".": Status.SATISFIED_SO_FAR,
+    "V": Status.VIOLATED,
+    "v": Status.VIOLATED,
+    "-": Status.INACTIVE,
+    "E": Status.ENDED,
+    "?": Status.UNKNOWN,
+}
+
+
+def track(
+    levels: str,
+    facts: str,
+    *,
+    horizon: int | None = 3,
+    risk: list[float] | None = None,
+    rate: float = 10.0,
+    first: int = 100,
+) -> Track:
+    n = len(facts)
+    assert len(levels) == n
+    risks = np.array(risk if risk is not None else [0.5] * n)
+    return Track(
+        name="rule",
+        rate=rate,
+        horizon=horizon,
+        ticks=np.arange(first, first + n, dtype=np.int64),
+        state=np.array([-1 if f in "-?" else 0 for f in facts], dtype=np.int32),
+        status=np.array([STATUS[f] for f in facts], dtype=np.int8),
+        violation=np.array([f == "V" for f in facts]),
+        possible=np.array([f == "?" for f in facts]),
+        probability=risks,
+        lower=np.full(n, math.nan),
+        upper=np.full(n, math.nan),
+        in_model=np.ones(n, dtype=bool),
+        level=np.array([".wA".index(level) for level in levels], dtype=np.int8),
+        automaton=np.zeros(n, dtype=np.int32),
+    )
+
+
+def outcomes(levels: str, facts: str, horizon: int | None = 3) -> list[str]:
+    return [a.outcome.value for a in find_events(track(levels, facts, horizon=horizon)).alerts]
+
+
+def test_lead_time_runs_from_the_start_of_the_alert_that_is_on() -> None:
+    events = find_events(track("..AAAA..", ".....V.."))
+    (violation,) = events.violations
+    assert violation.tick == 105
+    assert violation.alert == 102
+    assert violation.lead == pytest.approx(0.3)
+    assert [a.outcome for a in events.alerts] == [Outcome.FORESAW]
+    assert (events.alerts[0].start, events.alerts[0].end) == (102, 105)
+
+
+def test_an_alert_that_begins_with_the_violation_is_late_and_detects_nothing() -> None:
+    events = find_events(track("...AAA..", "...V...."))
+    assert events.violations[0].lead is None
+    assert [a.outcome for a in events.alerts] == [Outcome.LATE]
+
+
+def test_an_alert_while_the_condition_lasts_is_late_not_false() -> None:
+    assert outcomes("....AA..", "...Vvv..") == ["late"]
+
+
+def test_one_tick_of_lead_is_a_detection() -> None:
+    events = find_events(track("..AA....", "...V...."))
+    assert events.violations[0].lead == pytest.approx(0.1)
+
+
+def test_an_alert_that_is_over_when_the_violation_comes_is_near_and_the_violation_missed() -> None:
+    events = find_events(track(".A......", "...V...."))
+    assert events.violations[0].lead is None
+    assert [a.outcome for a in events.alerts] == [Outcome.NEAR]
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(3, "near"), (4, "false alarm")])
+def test_the_horizon_counts_from_the_start_of_the_alert(gap: int, expected: str) -> None:
+    facts = "." * (1 + gap) + "V" + "...."
+    levels = ".A" + "." * (len(facts) - 2)
+    assert outcomes(levels, facts) == [expected]
+
+
+def test_a_violation_long_after_the_start_still_belongs_to_an_alert_that_is_on() -> None:
+    assert outcomes("A" * 10, "........V.") == ["foresaw"]
+
+
+def test_warnings_are_no_alerts() -> None:
+    events = find_events(track("wwww....", "...V...."))
+    assert events.alerts == ()
+    assert events.violations[0].lead is None
+
+
+def test_two_violations_in_one_alert_have_their_own_lead_times() -> None:
+    events = find_events(track("AAAAAA", "..V..V"))
+    assert [v.lead for v in events.violations] == [pytest.approx(0.2), pytest.approx(0.5)]
+    assert [a.outcome for a in events.alerts] == [Outcome.FORESAW]
+
+
+def test_a_false_alarm_near_the_end_is_false_and_marked() -> None:
+    alerts = find_events(track(".A....A.", "........")).alerts
+    assert [a.outcome for a in alerts] == [Outcome.FALSE, Outcome.FALSE]
+    assert [a.cut_short for a in alerts] == [False, True]
+
+
+def test_without_a_horizon_any_later_violation_counts() -> None:
+    assert outcomes(".A.........", "..........V", horizon=None) == ["near"]
+
+
+def test_the_score_gives_all_figures_together() -> None:
+    first = find_events(track("..AAA...A.......", "....V..........."))
+    second = find_events(track("................", ".......V....----"))
+    total = score("rule", [first, second])
+    assert (total.violations, total.detected, total.missed) == (2, 1, 1)
+    assert (total.alerts, total.right, total.late, total.false_alarms) == (2, 1, 0, 1)
+    assert total.recall == 0.5
+    assert total.precision == 0.5
+    assert total.hours == pytest.approx((16 + 12) / 10 / 3600)
+    assert total.false_alarms_per_hour == pytest.approx(3600 / 2.8)
+    assert total.lead is not None
+    assert total.lead.mean == total.lead.median == total.lead.least == pytest.approx(0.2)
+
+
+def test_nothing_to_judge_gives_none_not_zero() -> None:
+    total = score("rule", [find_events(track("....", "...."))])
+    assert total.recall is None
+    assert total.precision is None
+    assert total.lead is None
+
+
+def test_an_alert_is_not_interrupted_by_nothing() -> None:
+    run = track("", "")
+    assert find_events(run) == ((), (), 0.0)
+    assert calibrate(predictions(run)) is None
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(".wA"), st.sampled_from("....Vv-E?")), max_size=24),
+    st.sampled_from([None, 1, 2, 5]),
+)
+def test_events_follow_the_definition_word_for_word(
+    rows: list[tuple[str, str]], horizon: int | None
+) -> None:
+    levels, facts = "".join(r[0] for r in rows), "".join(r[1] for r in rows)
+    events = find_events(track(levels, facts, horizon=horizon, first=0))
+    for violation in events.violations:
+        t = violation.tick
+        start = t
+        while start > 0 and levels[start - 1] == "A":
+            start -= 1
+        on = levels[t] == "A" and start < t
+        assert violation.alert == (start if on else None)
+        assert violation.lead == (pytest.approx((t - start) / 10) if on else None)
+    assert [v.tick for v in events.violations] == [i for i, f in enumerate(facts) if f == "V"]
+    for alert in events.alerts:
+        reach = len(facts) if horizon is None else alert.start + horizon
+        hits = [v for v, f in enumerate(facts) if f == "V" and alert.start <= v]
+        followed = any(v <= alert.end or v <= reach for v in hits)
+        lasting = facts[alert.start] == "v"
+        assert (alert.outcome is Outcome.FALSE) == (not followed and not lasting)
+    covered = {t for a in events.alerts for t in range(a.start, a.end + 1)}
+    assert covered == {t for t, level in enumerate(levels) if level == "A"}
+
+
+def expected_outcome(facts: str, t: int, horizon: int | None) -> bool | None:
+    """Walk forward from tick t: did a violation follow, or is that unknown?"""
+    for u in range(t + 1, len(facts)):
+        if horizon is not None and u > t + horizon:
+            return False
+        if facts[u] == "V":
+            return True
+        if facts[u] == "E":
+            return False
+        if facts[u] in "-?":
+            return None
+    return False if horizon is not None and t + horizon <= len(facts) - 1 else None
+
+
+@given(st.text("....VvE-?", max_size=20), st.sampled_from([None, 1, 3]))
+def test_predictions_pair_each_tick_with_what_followed(facts: str, horizon: int | None) -> None:
+    risk = [i / 64 for i in range(len(facts))]
+    found = predictions(track("." * len(facts), facts, horizon=horizon, risk=risk))
+    wanted = [
+        (i / 64, expected_outcome(facts, i, horizon)) for i, f in enumerate(facts) if f == "."
+    ]
+    judged = [(r, o) for r, o in wanted if o is not None]
+    assert list(zip(found.risk.tolist(), found.followed.tolist(), strict=True)) == judged
+    assert found.censored == len(wanted) - len(judged)
+
+
+def test_calibration_of_a_forecast_computed_by_hand() -> None:
+    # Ticks 0..3 at risk 0.25, one of them followed within a tick: observed 1/4 in that bin.
+    run = track("." * 6, "..V...", horizon=1, risk=[0.25, 0.25, 1.0, 0.25, 0.25, 0.75])
+    pairs = predictions(run)
+    assert pairs.followed.tolist() == [False, True, False, False]
+    result = calibrate(pairs)
+    assert result is not None
+    assert result.brier == pytest.approx((3 * 0.25**2 + 0.75**2) / 4)
+    assert result.base_rate == 0.25
+    assert result.skill == pytest.approx(0.0)
+    assert result.expected_error == pytest.approx(0.0)
+    assert [(b.low, b.high, b.count) for b in result.bins] == [(0.2, 0.3, 4)]
+    assert result.censored == 1
+
+
+def test_a_certain_forecast_falls_into_the_last_bin() -> None:
+    result = calibrate(predictions(track("....", "..V.", horizon=1, risk=[0.0, 1.0, 1.0, 0.0])))
+    assert result is not None
+    assert [(b.low, b.observed) for b in result.bins] == [(0.0, 0.0), (0.9, 1.0)]
+    assert result.brier == 0.0
+    assert result.skill == pytest.approx(1.0)
+
+
+def test_pooled_runs_do_not_touch_each_other() -> None:
+    one = predictions(track("..", "..", horizon=1))
+    two = predictions(track("..", "V.", horizon=1))
+    both = pool([one, two])
+    assert both.followed.tolist() == [False]
+    assert both.censored == 2
+
+
+def test_wilson_agrees_with_published_values() -> None:
+    # Newcombe (1998), table I: 81/263 gives 0.2553 to 0.3662, 0/20 gives 0 to 0.1611.
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert NEVER > 0
