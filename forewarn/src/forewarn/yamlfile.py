@@ -97,8 +97,9 @@ def _walk(
         )
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
-            lines[(*path, index)] = child.start_mark.line + 1
-            _walk(child, (*path, index), lines, budget, file)
+            here = (*path, index)
+            lines[here] = child.start_mark.line + 1
+            _walk(child, here, lines, budget, file)
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, child in node.value:
@@ -118,5 +119,6 @@ def _walk(
                     f"the key {key.value!r} is there twice", file=file, key=f"line {line}"
                 )
             seen.add(key.value)
-            lines[(*path, key.value)] = line
-            _walk(child, (*path, key.value), lines, budget, file)
+            here = (*path, key.value)
+            lines[here] = line
+            _walk(child, here, lines, budget, file)

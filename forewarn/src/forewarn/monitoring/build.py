@@ -75,7 +75,7 @@ def build_monitor(
 
 
 def check_model(compiled: CompiledSpec, model: CountModel) -> None:
-    """Check that `model` was learned with this abstraction; raises ModelError saying what differs."""
+    """Check that `model` fits this abstraction; raises ModelError saying what differs."""
     for problem in _differences(compiled, model):
         raise problem
 

@@ -86,7 +86,7 @@ class Bin(NamedTuple):
     ----------
     low, high : float
         Risks in [low, high), the last bin with its upper end.
-    count : int
+    ticks : int
         Ticks.
     predicted : float
         Mean risk.
@@ -99,7 +99,7 @@ class Bin(NamedTuple):
 
     low: float
     high: float
-    count: int
+    ticks: int
     predicted: float
     observed: float
     observed_low: float
@@ -149,7 +149,7 @@ def calibrate(pairs: Predictions, bins: int = 10) -> Calibration | None:
         _bin(i / bins, (i + 1) / bins, pairs.risk[index == i], outcome[index == i])
         for i in np.unique(index).tolist()
     )
-    error = sum(each.count * abs(each.predicted - each.observed) for each in found) / count
+    error = sum(each.ticks * abs(each.predicted - each.observed) for each in found) / count
     return Calibration(
         ticks=count,
         censored=pairs.censored,

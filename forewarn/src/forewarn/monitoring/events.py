@@ -50,7 +50,7 @@ class Alert(NamedTuple):
 
     Attributes
     ----------
-    property : str
+    name : str
         Whose.
     start, end : int
         First and last tick.
@@ -64,7 +64,7 @@ class Alert(NamedTuple):
         The run ends before the horizon of its start, so that a violation may have followed.
     """
 
-    property: str
+    name: str
     start: int
     end: int
     outcome: Outcome
@@ -78,7 +78,7 @@ class Violation(NamedTuple):
 
     Attributes
     ----------
-    property : str
+    name : str
         Whose.
     tick : int
         When.
@@ -88,7 +88,7 @@ class Violation(NamedTuple):
         Lead time in seconds; None if it was missed.
     """
 
-    property: str
+    name: str
     tick: int
     alert: int | None
     lead: float | None
@@ -137,7 +137,7 @@ def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp]) -> Al
     risks = track.probability[start : end + 1]
     known = risks[~np.isnan(risks)]
     return Alert(
-        property=track.name,
+        name=track.name,
         start=first,
         end=last,
         outcome=outcome,
@@ -174,7 +174,7 @@ class Score:
 
     Attributes
     ----------
-    property : str
+    name : str
         Whose.
     violations, detected : int
         How many happened, and how many of them within an alert that had begun earlier.
@@ -190,7 +190,7 @@ class Score:
         None if nothing was detected.
     """
 
-    property: str
+    name: str
     violations: int
     detected: int
     alerts: int
@@ -232,7 +232,7 @@ def score(name: str, runs: Sequence[Events]) -> Score:
     kinds = [alert.outcome for alert in alerts]
     false = [alert for alert in alerts if alert.outcome is Outcome.FALSE]
     return Score(
-        property=name,
+        name=name,
         violations=len(violations),
         detected=len(leads),
         alerts=len(alerts),

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from forewarn.checking.labels import ENDED
 from forewarn.config import MonitorSpec
-from forewarn.monitoring.policy import RESTING, Level, PolicyState, decide
+from forewarn.monitoring.policy import RESTING, PolicyState, decide
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
 from forewarn.predicates import Abstraction, Observation
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.grid import Grid
 from forewarn.vocabulary import terminal_code
 
@@ -103,7 +104,7 @@ class Monitor:
     model: LoadedModel | None
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """Return the grid of ticks."""
         return Grid(self.spec.rate)
@@ -154,16 +155,13 @@ class Monitor:
             MonitorState(snapshot.tick, first, seen, tuple(states)),
             Verdict(
                 snapshot.tick,
-                self._time_ns(snapshot.tick),
+                self.grid.time_ns(snapshot.tick),
                 observation,
                 tuple(verdicts),
                 snapshot.stale,
                 failures,
             ),
         )
-
-    def _time_ns(self, tick: int) -> int:
-        return self.grid.time_ns(tick)
 
     def _miss(self, state: MonitorState, ticks: int) -> MonitorState:
         """Let every automaton take steps about which nothing is known."""
@@ -197,7 +195,7 @@ class Monitor:
             return after, _verdict(compiled, after, Status.INACTIVE, NO_RISK)
         code = observation.state
         if code is not None:
-            classes: tuple[int, ...] = (compiled.class_of(code),)
+            classes = compiled.classes_of(code)
         else:
             classes = compiled.compatible_classes(
                 observation, len(self.abstraction.vocabulary.terminals)
@@ -285,6 +283,10 @@ def advance(
     initial, violated = compiled.automaton.initial, compiled.violated
     if classes == (ENDED,):
         return (initial,), False, Status.ENDED, False, False
+    if len(classes) == 1 and len(before.automaton) == 1 and not before.latched:
+        state = compiled.delta[before.automaton[0] * compiled.width + classes[0]]
+        if state != violated:
+            return (state,), False, compiled.certain[state], False, False
     start = compiled.successors((initial,), classes)
     if before.latched:
         if start == (violated,):
@@ -296,23 +298,12 @@ def advance(
             latched = start == (violated,)
             return start, latched, Status.VIOLATED, True, False
     possible = violated in after
-    if possible:
-        if len(classes) == 1:
-            after = tuple(q for q in after if q != violated)
-        return (
-            after,
-            False,
-            Status.UNKNOWN if len(classes) > 1 else _certain(compiled, after),
-            False,
-            True,
-        )
-    return after, False, _certain(compiled, after), False, False
-
-
-def _certain(compiled: CompiledProperty, automaton: tuple[int, ...]) -> Status:
-    if automaton == (compiled.satisfied,):
-        return Status.CANNOT_BE_VIOLATED
-    return Status.SATISFIED_SO_FAR
+    if possible and len(classes) == 1:
+        after = tuple(q for q in after if q != violated)
+    status = compiled.certain[after[0]] if len(after) == 1 else Status.SATISFIED_SO_FAR
+    if possible and len(classes) > 1:
+        status = Status.UNKNOWN
+    return after, False, status, False, possible
 
 
 def _look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
@@ -361,6 +352,6 @@ def _verdict(
         risk.upper,
         risk.in_model,
         after.automaton,
-        Level(after.policy.level),
+        after.policy.level,
         after.policy.since,
     )

@@ -52,7 +52,7 @@ class PolicyState(NamedTuple):
 
     Attributes
     ----------
-    level : int
+    level : Level
         Present level.
     since : int
         Tick at which the present level began.
@@ -64,7 +64,7 @@ class PolicyState(NamedTuple):
         Tick at which the state became unknown to the model.
     """
 
-    level: int = 0
+    level: Level = Level.NONE
     since: int = 0
     warn_run: int = 0
     act_run: int = 0
@@ -110,8 +110,8 @@ def decide(
     unseen : bool
         The present state is unknown to the model.
     """
-    if not unseen and figure < rules.warn and state.level == 0:
-        return state if state == RESTING else RESTING._replace(since=state.since)
+    if not unseen and figure < rules.warn and state.level is Level.NONE:
+        return state if state[2:] == RESTING[2:] else RESTING._replace(since=state.since)
     warns, acts = figure >= rules.warn, figure >= rules.act
     calm = figure < (rules.release if state.level == Level.ACT else rules.warn_release)
     unseen_since = None
@@ -135,7 +135,7 @@ def decide(
     return state._replace(level=level, since=tick, calm_run=0)
 
 
-def _level(rules: Rules, state: PolicyState, tick: int) -> int:
+def _level(rules: Rules, state: PolicyState, tick: int) -> Level:
     if state.act_run >= rules.enter:
         return Level.ACT
     released = state.calm_run >= rules.exit and tick - state.since >= rules.hold

@@ -12,6 +12,7 @@ from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.config import PropertySpec
 from forewarn.monitoring.policy import Rules
+from forewarn.monitoring.verdict import Status
 from forewarn.predicates import Observation
 from forewarn.properties import Automaton
 from forewarn.vocabulary import Vocabulary, terminal_code
@@ -49,7 +50,8 @@ class CompiledProperty:
     spec : PropertySpec
         Its section of the monitor file.
     automaton : Automaton
-        Deterministic monitor; `delta` holds its transitions flattened, row by row.
+        Deterministic monitor; `delta` holds its transitions flattened, row by row, and `certain`
+        the status of each of its states.
     rules : Rules
         Policy.
     table : RiskTable or None
@@ -64,21 +66,21 @@ class CompiledProperty:
     rules: Rules
     vocabulary: Vocabulary
     table: RiskTable | None
-    row_classes: NDArray[np.int32]
+    row_classes: NDArray[np.int64]
     delta: tuple[int, ...] = ()
     width: int = 1
     violated: int = -1
-    satisfied: int = -1
+    certain: tuple[Status, ...] = ()
     values: memoryview | None = None
     lower: memoryview | None = None
     upper: memoryview | None = None
-    _classes: dict[int, int] = field(default_factory=dict)
+    _classes: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
-    def class_of(self, state: int) -> int:
+    def classes_of(self, state: int) -> tuple[int, ...]:
         """Return the letter class of a state code, known to the model or not."""
         found = self._classes.get(state)
         if found is None:
-            found = int(label_states(self.automaton, self.vocabulary, (state,))[0])
+            found = (int(label_states(self.automaton, self.vocabulary, (state,))[0]),)
             if len(self._classes) < MAX_MEMO:
                 self._classes[state] = found
         return found
@@ -112,7 +114,7 @@ class CompiledProperty:
         classes = {int(self.automaton.letter_class[letter]) for letter in letters}
         for i in range(terminals):
             if observation.open_terminals >> i & 1:
-                classes.add(self.class_of(terminal_code(i)))
+                classes.update(self.classes_of(terminal_code(i)))
         return tuple(sorted(classes))
 
     def successors(self, states: tuple[int, ...], classes: tuple[int, ...]) -> tuple[int, ...]:
@@ -133,12 +135,12 @@ def compile_property(
     rules: Rules,
     vocabulary: Vocabulary,
     table: RiskTable | None,
-    row_classes: NDArray[np.int32],
+    row_classes: NDArray[np.int64],
 ) -> CompiledProperty:
     """Flatten automaton and tables for the loop."""
 
     def view(array: NDArray[np.float64] | None) -> memoryview | None:
-        return None if array is None else memoryview(np.ascontiguousarray(array).ravel())
+        return None if array is None else memoryview(np.ascontiguousarray(array).ravel().data)
 
     return CompiledProperty(
         name=name,
@@ -151,7 +153,10 @@ def compile_property(
         delta=tuple(int(q) for q in automaton.transitions.ravel()),
         width=automaton.transitions.shape[1],
         violated=-1 if automaton.violated is None else automaton.violated,
-        satisfied=-1 if automaton.satisfied is None else automaton.satisfied,
+        certain=tuple(
+            Status.CANNOT_BE_VIOLATED if q == automaton.satisfied else Status.SATISFIED_SO_FAR
+            for q in range(len(automaton.transitions))
+        ),
         values=None if table is None else view(table.values),
         lower=None if table is None else view(table.lower),
         upper=None if table is None else view(table.upper),

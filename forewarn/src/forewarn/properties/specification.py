@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from forewarn.config import MonitorSpec, PropertySpec
 from forewarn.errors import ConfigError, ConfigErrors, FormulaError, InputError
@@ -12,7 +13,7 @@ from forewarn.properties.automaton import Automaton
 from forewarn.properties.compilation import compile_formula
 from forewarn.properties.lexer import RESERVED
 from forewarn.properties.parser import parse_formula
-from forewarn.properties.syntax import Atom, Constant, Formula, Interval, Not, atoms_of
+from forewarn.properties.syntax import Atom, Constant, Formula, Not, atoms_of
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,9 @@ def with_atoms(formula: Formula, names: Mapping[str, Formula]) -> Formula:
         return names[formula.text]
     if isinstance(formula, Constant):
         return formula
-    parts = {field.name: getattr(formula, field.name) for field in fields(formula)}
-    return replace(
-        formula,
-        **{
-            key: part if part is None or isinstance(part, Interval) else with_atoms(part, names)
-            for key, part in parts.items()
-        },
-    )
+    changed: dict[str, Any] = {
+        field.name: with_atoms(getattr(formula, field.name), names)
+        for field in fields(formula)
+        if field.name != "interval"
+    }
+    return replace(formula, **changed)

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forewarn.config import load_spec, parse_spec
+from forewarn.errors import ConfigError
+from forewarn.properties.specification import compile_spec
+from forewarn.yamlfile import parse_document
+
+GOOD = """
+rate: 10
+signals:
+  speed: {topic: /odom, type: nav_msgs/msg/Odometry, value: twist.twist.linear.x, timeout: 0.5}
+  light: {topic: /light, type: std_msgs/msg/UInt8, value: data, timeout: never}
+predicates:
+  moving: speed > 0.5
+terminal:
+  crashed: light == 9
+properties:
+  stop:
+    formula: always(moving implies eventually[0:2](not moving))
+    thresholds: {warn: 0.2, act: 0.6, release: 0.1}
+"""
+
+
+def spec_of(text: str):
+    return parse_spec(parse_document(text, Path("m.yaml")))
+
+
+def test_a_good_file_gives_defaults_and_typed_values() -> None:
+    spec = spec_of(GOOD)
+    assert spec.signals["light"].timeout == float("inf")
+    assert spec.topics == {"/odom": "nav_msgs/msg/Odometry", "/light": "std_msgs/msg/UInt8"}
+    assert spec.properties["stop"].enter == 2
+    assert spec.mode == "observe"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("rate: 10", "rate: 0", ["line 2", "rate", "0", "greater than 0"]),
+        ("rate: 10", "rate: fast", ["rate", "'fast'"]),
+        ("rate: 10", "", ["rate", "missing"]),
+        ("timeout: 0.5", "timeout: -1", ["signals.speed.timeout", "-1"]),
+        ("timeout: 0.5", "time_out: 1", ["signals.speed.time_out", "unknown key", "timeout"]),
+        ("act: 0.6", "act: 1.6", ["properties.stop.thresholds.act", "1.6"]),
+        ("act: 0.6", "act: 0.1", ["properties.stop.thresholds", "release"]),
+        ("release: 0.1", "release: .nan", ["thresholds.release", "nan"]),
+        ("type: std_msgs/msg/UInt8,", "", ["signals.light", "topic and type"]),
+        ("std_msgs/msg/UInt8", "UInt8", ["signals.light", "'UInt8'"]),
+        ("moving: speed", "moving: sped", ["predicates.moving", "'sped'", "speed, light"]),
+        ("moving: speed > 0.5", "moving: open('x')", ["predicates.moving", "open"]),
+        ("moving: speed > 0.5", "moving: speed.__class__", ["predicates.moving", "__class__"]),
+        ("moving: speed > 0.5", "moving: __import__('os')", ["predicates.moving"]),
+        ("moving: speed > 0.5", "moving: speed >", ["predicates.moving"]),
+        ("moving: speed > 0.5", "min: speed > 0.5", ["predicates.min", "function"]),
+        ("moving: speed > 0.5", "always: speed > 0.5", ["predicates.always", "formula language"]),
+        ("moving: speed > 0.5", "speed: speed > 0.5", ["predicates.speed", "signals"]),
+        ("always(moving implies", "always(moving implis", ["properties.stop.formula"]),
+        ("(not moving))", "(not stopped))", ["properties.stop.formula", "'stopped'", "moving"]),
+        ("  stop:\n", "  stop it:\n", ["properties.stop it", "letters"]),
+        ("  stop:\n", "  on:\n", ["'on'", "quotes"]),
+        ("predicates:", "predicates: {a: b}\npredicates:", ["'predicates'", "twice"]),
+        ("rate: 10", "rate: [10", ["no valid YAML", "line"]),
+        ("rate: 10", "\trate: 10", ["no valid YAML", "line 2"]),
+    ],
+)
+def test_an_error_names_file_key_value_and_what_is_accepted(
+    before: str, after: str, expected: list[str]
+) -> None:
+    assert before in GOOD
+    with pytest.raises(ConfigError) as caught:
+        compile_spec(spec_of(GOOD.replace(before, after, 1)))
+    for part in ["m.yaml", *expected]:
+        assert part in str(caught.value)
+
+
+def test_all_findings_come_at_once() -> None:
+    text = GOOD.replace("rate: 10", "rate: -1").replace("act: 0.6", "act: 2")
+    with pytest.raises(ConfigError) as caught:
+        spec_of(text)
+    assert "rate" in str(caught.value)
+    assert "thresholds.act" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "- 1\n- 2\n", "just text", "a: 1\n---\nb: 2\n"])
+def test_what_is_no_single_mapping_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        spec_of(text)
+
+
+def test_hostile_yaml_is_refused_quickly(tmp_path: Path) -> None:
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9)
+    )
+    with pytest.raises(ConfigError, match="too large"):
+        spec_of(bomb)
+    with pytest.raises(ConfigError, match="nested too deeply|too large"):
+        spec_of("a: " + "[" * 5000)
+    with pytest.raises(ConfigError):
+        spec_of("a: !!python/object/apply:os.system ['true']")
+    large = tmp_path / "large.yaml"
+    large.write_bytes(b"#" * (1 << 21))
+    with pytest.raises(ConfigError, match="too large"):
+        load_spec(large)
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"a: \xff\xfe")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load_spec(binary)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_spec(tmp_path / "absent.yaml")
+
+
+def test_signals_that_depend_on_each_other_are_refused() -> None:
+    text = GOOD.replace("predicates:", "  a: {value: b + 1}\n  b: {value: a + 1}\npredicates:")
+    with pytest.raises(ConfigError, match="depend on each other"):
+        compile_spec(spec_of(text))
+
+
+def test_thresholds_can_change_and_are_checked() -> None:
+    spec = spec_of(GOOD)
+    changed = spec.with_thresholds("stop", {"act": 0.9, "enter": 4})
+    assert changed.properties["stop"].thresholds.act == 0.9
+    assert changed.properties["stop"].enter == 4
+    for values in ({"act": 2.0}, {"act": 0.05}, {"nonsense": 1}, {"enter": 0}):
+        with pytest.raises(ConfigError, match=r"properties\.stop"):
+            spec.with_thresholds("stop", values)
+    with pytest.raises(ConfigError, match="no such property"):
+        spec.with_thresholds("halt", {"act": 0.9})
+
+
+def test_the_digest_covers_the_abstraction_and_nothing_else() -> None:
+    base = compile_spec(spec_of(GOOD)).abstraction.digest
+    for before, after in (
+        ("act: 0.6", "act: 0.7"),
+        ("eventually[0:2]", "eventually[0:3]"),
+        ("speed > 0.5", "0.5 < (speed)"),
+    ):
+        same = compile_spec(spec_of(GOOD.replace(before, after))).abstraction.digest
+        assert (same == base) == (before != "speed > 0.5"), before
+    for before, after in (
+        ("rate: 10", "rate: 20"),
+        ("speed > 0.5", "speed > 0.6"),
+        ("timeout: 0.5", "timeout: 0.7"),
+        ("/odom", "/odometry"),
+        ("moving:", "driving: speed > 3\n  moving:"),
+    ):
+        other = compile_spec(spec_of(GOOD.replace(before, after, 1))).abstraction.digest
+        assert other != base, before
+
+
+def test_an_inline_comparison_finds_its_predicate_or_becomes_one() -> None:
+    text = GOOD.replace("(not moving)", "(speed <= 0.5)")
+    same = compile_spec(spec_of(text))
+    assert same.abstraction.vocabulary.predicates == ("moving",)
+    assert same.automata[0].countdown == 20
+    text = GOOD.replace("(not moving)", "(speed < 0.25)")
+    assert compile_spec(spec_of(text)).abstraction.vocabulary.predicates == (
+        "moving",
+        "speed < 0.25",
+    )
