@@ -32,7 +32,11 @@ def leaves() -> st.SearchStrategy[tuple[str, object]]:
     }
 
     def leaf(name: str, operator: str, threshold: int, doubled: bool) -> tuple[str, object]:
-        text = f"{name} * 2 {operator} {2 * threshold}" if doubled else f"{name} {operator} {threshold}"
+        text = (
+            f"{name} * 2 {operator} {2 * threshold}"
+            if doubled
+            else f"{name} {operator} {threshold}"
+        )
 
         def oracle(values: dict[str, float | None]) -> float:
             value = values[name]
@@ -41,7 +45,11 @@ def leaves() -> st.SearchStrategy[tuple[str, object]]:
         return f"({text})", oracle
 
     return st.builds(
-        leaf, st.sampled_from(NAMES), st.sampled_from(sorted(operators)), st.integers(0, 2), st.booleans()
+        leaf,
+        st.sampled_from(NAMES),
+        st.sampled_from(sorted(operators)),
+        st.integers(0, 2),
+        st.booleans(),
     )
 
 
@@ -57,7 +65,9 @@ def combine(children: st.SearchStrategy) -> st.SearchStrategy:
         return f"(not {part[0]})", lambda values: 1 - part[1](values)
 
     return st.one_of(
-        st.builds(junction, st.sampled_from(["and", "or"]), st.lists(children, min_size=2, max_size=3)),
+        st.builds(
+            junction, st.sampled_from(["and", "or"]), st.lists(children, min_size=2, max_size=3)
+        ),
         st.builds(negation, children),
     )
 

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.config import PropertySpec
+from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, compile_rules, decide
+from forewarn.signals.grid import Grid
+
+RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
+
+
+def levels(figures: list[float | None], rules: Rules = RULES) -> list[int]:
+    """Run the policy; None stands for a state that the model does not know."""
+    state, found = RESTING, []
+    for tick, figure in enumerate(figures):
+        unseen = figure is None
+        state = decide(rules, state, tick, math.nan if figure is None else figure, unseen=unseen)
+        found.append(int(state.level))
+    return found
+
+
+def test_one_noisy_tick_raises_nothing() -> None:
+    assert levels([0.1, 0.9, 0.1, 0.9, 0.1]) == [0, 0, 0, 0, 0]
+
+
+def test_enter_ticks_in_a_row_raise_the_alert() -> None:
+    assert levels([0.1, 0.9, 0.9]) == [0, 0, 2]
+    assert levels([0.1, 0.4, 0.4, 0.9, 0.9]) == [0, 0, 1, 1, 2]
+
+
+def test_a_threshold_counts_as_reached() -> None:
+    assert levels([0.6, 0.6]) == [0, 2]
+    assert levels([math.nextafter(0.6, 0)] * 2) == [0, 1]
+
+
+def test_an_alert_ends_after_exit_calm_ticks_and_its_hold() -> None:
+    assert levels([0.9, 0.9] + [0.1] * 6) == [0, 2, 2, 2, 2, 2, 0, 0]  # hold decides: 5 ticks
+    short = replace(RULES, hold=0)
+    assert levels([0.9, 0.9] + [0.1] * 4, short) == [0, 2, 2, 2, 0, 0]  # exit decides
+    assert levels([0.9, 0.9, 0.1, 0.1, 0.25, 0.1, 0.1, 0.1], short)[-3:] == [2, 2, 0]
+
+
+def test_between_release_and_act_an_alert_stays() -> None:
+    assert levels([0.9, 0.9] + [0.3] * 20)[-1] == 2
+
+
+def test_an_alert_that_ends_falls_to_a_warning_where_one_is_due() -> None:
+    rules = replace(RULES, hold=0, release=0.5)
+    assert levels([0.9, 0.9, 0.4, 0.4, 0.4, 0.4], rules) == [0, 2, 2, 2, 1, 1]
+
+
+def test_a_warning_ends_by_its_own_release() -> None:
+    rules = replace(RULES, hold=0, warn_release=0.1)
+    assert levels([0.4, 0.4, 0.15, 0.15, 0.15, 0.15], rules)[-1] == 1
+    assert levels([0.4, 0.4, 0.05, 0.05, 0.05], rules) == [0, 1, 1, 1, 0]
+
+
+def test_an_unknown_state_asks_for_its_answer_then_for_a_warning_and_never_wedges() -> None:
+    found = levels([None] * 30)
+    assert found[:2] == [0, 2]
+    assert found[-1] == 1
+    assert levels([None] * 30 + [0.0] * 10)[-1] == 0
+    assert levels([None] * 10, replace(RULES, unseen=Level.NONE)) == [0] * 10
+    assert levels([None] * 10, replace(RULES, unseen=Level.WARN))[1:] == [1] * 9
+
+
+def test_a_figure_that_is_missing_holds_an_alert() -> None:
+    assert levels([0.9, 0.9] + [math.nan] * 20)[-1] == 2
+    assert levels([math.nan] * 5) == [0] * 5
+
+
+def test_rules_are_in_ticks() -> None:
+    rules = compile_rules(PropertySpec(formula="p", hold=0.25, unseen_limit=3.0), Grid(10.0))
+    assert (rules.hold, rules.unseen_limit, rules.enter) == (3, 30, 2)
+    assert rules.warn_release == min(rules.release, rules.warn)
+    spec = PropertySpec(formula="p", thresholds={"warn_release": 0.05})
+    assert compile_rules(spec, Grid(10.0)).warn_release == 0.05
+
+
+RULE_SETS = st.builds(
+    Rules,
+    warn=st.just(0.3),
+    act=st.just(0.6),
+    release=st.sampled_from([0.1, 0.2, 0.5]),
+    warn_release=st.sampled_from([0.1, 0.3]),
+    enter=st.integers(1, 3),
+    exit=st.integers(1, 4),
+    hold=st.integers(0, 6),
+    unseen=st.sampled_from(Level),
+    unseen_limit=st.integers(0, 5),
+)
+FIGURES = st.lists(
+    st.sampled_from([0.0, 0.15, 0.25, 0.3, 0.45, 0.6, 1.0, math.nan, None]), max_size=40
+)
+
+
+@given(RULE_SETS, FIGURES)
+def test_laws_of_every_run(rules: Rules, figures: list[float | None]) -> None:
+    found = levels(figures, rules)
+    for tick, level in enumerate(found):
+        before = found[tick - 1] if tick else 0
+        run = figures[max(0, tick - rules.enter + 1) : tick + 1]
+        if level == 2 and before != 2:  # an alert begins only after `enter` ticks that ask for it
+            assert len(run) == rules.enter
+            assert all(f is None or f >= rules.act for f in run)
+        if len(run) == rules.enter and all(f is not None and f >= rules.act for f in run):
+            assert level == 2
+        if before == 2 and level != 2:  # and ends only after its hold
+            begin = tick
+            while begin and found[begin - 1] == 2:
+                begin -= 1
+            assert tick - begin >= rules.hold
+
+
+@given(RULE_SETS, FIGURES)
+def test_there_is_always_a_way_back(rules: Rules, figures: list[float | None]) -> None:
+    calm = [0.0] * (rules.exit * 2 + rules.hold * 2 + 2)
+    assert levels([*figures, *calm], rules)[-1] == 0
+
+
+@given(RULE_SETS, FIGURES)
+def test_a_state_at_rest_is_not_copied(rules: Rules, figures: list[float | None]) -> None:
+    state = PolicyState(since=7)
+    assert decide(rules, state, 9, 0.0) is state
+
+
+@pytest.mark.parametrize("figure", [0.29, 0.0])
+def test_leaving_the_unknown_forgets_when_it_began(figure: float) -> None:
+    state = decide(RULES, RESTING, 1, math.nan, unseen=True)
+    assert state.unseen_since == 1
+    assert decide(RULES, state, 2, figure).unseen_since is None

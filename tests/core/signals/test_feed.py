@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import math
+import struct
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.errors import FieldError
+from forewarn.signals import message_type, parse_expression
+from forewarn.signals.feed import Feed
+from forewarn.signals.grid import Grid
+from forewarn.signals.sources import SourceSignal
+
+TICK = 100_000_000  # 10 Hz
+FLOAT = message_type("demo_msgs/msg/Number", "float64 data\n", "ros2msg")
+STAMPED = message_type(
+    "demo_msgs/msg/Stamped",
+    "builtin_interfaces/Time stamp\nfloat64 data\n"
+    + "=" * 80
+    + "\nMSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n",
+    "ros2msg",
+)
+
+
+def number(value: float) -> bytes:
+    return b"\x00\x01\x00\x00" + struct.pack("<d", value)
+
+
+def stamped(time_ns: int, value: float) -> bytes:
+    return b"\x00\x01\x00\x00" + struct.pack("<iId", *divmod(time_ns, 10**9), value)
+
+
+def source(name: str, topic: str, timeout: int = 2, default: float | None = None) -> SourceSignal:
+    return SourceSignal(name, topic, FLOAT.name, parse_expression("data"), timeout, default)
+
+
+def feed(**options: object) -> Feed:
+    return Feed(
+        (source("x", "/x"), source("y", "/y", -1)),
+        {"/x": FLOAT, "/y": FLOAT},
+        Grid(10.0),
+        **options,
+    )
+
+
+def test_a_sample_belongs_to_the_first_tick_at_or_after_its_arrival() -> None:
+    inputs = feed()
+    inputs.accept("/x", TICK, number(1.0))
+    inputs.accept("/x", TICK + 1, number(2.0))
+    assert inputs.snapshot(0).values == (None, None)
+    assert inputs.snapshot(1).values == (1.0, None)
+    assert inputs.snapshot(2).values == (2.0, None)
+
+
+def test_only_the_newest_of_a_tick_is_decoded() -> None:
+    inputs = feed()
+    for i in range(50):
+        inputs.accept("/x", TICK + i, number(float(i)))
+    assert inputs.snapshot(2).values[0] == 49.0
+    assert (inputs.counters.received, inputs.counters.decoded) == (50, 1)
+
+
+def test_an_old_sample_is_unknown_and_its_age_is_told() -> None:
+    inputs = feed()
+    inputs.accept("/x", 0, number(1.0))
+    inputs.accept("/y", 0, number(2.0))
+    assert inputs.snapshot(2).values == (1.0, 2.0)
+    late = inputs.snapshot(3)
+    assert late.values == (None, 2.0)  # /y never grows stale
+    assert late.stale == (("x", 3),)
+
+
+def test_a_signal_that_never_came_is_stale_without_age() -> None:
+    assert feed().snapshot(0).stale == (("x", None), ("y", None))
+
+
+def test_a_default_stands_in_before_the_first_message_only() -> None:
+    inputs = Feed((source("x", "/x", 2, default=0.5),), {"/x": FLOAT}, Grid(10.0))
+    assert inputs.snapshot(0).values == (0.5,)
+    inputs.accept("/x", TICK, number(1.0))
+    assert inputs.snapshot(1).values == (1.0,)
+    assert inputs.snapshot(9).values == (None,)
+
+
+def test_nan_is_unknown_and_infinity_is_a_value() -> None:
+    inputs = feed()
+    inputs.accept("/x", 0, number(math.nan))
+    inputs.accept("/y", 0, number(math.inf))
+    assert inputs.snapshot(0).values == (None, math.inf)
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x00\x01\x00\x00", number(1.0)[:-1], b"\xff" * 12])
+def test_a_message_of_the_wrong_layout_is_unknown_and_reported(payload: bytes) -> None:
+    inputs = feed()
+    inputs.accept("/x", 0, number(1.0))
+    inputs.accept("/x", TICK, payload)
+    snapshot = inputs.snapshot(1)
+    assert snapshot.values[0] is None
+    assert [f.where for f in snapshot.failures] == ["/x"]
+    assert inputs.counters.undecodable == 1
+
+
+def test_a_field_that_does_not_exist_is_an_error_at_load() -> None:
+    wrong = SourceSignal("x", "/x", FLOAT.name, parse_expression("dat"), 2, None)
+    with pytest.raises(FieldError, match=r"signals\.x\.value.*dat.*data"):
+        Feed((wrong,), {"/x": FLOAT}, Grid(10.0))
+
+
+def test_external_signals_arrive_by_name() -> None:
+    inputs = Feed((SourceSignal("x", "", "", None, 2, None),), {}, Grid(10.0))
+    inputs.accept("", 0, {"x": 1, "unknown": 2})
+    assert inputs.snapshot(0).values == (1,)
+    assert inputs.counters.unexpected == 1
+
+
+def test_stamps_decide_where_a_sample_counts_and_when_it_is_seen() -> None:
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 5, None)
+    inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True, settle_ns=TICK // 2)
+    inputs.accept("/x", TICK + TICK // 4, stamped(TICK, 1.0))  # in time for tick 1, which waits
+    assert inputs.snapshot(1).values == (1.0,)
+    inputs.accept("/x", 5 * TICK, stamped(2 * TICK, 2.0))  # far too late for tick 2
+    assert inputs.snapshot(2).values == (1.0,)
+    assert inputs.snapshot(5).values == (2.0,)
+    assert inputs.snapshot(8).stale == (("x", 6),)  # its age counts from its stamp
+    inputs.accept("/x", 9 * TICK, stamped(TICK, 3.0))
+    assert inputs.counters.out_of_order == 1
+
+
+def test_reset_forgets_everything() -> None:
+    inputs = feed()
+    inputs.accept("/x", 0, number(1.0))
+    inputs.snapshot(0)
+    inputs.accept("/x", TICK, number(1.0))
+    inputs.reset()
+    assert inputs.snapshot(1).values == (None, None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["/x", "/y"])), max_size=40))
+def test_every_snapshot_is_what_a_search_through_all_arrivals_finds(
+    arrivals: list[tuple[int, str]],
+) -> None:
+    arrivals = sorted(arrivals, key=lambda a: a[0])
+    inputs = feed()
+    done = 0
+    for tick in range(6):
+        while done < len(arrivals) and arrivals[done][0] * TICK // 5 <= tick * TICK:
+            step, topic = arrivals[done]
+            inputs.accept(topic, step * TICK // 5, number(float(done)))
+            done += 1
+        expected = []
+        for topic, timeout in (("/x", 2), ("/y", None)):
+            past = [
+                (i, -(-s // 5)) for i, (s, t) in enumerate(arrivals) if t == topic and s <= 5 * tick
+            ]
+            value = float(past[-1][0]) if past else None
+            if past and timeout is not None and tick - past[-1][1] > timeout:
+                value = None
+            expected.append(value)
+        assert inputs.snapshot(tick).values == tuple(expected)
+
+
+def test_memory_stays_flat_while_nobody_evaluates() -> None:
+    inputs = feed()
+    times = range(0, 10 * TICK, TICK // 1000)
+    assert all(a < b for a, b in pairwise(times))
+    for time_ns in times:
+        inputs.accept("/x", time_ns, number(1.0))
+    assert len(inputs._channels["/x"].pending) <= 11

@@ -1,0 +1,228 @@
+"""The step against simulators written from the words of the specification.
+
+Known runs: a list of deadlines stands for the bounded response. Runs with unknown values: every
+completion is run on its own, and the monitor must say the hull of what they say.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forewarn.config import parse_spec
+from forewarn.learning.counting import TransitionCounter, build_model
+from forewarn.monitoring.build import build_monitor, compile_spec
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.verdict import Status, Verdict
+from forewarn.signals.feed import Snapshot
+from forewarn.yamlfile import parse_document
+
+K = 2
+TEXT = f"""
+rate: 10
+startup: 0
+signals: {{a: {{timeout: never}}, b: {{timeout: never}}, e: {{timeout: never}}}}
+predicates: {{pa: a, pb: b}}
+terminal: {{ended: e == 1, crashed: e == 2}}
+properties:
+  response: {{formula: "always(pa implies eventually[0:{K} steps](pb))", horizon: 0.5}}
+  invariant: {{formula: "always(not (pa and pb))", horizon: 0.5}}
+  crash: {{formula: "always(not crashed)", horizon: 0.5}}
+"""
+COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
+
+
+def learned() -> Monitor:
+    rng = np.random.default_rng(7)
+    counter = TransitionCounter(COMPILED.abstraction.vocabulary)
+    for _ in range(40):
+        for tick in range(20):
+            counter.add(tick, int(rng.choice([0, 1, 2, 3], p=[0.4, 0.35, 0.2, 0.05])))
+        counter.add(20, int(rng.choice([-1, -2])))
+        counter.end_recording()
+    model = build_model(counter, rate=10.0, digest=COMPILED.abstraction.digest)
+    return build_monitor(COMPILED, model)
+
+
+MONITOR = learned()
+TICKS = st.tuples(
+    st.sampled_from([0.0, 1.0]),
+    st.sampled_from([0.0, 1.0]),
+    st.sampled_from([0.0] * 4 + [1.0, 2.0]),
+)
+
+
+def play(ticks: list[tuple[float | None, ...]], start: int = 0) -> list[Verdict]:
+    state, verdicts = MONITOR.start(), []
+    for tick, values in enumerate(ticks, start):
+        state, verdict = MONITOR.step(state, Snapshot(tick, tuple(values)))
+        verdicts.append(verdict)
+    return verdicts
+
+
+def expected_violations(ticks: list[tuple[float, ...]]) -> dict[str, list[int]]:
+    """Say from the words alone when each property is violated."""
+    found: dict[str, list[int]] = {"response": [], "invariant": [], "crash": []}
+    deadlines: list[int] = []
+    holding = crashed = False
+    for tick, (a, b, e) in enumerate(ticks):
+        if e == 2 and not crashed:
+            found["crash"].append(tick)
+        crashed = e == 2
+        if e:
+            deadlines, holding = [], False
+            continue
+        if b:
+            deadlines = []
+        elif tick in deadlines:
+            found["response"].append(tick)
+            deadlines = []
+        if a and not b:
+            deadlines.append(tick + K)
+        if a and b and not holding:
+            found["invariant"].append(tick)
+        holding = bool(a and b)
+    return found
+
+
+@given(st.lists(TICKS, max_size=30))
+def test_violations_of_known_runs(ticks: list[tuple[float, ...]]) -> None:
+    verdicts = play(ticks)
+    for index, (name, expected) in enumerate(expected_violations(ticks).items()):
+        assert [v.tick for v in verdicts if v.properties[index].violation] == expected, name
+
+
+@given(st.lists(TICKS, min_size=1, max_size=30))
+def test_an_episode_starts_afresh_after_a_terminal_label(ticks: list[tuple[float, ...]]) -> None:
+    before = [(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
+    later = play(before + ticks)[2:]
+    fresh = play(ticks, start=2)
+    assert [v.properties[0][:9] for v in later] == [v.properties[0][:9] for v in fresh]
+
+
+def test_a_terminal_label_that_the_formula_does_not_name_ends_the_obligation() -> None:
+    verdicts = play([(1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 1.0), (0.0, 0.0, 1.0)])
+    assert [v.properties[0].status for v in verdicts[1:]] == [Status.ENDED] * 3
+    assert [v.properties[0].probability for v in verdicts[1:]] == [0.0] * 3
+
+
+def test_an_invariant_is_counted_once_and_armed_when_its_condition_clears() -> None:
+    bad, good = (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)
+    verdicts = [v.properties[1] for v in play([bad, bad, bad, good, bad])]
+    assert [v.violation for v in verdicts] == [True, False, False, False, True]
+    assert [v.status is Status.VIOLATED for v in verdicts] == [True, True, True, False, True]
+    assert [v.probability for v in verdicts[:3]] == [1.0] * 3
+
+
+UNSURE = st.tuples(
+    st.sampled_from([0.0, 1.0, None]),
+    st.sampled_from([0.0, 1.0, None]),
+    st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.0, None]),
+)
+
+
+def completions(ticks: list[tuple[float | None, ...]]):
+    options = [
+        [(0.0, 1.0) if x is None else (x,) for x in pair]
+        + [(0.0, 1.0, 2.0) if end is None else (end,)]
+        for *pair, end in ticks
+    ]
+    for choice in itertools.product(*(itertools.product(*o) for o in options)):
+        yield list(choice)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(UNSURE, min_size=1, max_size=4))
+def test_unknown_values_give_the_hull_of_all_completions(
+    ticks: list[tuple[float | None, ...]],
+) -> None:
+    verdicts = play(ticks)
+    runs = [play(run) for run in completions(ticks)]
+    for index in range(len(MONITOR.properties)):
+        for tick, verdict in enumerate(verdicts):
+            ours = verdict.properties[index]
+            theirs = [run[tick].properties[index] for run in runs]
+            if any(t.violation for t in theirs):
+                certain = all(t.violation for t in theirs)
+                assert ours.violation == certain
+                assert ours.possible_violation == (not certain)
+                break  # from here on the monitor leaves out the completions that are over
+            assert not ours.violation
+            assert not ours.possible_violation
+            assert set(ours.automaton) == {q for t in theirs for q in t.automaton}
+            assert ours.probability == max(t.probability for t in theirs)
+
+
+@given(st.lists(TICKS, max_size=5), st.integers(2, 12), st.lists(TICKS, min_size=1, max_size=3))
+def test_a_missed_tick_is_one_about_which_nothing_is_known(
+    before: list[tuple[float, ...]], gap: int, after: list[tuple[float, ...]]
+) -> None:
+    filled = play(before + [(None, None, None)] * gap + after) if before else []
+    state, last = MONITOR.start(), []
+    for tick, values in enumerate(before):
+        state, _ = MONITOR.step(state, Snapshot(tick, values))
+    for tick, values in enumerate(after, len(before) + gap):
+        state, verdict = MONITOR.step(state, Snapshot(tick, values))
+        last.append(verdict)
+    if before and not any(p.violation for v in filled[len(before) :] for p in v.properties):
+        for ours, theirs in zip(last, filled[len(before) + gap :], strict=True):
+            for p, q in zip(ours.properties, theirs.properties, strict=True):
+                assert set(p.automaton) == set(q.automaton) - {MONITOR.properties[0].violated} or (
+                    p.automaton == q.automaton
+                )
+
+
+def test_a_state_that_was_never_seen_has_no_probability_and_full_bounds() -> None:
+    counter = TransitionCounter(COMPILED.abstraction.vocabulary)
+    for tick, state in enumerate([0, 1, 2, 0, 1, 2]):
+        counter.add(tick, state)
+    model = build_model(counter, rate=10.0, digest=COMPILED.abstraction.digest)
+    monitor = build_monitor(COMPILED, model)
+    state = monitor.start()
+    found = []
+    for tick in range(3):
+        state, verdict = monitor.step(state, Snapshot(tick, (1.0, 1.0, 0.0)))
+        found.append(verdict.properties[0])
+    assert all(math.isnan(v.probability) for v in found)
+    assert [(v.lower, v.upper, v.in_model) for v in found] == [(0.0, 1.0, False)] * 3
+    assert [int(v.level) for v in found] == [0, 2, 2]
+
+
+def test_inactive_phases_are_not_monitored() -> None:
+    spec = parse_spec(
+        parse_document(TEXT.replace("predicates:", "active_when: e != 1\npredicates:"))
+    )
+    monitor = build_monitor(compile_spec(spec), None)
+    state, found = monitor.start(), []
+    for tick, e in enumerate([0.0, 1.0, 1.0, 0.0]):
+        state, verdict = monitor.step(state, Snapshot(tick, (1.0, 0.0, e)))
+        found.append(verdict.properties[0].status)
+    assert found == [
+        Status.SATISFIED_SO_FAR,
+        Status.INACTIVE,
+        Status.INACTIVE,
+        Status.SATISFIED_SO_FAR,
+    ]
+
+
+@pytest.mark.parametrize("startup", [0.0, 0.5])
+def test_missing_signals_raise_no_alert_before_startup_is_over(startup: float) -> None:
+    spec = parse_spec(parse_document(TEXT.replace("startup: 0", f"startup: {startup}")))
+    compiled = compile_spec(spec)
+    model = build_model(
+        TransitionCounter(compiled.abstraction.vocabulary),
+        rate=10.0,
+        digest=compiled.abstraction.digest,
+    )
+    monitor = build_monitor(compiled, model)
+    state, found = monitor.start(), []
+    for tick in range(8):
+        state, verdict = monitor.step(state, Snapshot(tick, (None, None, None)))
+        found.append(int(verdict.properties[0].level))
+    first = 1 if startup == 0 else 6
+    assert found == [0] * first + [2] * (8 - first)
