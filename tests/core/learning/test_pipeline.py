@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forewarn.config import parse_spec
+from forewarn.errors import RecordingError
+from forewarn.learning.pipeline import learn
+from forewarn.models import merge_models
+from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.yamlfile import parse_document
+
+TEXT = """
+rate: 10
+signals: {x: {timeout: 0.1}, auto: {timeout: never}}
+predicates: {high: x > 0}
+terminal: {over: x > 5}
+properties: {p: {formula: always(not high)}}
+"""
+
+
+def compiled(extra: str = "") -> CompiledSpec:
+    return compile_spec(parse_spec(parse_document(TEXT + extra)))
+
+
+def trace(path: Path, rows: list[tuple[float, dict[str, float]]]) -> Path:
+    path.write_text("".join(json.dumps({"t": t, **values}) + "\n" for t, values in rows))
+    return path
+
+
+def series(path: Path, values: list[float | None]) -> Path:
+    """Write one sample a tick; None leaves the tick without one."""
+    rows = [(k / 10, {"x": x}) for k, x in enumerate(values) if x is not None]
+    return trace(path, rows)
+
+
+def transitions(learned) -> dict[tuple[str, str], int]:
+    model = learned.model
+    coo = model.counts.tocoo()
+    return {
+        (model.vocabulary.key(model.states[i]), model.vocabulary.key(model.states[j])): int(n)
+        for i, j, n in zip(coo.row, coo.col, coo.data, strict=True)
+    }
+
+
+def test_transitions_of_consecutive_known_ticks_are_counted(tmp_path: Path) -> None:
+    spec = compiled()
+    path = series(tmp_path / "a.jsonl", [-1, -1, 1, 1, -1, 9, -1, 1])
+    learned = learn([path], spec.spec, spec.abstraction)
+    # 9 is the terminal label `over`: it is entered, nothing leaves it, a new episode begins
+    assert transitions(learned) == {
+        ("0", "0"): 1,
+        ("0", "1"): 2,
+        ("1", "1"): 1,
+        ("1", "0"): 1,
+        ("0", "!over"): 1,
+    }
+    assert learned.model.starts.sum() == 2
+
+
+def test_nothing_is_counted_across_a_gap(tmp_path: Path) -> None:
+    spec = compiled()
+    # a sample lives for one more tick (timeout), then the state is unknown for two ticks
+    path = series(tmp_path / "a.jsonl", [-1, -1, None, None, None, 1, 1])
+    learned = learn([path], spec.spec, spec.abstraction)
+    assert transitions(learned) == {("0", "0"): 2, ("1", "1"): 1}
+    assert learned.reports[0].stale["x"] == 2
+
+
+def test_nothing_is_counted_across_recordings_and_counts_add_up(tmp_path: Path) -> None:
+    spec = compiled()
+    first = series(tmp_path / "a.jsonl", [-1, 1, -1])
+    second = series(tmp_path / "b.jsonl", [1, 1, 1, -1])
+    both = learn([first, second], spec.spec, spec.abstraction)
+    apart = [learn([p], spec.spec, spec.abstraction).model for p in (first, second)]
+    merged = merge_models(apart)
+    assert transitions(both)[("1", "0")] == 2
+    assert both.model.states == merged.states
+    assert (both.model.counts != merged.counts).nnz == 0
+    assert np.array_equal(both.model.starts, merged.starts)
+
+
+def test_processes_give_the_same_counts(tmp_path: Path) -> None:
+    spec = compiled()
+    rng = np.random.default_rng(1)
+    paths = [
+        series(tmp_path / f"{i}.jsonl", [float(x) for x in rng.normal(size=50)]) for i in range(3)
+    ]
+    alone = learn(paths, spec.spec, spec.abstraction)
+    shared = learn(paths, spec.spec, spec.abstraction, jobs=2)
+    assert transitions(alone) == transitions(shared)
+    assert alone.model.fingerprint == shared.model.fingerprint
+
+
+def test_inactive_and_intervened_ticks_are_left_out(tmp_path: Path) -> None:
+    rows = [(k / 10, {"x": -1.0, "auto": float(k >= 3)}) for k in range(8)]
+    path = trace(tmp_path / "a.jsonl", rows)
+    spec = compiled("active_when: auto > 0\n")
+    report = learn([path], spec.spec, spec.abstraction).reports[0]
+    assert (report.inactive, report.provenance.transitions) == (3, 4)
+    spec = compiled("intervened_when: auto > 0\n")
+    learned = learn([path], spec.spec, spec.abstraction)
+    assert learned.model.intervened == 5
+    assert learned.reports[0].provenance.transitions == 2
+
+
+def test_what_a_constraint_excludes_is_reported_not_learned(tmp_path: Path) -> None:
+    path = series(tmp_path / "a.jsonl", [-1, -1, 1, 1, -1, -1])
+    spec = compiled("constraints: [{irreversible: high}]\n")
+    learned = learn([path], spec.spec, spec.abstraction)
+    assert transitions(learned) == {("0", "0"): 2, ("0", "1"): 1, ("1", "1"): 1}
+    assert sum(learned.reports[0].counts.refused.values()) == 1
+
+
+def test_the_end_of_a_recording_can_be_a_state(tmp_path: Path) -> None:
+    path = series(tmp_path / "a.jsonl", [-1, 1])
+    spec = compiled("learning: {end: absorb}\n")
+    assert transitions(learn([path], spec.spec, spec.abstraction)) == {
+        ("0", "1"): 1,
+        ("1", "!end"): 1,
+    }
+
+
+def test_the_same_recording_twice_is_refused(tmp_path: Path) -> None:
+    spec = compiled()
+    first = series(tmp_path / "a.jsonl", [-1, 1])
+    second = series(tmp_path / "copy.jsonl", [-1, 1])
+    with pytest.raises(RecordingError, match="same data"):
+        learn([first, second], spec.spec, spec.abstraction)
+
+
+def test_progress_reaches_the_end(tmp_path: Path) -> None:
+    spec = compiled()
+    path = series(tmp_path / "a.jsonl", [-1.0, 1.0] * 100)
+    seen: list[float] = []
+    learn([path], spec.spec, spec.abstraction, progress=lambda p, done: seen.append(done))
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    assert len(seen) > 2
