@@ -1,0 +1,113 @@
+"""Runs what README.md tells a new user to run, in an empty folder, and compares what it prints.
+
+A block is marked by a comment on the line above it: `<!-- run -->` above a bash block,
+`<!-- prints -->` above the text block that shows what the last command block printed. In the latter
+a line `...` stands for any number of lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+BLOCK = re.compile(
+    r"^<!-- (?P<mark>run|prints) -->\n```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
+)
+LANGUAGES = {"run": "bash", "prints": "text"}
+
+
+class Snippet(NamedTuple):
+    """A block to run: its line in the file, the commands, and the text it should print, if any."""
+
+    line: int
+    commands: str
+    prints: str | None
+
+
+def snippets(markdown: str) -> list[Snippet]:
+    """Return the marked blocks in order; raises ValueError for a mark that leads nowhere."""
+    found: list[Snippet] = []
+    for match in BLOCK.finditer(markdown):
+        mark, language = match["mark"], match["language"]
+        line = markdown.count("\n", 0, match.start("text")) + 1
+        if language != LANGUAGES[mark]:
+            raise ValueError(f"line {line}: <!-- {mark} --> stands above a {language!r} block")
+        if mark == "run":
+            found.append(Snippet(line, match["text"], None))
+        elif not found or found[-1].prints is not None:
+            raise ValueError(f"line {line}: nothing was run that could print this")
+        else:
+            found[-1] = found[-1]._replace(prints=match["text"])
+    marks = len(re.findall(r"^<!-- (?:run|prints) -->", markdown, re.M))
+    blocks = len(found) + sum(s.prints is not None for s in found)
+    if marks != blocks:
+        raise ValueError(f"{marks} marks, but {blocks} marked blocks: a mark has no block below it")
+    return found
+
+
+def shown_in(expected: str, printed: str) -> bool:
+    """Tell whether the printed text is as shown, `...` standing for any lines."""
+    parts = [re.escape(line.rstrip()) for line in expected.strip("\n").splitlines()]
+    pattern = "\n".join("(?:.*\n)*?.*" if part == re.escape("...") else part for part in parts)
+    text = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
+    return re.fullmatch(pattern, text) is not None
+
+
+def test_readme_runs_as_shown(repository: Path, tmp_path: Path) -> None:
+    # One shell after the other in one folder: later blocks use what earlier ones made.
+    environment = dict(os.environ, FOREWARN=str(repository), COLUMNS="100", NO_COLOR="1")
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    found = snippets((repository / "README.md").read_text())
+    assert found, "README.md marks nothing to run"
+    for snippet in found:
+        result = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", snippet.commands],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        where = f"README.md:{snippet.line}"
+        assert result.returncode == 0, f"{where} fails:\n{result.stdout}{result.stderr}"
+        if snippet.prints is not None:
+            assert shown_in(snippet.prints, result.stdout), f"{where} prints:\n{result.stdout}"
+
+
+def test_links_of_the_readme_lead_somewhere(repository: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", (repository / "README.md").read_text())
+    assert not [target for target in targets if not (repository / target).exists()]
+
+
+def test_finds_marked_blocks_and_their_output() -> None:
+    ran = "a\n<!-- run -->\n```bash\necho hi\n```\n\n"
+    text = ran + "<!-- prints -->\n```text\nhi\n```\n```bash\nno\n```\n"
+    assert snippets(text) == [Snippet(4, "echo hi\n", "hi\n")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- run -->\n\n```bash\nx\n```\n", "1 marks, but 0 marked blocks"),
+        ("<!-- run -->\n```python\nx\n```\n", "line 3: .* 'python' block"),
+        ("<!-- prints -->\n```text\nx\n```\n", "line 3: nothing was run"),
+    ],
+)
+def test_refuses_marks_that_lead_nowhere(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        snippets(text)
+
+
+def test_output_is_compared_line_by_line() -> None:
+    assert shown_in("a\n...\nd\n", "a\nb\nc\nd\n")
+    assert shown_in("a (1.0)\n", "a (1.0)  \n")
+    assert not shown_in("a\n", "a\nb\n")
+    assert not shown_in("a\n...\nd\n", "a\nb\n")
