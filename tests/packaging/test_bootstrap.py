@@ -24,7 +24,7 @@ def bootstrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(module, "candidates", lambda: [])
+    monkeypatch.setattr(module, "candidates", list)
     monkeypatch.delenv("FOREWARN_PYTHON", raising=False)
     return module
 

@@ -1,1 +1,1 @@
-"""Apollo (Cyber RT) beside the Forewarn monitor: the package is reserved, it has no content in this release."""
+"""Apollo (Cyber RT) beside the Forewarn monitor: a name so far, without content."""
