@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
-from rosbags.typesys.msg import normalize_msgtype
 
 _HEADER = "std_msgs/msg/Header"
 
@@ -33,11 +32,6 @@ class Ros1Type(NamedTuple):
 
 class ConversionError(Exception):
     """A ROS 1 message or definition is not what it should be."""
-
-
-def ros2_name(msgtype: str) -> str:
-    """Return the ROS 2 name of a ROS 1 type: ``std_msgs/msg/Bool`` for ``std_msgs/Bool``."""
-    return normalize_msgtype(msgtype) if msgtype else ""
 
 
 @lru_cache(maxsize=256)

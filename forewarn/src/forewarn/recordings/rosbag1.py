@@ -34,7 +34,7 @@ from forewarn.recordings.ordering import (
     segment_disorder,
     sort_rows,
 )
-from forewarn.recordings.ros1 import ros2_name
+from forewarn.signals.definitions import normal_type_name
 
 ACCEPTED = "a ROS 1 bag of version 2.0 with chunks in bz2, lz4 or no compression"
 MAGIC = b"#ROSBAG V"
@@ -225,7 +225,7 @@ class DamagedRosbag1File:
         fields = {name: value.decode(errors="replace") for name, value in data.fields.items()}
         self._connections[record.number(b"conn")] = Channel(
             topic=record.fields[b"topic"].decode(errors="replace"),
-            msgtype=ros2_name(fields.get(b"type", "")),
+            msgtype=normal_type_name(fields.get(b"type", "")),
             serialization="ros1",
             definition=fields.get(b"message_definition", ""),
             encoding="ros1msg",

@@ -51,8 +51,11 @@ def data_files(folder: Path) -> list[Path]:
 
 def one_recording(files: Iterable[Path]) -> bool:
     """Tell by their names whether files are the parts of one split recording."""
-    parts = [_SPLIT.fullmatch(each.name) for each in files]
-    return len(parts) == 1 or len({part and (part["stem"], part["suffix"]) for part in parts}) == 1
+    names = [each.name for each in files]
+    parts = [match for name in names if (match := _SPLIT.fullmatch(name))]
+    if len(names) == 1:
+        return True
+    return len(parts) == len(names) and len({(each["stem"], each["suffix"]) for each in parts}) == 1
 
 
 def open_folder(folder: Path) -> BagRecording:

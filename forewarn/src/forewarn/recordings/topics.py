@@ -7,8 +7,9 @@ from functools import lru_cache
 
 from forewarn.errors import ForewarnError
 from forewarn.recordings.interface import Channel, TopicInfo, plural
-from forewarn.recordings.ros1 import ConversionError, Ros1Type, ros1_type, ros2_name
+from forewarn.recordings.ros1 import ConversionError, Ros1Type, ros1_type
 from forewarn.signals import MessageType, installed_message_type, message_type
+from forewarn.signals.definitions import normal_type_name
 
 SERIALIZATIONS = ("cdr", "ros1")
 
@@ -78,11 +79,11 @@ class Topics(Mapping[str, TopicInfo]):
         try:
             decoder = self._decoder(topic, _the_channel(channels))
         except UnusableTopicError as error:
-            return TopicInfo(topic, ros2_name(name), count, None, str(error))
-        return TopicInfo(topic, ros2_name(name), count, decoder, None)
+            return TopicInfo(topic, normal_type_name(name), count, None, str(error))
+        return TopicInfo(topic, normal_type_name(name), count, decoder, None)
 
     def _decoder(self, topic: str, channel: Channel) -> MessageType:
-        name = ros2_name(channel.msgtype)
+        name = normal_type_name(channel.msgtype)
         if channel.serialization == "ros1":
             return _parsed(name, _ros1(channel).definition, "ros2msg")
         if channel.definition.strip():
@@ -126,7 +127,7 @@ def _the_channel(channels: Sequence[Channel]) -> Channel:
 
 def _ros1(channel: Channel) -> Ros1Type:
     try:
-        return ros1_type(ros2_name(channel.msgtype), channel.definition)
+        return ros1_type(normal_type_name(channel.msgtype), channel.definition)
     except ConversionError as error:
         raise UnusableTopicError(
             f"the definition of {channel.msgtype} in the recording cannot be parsed: {error}"

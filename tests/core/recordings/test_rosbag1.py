@@ -1,0 +1,158 @@
+"""ROS 1 bags become CDR; rosbags' own decoding of ROS 1 messages is the oracle."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+
+import numpy as np
+import pytest
+from rosbags.rosbag1 import Reader
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from forewarn.errors import RecordingError
+from forewarn.recordings import open_recording
+from forewarn.signals import compile_extractor, parse_expression
+
+COMPRESSIONS = ["none", "bz2", "lz4"]
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_messages_become_those_that_ros2_would_have_recorded(bags, tmp_path, compression):
+    path = bags.write1(tmp_path / "x.bag", bags.drive(), compression)
+    with open_recording(path) as recording:
+        assert bags.read(recording) == bags.expected(bags.drive())
+        assert recording.kind == "ROS 1 bag"
+        assert recording.warnings == []
+        assert (recording.start_ns, recording.end_ns) == (5_000_000_000, 10_900_000_007)
+        assert recording.topics["/odom"].msgtype == "nav_msgs/msg/Odometry"
+
+
+def test_the_sequence_number_of_headers_does_not_shift_what_follows(bags, tmp_path):
+    path = bags.write1(tmp_path / "x.bag", bags.drive(3))
+    with open_recording(path) as recording:
+        info = recording.topics["/odom"]
+        names = ["header.stamp.sec", "header.frame_id", "twist.twist.linear.x"]
+        extract = compile_extractor(info.message_type, [parse_expression(each) for each in names])
+        values = [extract(each.data) for each in recording.read(["/odom"])]
+    assert values == [[3, "map", 0.0], [3, "map", 1.0], [3, "map", 2.0]]
+
+
+def test_a_recorded_robot_reads_as_rosbags_decodes_it(shared_data):
+    path = shared_data / "bags" / "robot_localization_test2.bag"
+    store = get_typestore(Stores.EMPTY)
+    theirs = []
+    with Reader(path) as reader:
+        for connection in reader.connections:
+            types = get_types_from_msg(connection.msgdef.data, connection.msgtype)
+            store.register({k: v for k, v in types.items() if k not in store.fielddefs})
+        for connection, time_ns, data in reader.messages():
+            message = store.deserialize_ros1(data, connection.msgtype)
+            stamp = message.header.stamp
+            value = (
+                message.angular_velocity.z
+                if connection.topic == "/imu/data"
+                else message.twist.twist.linear.x
+            )
+            theirs.append((time_ns, connection.topic, stamp.sec, stamp.nanosec, value))
+    with open_recording(path) as recording:
+        extractors = {
+            topic: compile_extractor(
+                recording.topics[topic].message_type,
+                [parse_expression(e) for e in ("header.stamp.sec", "header.stamp.nanosec", value)],
+            )
+            for topic, value in (
+                ("/imu/data", "angular_velocity.z"),
+                ("/jackal_velocity_controller/odom", "twist.twist.linear.x"),
+            )
+        }
+        ours = [
+            (each.time_ns, each.topic, *extractors[each.topic](each.data))
+            for each in recording.read()
+        ]
+        assert recording.warnings == []
+        assert recording.duration == pytest.approx(61.2, abs=0.1)
+    assert len(ours) == 6121
+    assert [each[0] for each in ours] == sorted(each[0] for each in theirs)
+    assert sorted(ours) == sorted(theirs)
+
+
+def test_a_recorded_float_topic_reads_through_its_own_type(shared_data):
+    with open_recording(shared_data / "bags" / "rtamt4ros_example_bag.bag") as recording:
+        info = recording.topics["/rtamt/a"]
+        assert info.msgtype == "rtamt_msgs/msg/FloatMessage"
+        extract = compile_extractor(info.message_type, [parse_expression("value")])
+        values = np.array([extract(each.data)[0] for each in recording.read(["/rtamt/a"])])
+    assert values.shape == (63,)
+    assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_bag_cut_anywhere_yields_a_prefix_or_says_that_there_is_nothing(
+    bags, tmp_path, compression
+):
+    messages = bags.drive(30)
+    whole = bags.write1(tmp_path / "whole.bag", messages, compression).read_bytes()
+    cut = tmp_path / "cut.bag"
+    lengths = []
+    for length in range(13, len(whole), 499):
+        cut.write_bytes(whole[:length])
+        try:
+            with open_recording(cut) as recording:
+                found = bags.read(recording)
+                assert recording.warnings
+        except RecordingError as error:
+            assert str(cut) in str(error)
+            found = []
+        assert found == bags.expected(messages)[: len(found)]
+        lengths.append(len(found))
+    assert lengths[-1] == 60
+
+
+def test_a_bag_that_was_never_closed_is_read_from_its_chunks(bags, tmp_path):
+    path = bags.write1(tmp_path / "x.bag", bags.drive())
+    content = bytearray(path.read_bytes())
+    place = content.index(b"index_pos=") + len(b"index_pos=")
+    content[place : place + 8] = struct.pack("<Q", 0)
+    path.write_bytes(content)
+    with open_recording(path) as recording:
+        assert bags.read(recording) == bags.expected(bags.drive())
+        assert bags.read(recording, ["/limit"]) == [
+            each for each in bags.expected(bags.drive()) if each[1] == "/limit"
+        ]
+        assert "Bag is not indexed" in recording.warnings[0]
+        assert recording.topics["/odom"].count == 60
+
+
+def test_messages_of_the_wrong_layout_are_left_out_and_counted(bags, tmp_path):
+    path = bags.write1(tmp_path / "x.bag", bags.drive(4))
+    content = path.read_bytes()
+    longer = struct.pack("<I", 3) + b"map"
+    assert content.count(longer) == 4
+    path.write_bytes(content.replace(longer, struct.pack("<I", 4000) + b"map", 1))
+    with open_recording(path) as recording:
+        assert len(bags.read(recording)) == 7
+        (warning,) = recording.warnings
+        assert warning.startswith("topic /odom: 1 message could not be converted and is left out: ")
+
+
+def test_an_older_version_is_refused(tmp_path):
+    path = tmp_path / "x.bag"
+    path.write_bytes(b"#ROSBAG V1.2\n" + bytes(100))
+    with pytest.raises(RecordingError, match=r"is a ROS 1 bag of version 1.2 \(accepted: a ROS 1"):
+        open_recording(path)
+
+
+def test_an_empty_bag_opens_and_says_so(bags, tmp_path):
+    path = bags.write1(tmp_path / "x.bag", [])
+    with open_recording(path) as recording:
+        assert bags.read(recording) == []
+        assert recording.warnings == ["the recording holds no messages"]
+
+
+def test_times_that_go_back_come_in_order(bags, tmp_path):
+    messages = bags.drive()
+    path = bags.write1(tmp_path / "x.bag", messages[60:] + messages[:60])
+    with open_recording(path) as recording:
+        times = [each.time_ns for each in recording.read()]
+    assert all(one <= other for one, other in itertools.pairwise(times))

@@ -1,0 +1,272 @@
+"""rosbag2 in all the forms it comes in; rosbags' own reader is the oracle."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from rosbags.rosbag2 import Reader
+
+from forewarn.errors import RecordingError
+from forewarn.recordings import open_recording
+from forewarn.signals import compile_extractor, parse_expression
+
+FORMS = [
+    ("mcap", "none"),
+    ("mcap", "file"),
+    ("mcap", "message"),
+    ("mcap", "chunk"),
+    ("sqlite3", "none"),
+    ("sqlite3", "file"),
+    ("sqlite3", "message"),
+]
+
+
+@pytest.mark.parametrize(("storage", "compression"), FORMS)
+def test_every_form_yields_what_was_written(bags, tmp_path, storage, compression):
+    path = bags.write(tmp_path / "bag", bags.drive(), storage, compression)
+    with open_recording(path) as recording:
+        assert bags.read(recording) == bags.expected(bags.drive())
+        assert recording.warnings == []
+        assert recording.kind == f"rosbag2 ({storage})"
+        assert recording.count == 120
+        assert recording.start_ns == 5_000_000_000
+        assert recording.end_ns == 10_900_000_007
+        assert recording.duration == pytest.approx(5.900000007)
+
+
+@pytest.mark.parametrize(("storage", "compression"), FORMS)
+def test_samples_come_as_rosbags_yields_them(bags, tmp_path, storage, compression):
+    messages = bags.drive()
+    shuffled = messages[30:] + messages[:30] if storage == "mcap" else messages
+    path = bags.write(tmp_path / "bag", shuffled, storage, compression)
+    with Reader(path) as reader:
+        theirs = [
+            (time_ns, connection.topic, bytes(data))
+            for connection, time_ns, data in reader.messages()
+        ]
+    with open_recording(path) as recording:
+        assert bags.read(recording) == theirs
+
+
+@pytest.mark.parametrize(("storage", "compression"), FORMS)
+def test_a_bare_file_needs_no_metadata(bags, tmp_path, storage, compression):
+    folder = bags.write(tmp_path / "bag", bags.drive(), storage, compression)
+    (file,) = (each for each in folder.iterdir() if each.name != "metadata.yaml")
+    alone = tmp_path / file.name
+    shutil.move(file, alone)
+    with open_recording(alone) as recording:
+        assert bags.read(recording) == bags.expected(bags.drive())
+        assert recording.size == alone.stat().st_size
+
+
+def test_only_the_topics_asked_for_are_read(bags, tmp_path):
+    path = bags.write(tmp_path / "bag", bags.drive())
+    with open_recording(path) as recording:
+        limits = bags.read(recording, ["/limit"])
+    assert limits == [each for each in bags.expected(bags.drive()) if each[1] == "/limit"]
+    assert len(limits) == 60
+
+
+def test_a_topic_that_is_not_recorded_is_reported_and_the_others_are_read(bags, tmp_path):
+    path = bags.write(tmp_path / "bag", bags.drive())
+    with open_recording(path) as recording:
+        assert len(bags.read(recording, ["/limit", "/light"])) == 60
+        assert recording.warnings == [
+            "topic /light is not in the recording (its topics: /odom, /limit)"
+        ]
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_messages_decode_with_the_definitions_in_the_bag(bags, tmp_path, storage):
+    path = bags.write(tmp_path / "bag", bags.drive(5), storage)
+    with open_recording(path) as recording:
+        info = recording.topics["/odom"]
+        assert info.error is None
+        assert (info.msgtype, info.count) == ("nav_msgs/msg/Odometry", 5)
+        speed = compile_extractor(info.message_type, [parse_expression("twist.twist.linear.x")])
+        speeds = [speed(each.data)[0] for each in recording.read(["/odom"])]
+    assert speeds == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def join(tmp_path: Path, *parts: Path, storage: str = "mcap") -> Path:
+    """Join bags into one folder, as a recorder that splits its files leaves them."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    documents = [yaml.safe_load((part / "metadata.yaml").read_text()) for part in parts]
+    suffix = {"mcap": "mcap", "sqlite3": "db3"}[storage]
+    names = [f"whole_{number}.{suffix}" for number in range(len(parts))]
+    for part, name in zip(parts, names, strict=True):
+        shutil.copy(part / f"{part.name}.{suffix}", whole / name)
+    merged = documents[0]
+    table = merged["rosbag2_bagfile_information"]
+    table["relative_file_paths"] = names
+    table["message_count"] = sum(
+        each["rosbag2_bagfile_information"]["message_count"] for each in documents
+    )
+    (whole / "metadata.yaml").write_text(yaml.safe_dump(merged))
+    return whole
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+@pytest.mark.parametrize("with_metadata", [True, False])
+def test_split_files_are_one_recording(bags, tmp_path, storage, with_metadata):
+    messages = bags.drive()
+    parts = [
+        bags.write(tmp_path / f"part{n}", messages[n * 40 : (n + 1) * 40], storage)
+        for n in range(3)
+    ]
+    whole = join(tmp_path, *parts, storage=storage)
+    if not with_metadata:
+        (whole / "metadata.yaml").unlink()
+    with open_recording(whole) as recording:
+        assert bags.read(recording) == bags.expected(messages)
+        assert recording.count == 120
+        assert recording.topics["/odom"].count == 60
+        assert (recording.warnings == []) == with_metadata
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_split_files_that_overlap_are_merged_by_time(bags, tmp_path, storage):
+    messages = bags.drive()
+    parts = [
+        bags.write(tmp_path / "even", messages[::2], storage),
+        bags.write(tmp_path / "odd", messages[1::2], storage),
+    ]
+    with open_recording(join(tmp_path, *parts, storage=storage)) as recording:
+        assert bags.read(recording) == bags.expected(messages)
+
+
+def test_more_than_ten_split_files_are_read_in_the_order_of_their_numbers(bags, tmp_path):
+    messages = bags.drive(24)
+    parts = [bags.write(tmp_path / f"part{n}", messages[n * 4 : (n + 1) * 4]) for n in range(12)]
+    whole = join(tmp_path, *parts)
+    (whole / "metadata.yaml").unlink()
+    with open_recording(whole) as recording:
+        assert bags.read(recording) == bags.expected(messages)
+
+
+def test_a_missing_split_file_is_reported_and_the_others_are_read(bags, tmp_path):
+    messages = bags.drive()
+    parts = [bags.write(tmp_path / f"part{n}", messages[n * 60 : n * 60 + 60]) for n in (0, 1)]
+    whole = join(tmp_path, *parts)
+    (whole / "whole_1.mcap").unlink()
+    with open_recording(whole) as recording:
+        assert bags.read(recording) == bags.expected(messages[:60])
+        assert recording.warnings == [
+            "whole_1.mcap named by metadata.yaml is missing",
+            "metadata.yaml promises 120 messages, the files hold 60",
+        ]
+
+
+def test_a_damaged_split_file_is_reported_and_the_others_are_read(bags, tmp_path):
+    messages = bags.drive()
+    parts = [bags.write(tmp_path / f"part{n}", messages[n * 60 : n * 60 + 60]) for n in (0, 1)]
+    whole = join(tmp_path, *parts)
+    (whole / "whole_0.mcap").write_bytes(b"nothing of the kind")
+    with open_recording(whole) as recording:
+        assert bags.read(recording) == bags.expected(messages[60:])
+        assert "whole_0.mcap is no MCAP file" in recording.warnings[0]
+
+
+def test_a_folder_of_several_recordings_is_no_recording(bags, tmp_path):
+    for name in ("left", "right"):
+        folder = bags.write(tmp_path / name, bags.drive(2))
+        shutil.copy(folder / f"{name}.mcap", tmp_path / f"{name}.mcap")
+    with pytest.raises(RecordingError, match=r"holds 2 recordings \(left.mcap, right.mcap\)"):
+        open_recording(tmp_path)
+
+
+def test_a_folder_without_recordings_says_so(tmp_path):
+    (tmp_path / "notes.txt").write_text("none")
+    with pytest.raises(RecordingError, match=r"holds no recording \(accepted: a folder with .mcap"):
+        open_recording(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("storage_identifier", "rocks", r"storage 'rocks' is unknown \(accepted: mcap or sqlite3"),
+        ("compression_format", "snappy", r"compression 'snappy' is unknown \(accepted: zstd\)"),
+        ("relative_file_paths", ["lost.mcap"], "names files that do not exist: lost.mcap"),
+    ],
+)
+def test_what_metadata_asks_for_and_is_not_there_is_named(bags, tmp_path, key, value, message):
+    path = bags.write(tmp_path / "bag", bags.drive(2), "mcap", "file")
+    document = yaml.safe_load((path / "metadata.yaml").read_text())
+    document["rosbag2_bagfile_information"][key] = value
+    (path / "metadata.yaml").write_text(yaml.safe_dump(document))
+    with pytest.raises(RecordingError, match=message) as caught:
+        open_recording(path)
+    assert f"metadata.yaml: rosbag2_bagfile_information.{key}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "[]", "rosbag2_bagfile_information: 3", "\0"])
+def test_metadata_that_cannot_be_used_is_replaced_by_the_files(bags, tmp_path, text):
+    path = bags.write(tmp_path / "bag", bags.drive(3))
+    (path / "metadata.yaml").write_text(text)
+    with open_recording(path) as recording:
+        assert bags.read(recording) == bags.expected(bags.drive(3))
+        assert "metadata.yaml cannot be used" in recording.warnings[0]
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_an_empty_bag_opens_and_says_so(bags, tmp_path, storage):
+    path = bags.write(tmp_path / "bag", [], storage)
+    with open_recording(path) as recording:
+        assert bags.read(recording) == []
+        assert (recording.start_ns, recording.end_ns, recording.count) == (0, 0, 0)
+        assert recording.warnings == ["the recording holds no messages"]
+
+
+def test_a_compressed_file_that_is_cut_short_yields_its_beginning(bags, tmp_path):
+    path = bags.write(tmp_path / "bag", bags.drive(4000), "mcap", "file")
+    (file,) = path.glob("*.zstd")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with open_recording(path) as recording:
+        samples = bags.read(recording)
+        assert 0 < len(samples) < 8000
+        assert samples == bags.expected(bags.drive(4000))[: len(samples)]
+        assert any("bag.mcap.zstd: it is cut short" in each for each in recording.warnings)
+
+
+def test_a_compressed_file_that_is_no_zstd_is_named(bags, tmp_path):
+    path = bags.write(tmp_path / "bag", bags.drive(4), "sqlite3", "file")
+    (file,) = path.glob("*.zstd")
+    file.write_bytes(b"no zstd at all")
+    with pytest.raises(RecordingError, match=r"bag.db3.zstd: cannot be unpacked"):
+        open_recording(path)
+
+
+def test_a_digest_depends_on_the_messages_and_not_on_names(bags, tmp_path):
+    one = bags.write(tmp_path / "one", bags.drive(5))
+    shutil.copy(one / "one.mcap", tmp_path / "two.mcap")
+    other = bags.write(tmp_path / "other", bags.drive(6))
+    digests = []
+    for path in (one, tmp_path / "two.mcap", other):
+        with open_recording(path) as recording:
+            digests.append(recording.digest())
+    assert digests[0] == digests[1] != digests[2]
+    assert len(digests[0]) == 64
+
+
+def test_unpacked_files_do_not_outlive_the_recording(bags, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    path = bags.write(tmp_path / "bag", bags.drive(4), "sqlite3", "file")
+    with open_recording(path):
+        assert list((tmp_path / "tmp").iterdir())
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_times_never_go_back_whatever_the_order_in_the_file(bags, tmp_path):
+    messages = bags.drive(500)
+    messages = messages[600:] + messages[:600]
+    path = bags.write(tmp_path / "bag", messages)
+    with open_recording(path) as recording:
+        times = [each.time_ns for each in recording.read()]
+        assert all(one <= other for one, other in itertools.pairwise(times))
+        assert any("log times go backwards 6" in each for each in recording.warnings)
