@@ -243,6 +243,8 @@ class MonitorSpec(Section):
         learned from.
     startup : float
         Seconds after activation within which missing signals raise no alert.
+    history : int
+        2: a state also remembers the predicates of the tick before.
     """
 
     version: Literal[1] = 1
@@ -250,6 +252,7 @@ class MonitorSpec(Section):
     time: Literal["arrival", "stamp"] = "arrival"
     settle: Seconds = 0.0
     startup: Seconds = 5.0
+    history: Literal[1, 2] = 1
     signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
     predicates: dict[str, Expr] = {}
     bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)]] = {}

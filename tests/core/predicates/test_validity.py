@@ -98,3 +98,15 @@ def test_declared_constraints_narrow_states_and_transitions() -> None:
 def test_a_constraint_over_an_unknown_name_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"constraints\[0\].*'nope'.*accepted: a"):
         build({"a": "x > 1"}, "constraints:\n  - exclusive: [a, nope]\n")
+
+
+def test_with_history_the_past_of_the_next_state_is_the_present_of_this_one() -> None:
+    abstraction, validity = build({"a": "x > 1", "b": "x > 2"}, extra="history: 2\n")
+    assert abstraction.vocabulary.predicates == ("a", "b", "a@-1", "b@-1")
+    now = [0b00, 0b01, 0b11]
+    assert set(validity.states()) == {b << 2 | n for b in now for n in now}
+    for source in validity.states():
+        for target in validity.states():
+            assert validity.allows(source, target) == (target >> 2 == source & 3)
+    matrix = validity.forbidden_matrix(validity.states())
+    assert matrix.sum() == 9 * 9 - 9 * 3

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.config import parse_spec
+from forewarn.errors import ModelError
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.monitoring.build import build_monitor, compile_spec
+from forewarn.monitoring.build import CompiledSpec, build_monitor, compile_spec
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.verdict import Status, Verdict
 from forewarn.signals.feed import Snapshot
@@ -37,16 +38,16 @@ properties:
 COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
 
 
-def learned() -> Monitor:
+def learned(compiled: CompiledSpec = COMPILED) -> Monitor:
     rng = np.random.default_rng(7)
-    counter = TransitionCounter(COMPILED.abstraction.vocabulary)
+    counter = TransitionCounter(compiled.abstraction.vocabulary)
     for _ in range(40):
         for tick in range(20):
             counter.add(tick, int(rng.choice([0, 1, 2, 3], p=[0.4, 0.35, 0.2, 0.05])))
         counter.add(20, int(rng.choice([-1, -2])))
         counter.end_recording()
-    model = build_model(counter, rate=10.0, digest=COMPILED.abstraction.digest)
-    return build_monitor(COMPILED, model)
+    model = build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
+    return build_monitor(compiled, model)
 
 
 MONITOR = learned()
@@ -213,16 +214,18 @@ def test_inactive_phases_are_not_monitored() -> None:
 @pytest.mark.parametrize("startup", [0.0, 0.5])
 def test_missing_signals_raise_no_alert_before_startup_is_over(startup: float) -> None:
     spec = parse_spec(parse_document(TEXT.replace("startup: 0", f"startup: {startup}")))
-    compiled = compile_spec(spec)
-    model = build_model(
-        TransitionCounter(compiled.abstraction.vocabulary),
-        rate=10.0,
-        digest=compiled.abstraction.digest,
-    )
-    monitor = build_monitor(compiled, model)
+    monitor = learned(compile_spec(spec))
     state, found = monitor.start(), []
     for tick in range(8):
         state, verdict = monitor.step(state, Snapshot(tick, (None, None, None)))
         found.append(int(verdict.properties[0].level))
     first = 1 if startup == 0 else 6
+    # From then on the worst that is compatible with knowing nothing counts, on `enter` ticks.
     assert found == [0] * first + [2] * (8 - first)
+
+
+def test_a_model_without_states_is_refused() -> None:
+    counter = TransitionCounter(COMPILED.abstraction.vocabulary)
+    model = build_model(counter, rate=10.0, digest=COMPILED.abstraction.digest)
+    with pytest.raises(ModelError, match="nothing was learned"):
+        build_monitor(COMPILED, model)

@@ -13,7 +13,7 @@ from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
 from forewarn.models import CountModel, Provenance, Smoothing
-from forewarn.predicates import Abstraction, Observation
+from forewarn.predicates import Abstraction, Observation, with_history
 from forewarn.predicates.validity import Validity, build_validity
 from forewarn.properties.specification import compile_spec
 from forewarn.recordings import Recording, open_recording
@@ -115,10 +115,16 @@ def observe(
     settle = round(spec.settle * NANOSECONDS) if spec.time == "stamp" else 0
     feed = Feed(abstraction.sources, types, grid, stamped=spec.time == "stamp", settle_ns=settle)
 
+    previous: Observation | None = None
+
     def evaluate(tick: int) -> tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]:
+        nonlocal previous
         snapshot = feed.snapshot(tick)
         values, failed = abstraction.complete(snapshot.values)
-        return snapshot, abstraction.evaluate(values), tuple(failed)
+        current = abstraction.evaluate(values)
+        observation = with_history(abstraction, previous, current)
+        previous = current
+        return snapshot, observation, tuple(failed)
 
     if recording.count == 0:
         raise RecordingError(

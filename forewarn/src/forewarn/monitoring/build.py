@@ -82,6 +82,12 @@ def check_model(compiled: CompiledSpec, model: CountModel) -> None:
 
 def _differences(compiled: CompiledSpec, model: CountModel) -> Iterator[ModelError]:
     vocabulary = compiled.abstraction.vocabulary
+    if model.size == 0:
+        yield ModelError(
+            "the model has no states: nothing was learned",
+            key="states",
+            accepted="a model learned from recordings in which all predicates are known at times",
+        )
     if model.rate != compiled.spec.rate:
         yield ModelError(
             f"the model was learned at {model.rate:g} Hz, the monitor file runs at "

@@ -18,7 +18,7 @@ from forewarn.config import MonitorSpec
 from forewarn.monitoring.policy import RESTING, PolicyState, decide
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
-from forewarn.predicates import Abstraction, Observation
+from forewarn.predicates import Abstraction, Observation, with_history
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.grid import Grid
 from forewarn.vocabulary import terminal_code
@@ -59,12 +59,15 @@ class MonitorState(NamedTuple):
         Some tick since then was fully known.
     properties : tuple of PropertyState
         In the order of the monitor file.
+    observation : Observation or None
+        What the last tick gave by itself.
     """
 
     tick: int | None
     first: int
     seen: bool
     properties: tuple[PropertyState, ...]
+    observation: Observation | None
 
 
 class Risk(NamedTuple):
@@ -114,7 +117,7 @@ class Monitor:
         fresh = tuple(
             PropertyState((p.automaton.initial,), False, RESTING) for p in self.properties
         )
-        return MonitorState(None, 0, False, fresh)
+        return MonitorState(None, 0, False, fresh, None)
 
     def with_properties(self, properties: tuple[CompiledProperty, ...]) -> Monitor:
         """Return the monitor with other compiled properties: new thresholds, say."""
@@ -132,10 +135,11 @@ class Monitor:
             All source signals at the tick.
         """
         values, failed = self.abstraction.complete(snapshot.values)
-        observation = self.abstraction.evaluate(values)
+        current = self.abstraction.evaluate(values)
         first = snapshot.tick if state.tick is None else state.first
         if state.tick is not None and snapshot.tick > state.tick + 1:
             state = self._miss(state, snapshot.tick - state.tick - 1)
+        observation = with_history(self.abstraction, state.observation, current)
         seen = state.seen or observation.state is not None
         waiting = not seen and snapshot.tick - first < self.spec.startup * self.spec.rate
         row = None
@@ -152,7 +156,7 @@ class Monitor:
         if failed:
             failures += tuple(map(_failure, failed))
         return (
-            MonitorState(snapshot.tick, first, seen, tuple(states)),
+            MonitorState(snapshot.tick, first, seen, tuple(states), current),
             Verdict(
                 snapshot.tick,
                 self.grid.time_ns(snapshot.tick),
@@ -179,7 +183,7 @@ class Monitor:
                     break
                 automaton = after
             properties.append(before._replace(automaton=automaton))
-        return state._replace(properties=tuple(properties))
+        return state._replace(properties=tuple(properties), observation=nothing)
 
     def _property(
         self,

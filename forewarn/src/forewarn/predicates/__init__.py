@@ -2,5 +2,13 @@
 
 from forewarn.predicates.abstraction import Abstraction, Observation, build_abstraction
 from forewarn.predicates.comparisons import Comparison, as_comparison
+from forewarn.predicates.history import with_history
 
-__all__ = ["Abstraction", "Comparison", "Observation", "as_comparison", "build_abstraction"]
+__all__ = [
+    "Abstraction",
+    "Comparison",
+    "Observation",
+    "as_comparison",
+    "build_abstraction",
+    "with_history",
+]

@@ -78,8 +78,15 @@ class Abstraction:
         One for each predicate of the vocabulary.
     comparisons : dict
         Predicate index of every comparison of a signal with a number.
+    rate : float
+        Ticks per second.
     digest : str
         SHA-256 over everything a learned model depends on.
+    evaluate : callable
+        From the values of all signals to the observation of the tick alone.
+    remembers : bool
+        ``history: 2``: a state also holds the predicates of the tick before, whose names in the
+        vocabulary end in ``@-1``. `with_history` adds them to an observation.
     """
 
     vocabulary: Vocabulary
@@ -90,6 +97,7 @@ class Abstraction:
     rate: float
     digest: str
     evaluate: Callable[[Sequence[Any]], Observation]
+    remembers: bool = False
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -131,7 +139,8 @@ class Abstraction:
                 if index is not None:
                     return self.vocabulary.predicates[index], negated
         form = normal_form(expression)
-        for name, predicate in zip(self.vocabulary.predicates, self.predicates, strict=True):
+        # With history the vocabulary goes on with the names of the tick before.
+        for name, predicate in zip(self.vocabulary.predicates, self.predicates, strict=False):
             if normal_form(predicate) == form:
                 return name, False
         return None
@@ -191,13 +200,14 @@ class _Builder:
         self._raise()
         evaluate = self._compile(slots, predicates, terminals, phases)
         self._raise()
+        before = [f"{name}@-1" for name in predicates] if spec.history == 2 else []
         comparisons: dict[Comparison, int] = {}
         for index, expression in enumerate(predicates.values()):
             comparison = as_comparison(expression.tree)
             if comparison is not None:
                 comparisons.setdefault(comparison, index)
         return Abstraction(
-            vocabulary=Vocabulary(tuple(predicates), tuple(terminals)),
+            vocabulary=Vocabulary((*predicates, *before), tuple(terminals)),
             sources=sources,
             derived=derived,
             predicates=tuple(predicates.values()),
@@ -205,6 +215,7 @@ class _Builder:
             rate=spec.rate,
             digest=self._digest(parsed, predicates, terminals, phases),
             evaluate=evaluate,
+            remembers=spec.history == 2,
         )
 
     def _raise(self) -> None:
@@ -376,6 +387,7 @@ class _Builder:
         content = {
             "rate": spec.rate,
             "time": [spec.time, spec.settle],
+            **({"history": 2} if spec.history == 2 else {}),
             "signals": signals,
             "predicates": {n: normal_form(e) for n, e in predicates.items()},
             "terminal": {n: normal_form(e) for n, e in terminals.items()},

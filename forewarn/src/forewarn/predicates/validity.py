@@ -68,17 +68,27 @@ class Validity:
         the second does.
     width : int
         Number of predicates.
+    remembers : bool
+        States hold the predicates of the tick before in their upper `width` bits.
     """
 
     groups: tuple[Group, ...]
     rules: tuple[StateTest, ...]
     forbidden: tuple[tuple[StateTest, StateTest], ...]
     width: int
+    remembers: bool = False
 
     def admits(self, state: int) -> bool:
         """Tell whether `state` can occur; terminal labels always can."""
         if state < 0:
             return True
+        if self.remembers:
+            before, now = divmod(state, 1 << self.width)
+            # An episode begins with the present in place of the past, as if nothing moved.
+            return self._admits(before) and self._admits(now) and self._allows(before, now)
+        return self._admits(state)
+
+    def _admits(self, state: int) -> bool:
         return all(state & g.mask in g.patterns for g in self.groups) and all(
             rule(state) for rule in self.rules
         )
@@ -87,6 +97,14 @@ class Validity:
         """Tell whether the transition is valid."""
         if source < 0:
             return source == target
+        if self.remembers:
+            now = source % (1 << self.width)
+            if target >= 0 and target >> self.width != now:
+                return False
+            return self._allows(now, target if target < 0 else target % (1 << self.width))
+        return self._allows(source, target)
+
+    def _allows(self, source: int, target: int) -> bool:
         return not any(leaves(source) and enters(target) for leaves, enters in self.forbidden)
 
     def forbidden_matrix(self, states: Sequence[int]) -> sparse.csr_matrix:
@@ -96,6 +114,10 @@ class Validity:
         """
         n = len(states)
         matrix = sparse.csr_matrix((n, n), dtype=bool)
+        if self.remembers:
+            # The past of the next state is the present of this one: most pairs do not fit.
+            refused = [[s >= 0 and not self.allows(s, t) for t in states] for s in states]
+            return sparse.csr_matrix(np.array(refused, dtype=bool).reshape(n, n))
         for leaves, enters in self.forbidden:
             rows = [i for i, s in enumerate(states) if s >= 0 and leaves(s)]
             columns = [j for j, s in enumerate(states) if enters(s)]
@@ -126,6 +148,11 @@ class Validity:
                 found.append(state)
                 if len(found) > limit:
                     raise self._too_many(limit)
+        if self.remembers:
+            pairs = itertools.product(found, found)
+            found = [b << self.width | n for b, n in pairs if self._allows(b, n)]
+            if len(found) > limit:
+                raise self._too_many(limit)
         return sorted(found)
 
     def _too_many(self, limit: int) -> ConfigError:
@@ -144,7 +171,8 @@ def build_validity(spec: MonitorSpec, abstraction: Abstraction) -> Validity:
     ConfigError
         If a constraint names something unknown.
     """
-    names = {n: 1 << i for i, n in enumerate(abstraction.vocabulary.predicates)}
+    declared = abstraction.vocabulary.predicates[: len(abstraction.predicates)]
+    names = {n: 1 << i for i, n in enumerate(declared)}
     groups = tuple(_groups(abstraction))
     rules: list[StateTest] = []
     forbidden: list[tuple[StateTest, StateTest]] = []
@@ -171,7 +199,7 @@ def build_validity(spec: MonitorSpec, abstraction: Abstraction) -> Validity:
             )
     if errors:
         raise ConfigErrors(errors)
-    return Validity(groups, tuple(rules), tuple(forbidden), len(names))
+    return Validity(groups, tuple(rules), tuple(forbidden), len(names), abstraction.remembers)
 
 
 def _at_most_one(bits: Sequence[int]) -> StateTest:
@@ -245,7 +273,7 @@ class _Tests:
 def _groups(abstraction: Abstraction) -> Iterator[Group]:
     """Group predicates that share a signal or a predicate, and enumerate their joint values."""
     trees = [expression.tree for expression in abstraction.predicates]
-    names = abstraction.vocabulary.predicates
+    names = abstraction.vocabulary.predicates[: len(trees)]
     leaves = [_leaves(tree) for tree in trees]
     signals = [{_signal(leaf) for leaf in found} for found in leaves]
     # A predicate that another one builds on belongs to the same group.
