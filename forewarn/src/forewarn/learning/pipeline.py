@@ -18,8 +18,7 @@ from forewarn.predicates.validity import Validity, build_validity
 from forewarn.properties.specification import compile_spec
 from forewarn.recordings import Recording, open_recording
 from forewarn.signals import MessageType
-from forewarn.signals.feed import Feed, Snapshot
-from forewarn.signals.grid import NANOSECONDS, Grid
+from forewarn.signals.feed import Snapshot, open_feed
 
 Progress = Callable[[Path, float], None]
 
@@ -111,10 +110,7 @@ def observe(
     """
     named = not recording.topics
     types = {} if named else wanted_types(spec, recording)
-    grid = Grid(spec.rate)
-    settle = round(spec.settle * NANOSECONDS) if spec.time == "stamp" else 0
-    feed = Feed(abstraction.sources, types, grid, stamped=spec.time == "stamp", settle_ns=settle)
-
+    feed = open_feed(spec, abstraction.sources, types)
     previous: Observation | None = None
 
     def evaluate(tick: int) -> tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]:
@@ -130,20 +126,13 @@ def observe(
         raise RecordingError(
             "the recording is empty", file=recording.path, accepted="at least one message"
         )
-    first = tick = grid.tick_at_or_after(recording.start_ns)
-    last = grid.tick_at_or_after(recording.end_ns)
-    due = grid.time_ns(tick) + settle
-    for sample in recording.read(None if named else types.keys()):
-        while due < sample.time_ns:
-            yield evaluate(tick)
-            tick += 1
-            due = grid.time_ns(tick) + settle
-            if progress is not None and tick % 64 == 0:
-                progress((tick - first) / max(last - first, 1))
-        feed.accept(sample.topic, sample.time_ns, sample.data)
-    while tick <= last:
+    samples = recording.read(None if named else types.keys())
+    first = feed.grid.tick_at_or_after(recording.start_ns)
+    span = max(feed.grid.tick_at_or_after(recording.end_ns) - first, 1)
+    for tick in feed.play(samples, recording.start_ns, recording.end_ns):
         yield evaluate(tick)
-        tick += 1
+        if progress is not None and tick % 64 == 0:
+            progress((tick - first) / span)
 
 
 def count_recording(

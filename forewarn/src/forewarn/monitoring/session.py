@@ -8,8 +8,8 @@ from forewarn.monitoring.monitor import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.interface import Recording, Sample
 from forewarn.signals import MessageType
-from forewarn.signals.feed import Feed, Payload
-from forewarn.signals.grid import NANOSECONDS, Grid
+from forewarn.signals.feed import Payload, open_feed
+from forewarn.signals.grid import Grid
 
 
 class Session:
@@ -25,16 +25,18 @@ class Session:
 
     def __init__(self, monitor: Monitor, message_types: Mapping[str, MessageType]) -> None:
         self.monitor = monitor
-        self.grid = Grid(monitor.spec.rate)
-        self.settle_ns = settle_ns(monitor)
-        self.feed = Feed(
-            monitor.abstraction.sources,
-            message_types,
-            self.grid,
-            stamped=monitor.spec.time == "stamp",
-            settle_ns=self.settle_ns,
-        )
+        self.feed = open_feed(monitor.spec, monitor.abstraction.sources, message_types)
         self.state: MonitorState = monitor.start()
+
+    @property
+    def grid(self) -> Grid:
+        """Return the grid of ticks."""
+        return self.feed.grid
+
+    @property
+    def settle_ns(self) -> int:
+        """Return how much later than its tick an evaluation happens, in nanoseconds."""
+        return self.feed.settle_ns
 
     @property
     def next_tick(self) -> int | None:
@@ -64,12 +66,6 @@ class Session:
         self.state = self.monitor.start()
 
 
-def settle_ns(monitor: Monitor) -> int:
-    """Return how much later than its tick an evaluation happens, in nanoseconds."""
-    spec = monitor.spec
-    return round(spec.settle * NANOSECONDS) if spec.time == "stamp" else 0
-
-
 def run(
     session: Session, samples: Iterable[Sample], start_ns: int, end_ns: int
 ) -> Iterator[Verdict]:
@@ -77,19 +73,8 @@ def run(
 
     A live node that receives the same samples at the same times evaluates the same ticks.
     """
-    grid, settle = session.grid, session.settle_ns
-    tick = grid.tick_at_or_after(start_ns)
-    due = grid.time_ns(tick) + settle
-    for sample in samples:
-        while due < sample.time_ns:
-            yield session.tick(tick)
-            tick += 1
-            due = grid.time_ns(tick) + settle
-        session.accept(sample.topic, sample.time_ns, sample.data)
-    last = grid.tick_at_or_after(end_ns)
-    while tick <= last:
+    for tick in session.feed.play(samples, start_ns, end_ns):
         yield session.tick(tick)
-        tick += 1
 
 
 def recorded_types(monitor: Monitor, recording: Recording) -> dict[str, MessageType]:

@@ -6,11 +6,12 @@ A message is decoded only if it is the newest of its tick; the others are never 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from forewarn.errors import DecodeError, FieldError
+from forewarn.config import MonitorSpec
+from forewarn.errors import DecodeError, FieldError, InputError
 from forewarn.signals import (
     Expression,
     Extractor,
@@ -123,9 +124,9 @@ class Feed:
         settle_ns: int = 0,
     ) -> None:
         self._sources = tuple(sources)
-        self._grid = grid
+        self.grid = grid
         self._stamped = stamped
-        self._settle_ns = settle_ns
+        self.settle_ns = settle_ns
         self.counters = Counters()
         self.notes: list[str] = []
         self._slots = {s.name: i for i, s in enumerate(self._sources)}
@@ -173,17 +174,17 @@ class Feed:
             self.counters.out_of_order += 1
             return
         channel.newest_ns = moment
-        own = self._grid.tick_at_or_after(moment)
+        own = self.grid.tick_at_or_after(moment)
         visible = own
         if self._stamped:
-            visible = max(own, self._grid.tick_at_or_after(arrival - self._settle_ns))
+            visible = max(own, self.grid.tick_at_or_after(arrival - self.settle_ns))
         pending = channel.pending
         while pending and pending[-1][0] >= visible:
             pending.pop()
         pending.append((visible, own, self.counters.received, payload))
 
     def _enqueue_external(self, time_ns: int, payload: Mapping[str, Any]) -> None:
-        tick = self._grid.tick_at_or_after(time_ns)
+        tick = self.grid.tick_at_or_after(time_ns)
         pending = self._external.pending
         if pending and pending[-1][0] == tick:
             payload = {**pending.pop()[3], **payload}  # type: ignore[dict-item]
@@ -239,6 +240,29 @@ class Feed:
             self._values[slot] = plain(value)
             self._ticks[slot] = own
 
+    def play(
+        self, samples: Iterable[tuple[int, str, Payload]], start_ns: int, end_ns: int
+    ) -> Iterator[int]:
+        """Take recorded samples and yield each tick when it is due, as a live clock would.
+
+        Parameters
+        ----------
+        samples : iterable of (int, str, payload)
+            Arrival in nanoseconds, topic, payload, in the order of arrival.
+        start_ns, end_ns : int
+            Ticks run from the first at or after `start_ns` to the first at or after `end_ns`.
+        """
+        grid, settle = self.grid, self.settle_ns
+        tick = grid.tick_at_or_after(start_ns)
+        due = grid.time_ns(tick) + settle
+        for time_ns, topic, payload in samples:
+            while due < time_ns:
+                yield tick
+                tick += 1
+                due = grid.time_ns(tick) + settle
+            self.accept(topic, time_ns, payload)
+        yield from range(tick, grid.tick_at_or_after(end_ns) + 1)
+
     def _build_channels(
         self, message_types: Mapping[str, MessageType]
     ) -> list[tuple[str, Channel]]:
@@ -268,6 +292,25 @@ class Feed:
                 raise error.located(key=f"signals.{source.name}.value") from None
             expressions.append(source.expression)
         return compile_extractor(mtype, expressions)
+
+
+def open_feed(
+    spec: MonitorSpec,
+    sources: Sequence[SourceSignal],
+    message_types: Mapping[str, MessageType],
+) -> Feed:
+    """Return the feed that a monitor file asks for; raises FieldError naming the file."""
+    stamped = spec.time == "stamp"
+    try:
+        return Feed(
+            sources,
+            message_types,
+            Grid(spec.rate),
+            stamped=stamped,
+            settle_ns=round(spec.settle * NANOSECONDS) if stamped else 0,
+        )
+    except InputError as error:
+        raise error.located(file=spec.file) from None
 
 
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
