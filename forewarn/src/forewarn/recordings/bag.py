@@ -39,8 +39,6 @@ class BagRecording:
         The format, for people.
     storages : sequence of Storage
         The opened files, in recording order.
-    files : sequence of Path, optional
-        The files on disk, where the storages are unpacked copies of them.
     warnings : sequence of str
         What was already found wrong.
     cleanup : callable, optional
@@ -53,7 +51,6 @@ class BagRecording:
         kind: str,
         storages: Sequence[Storage],
         *,
-        files: Sequence[Path] | None = None,
         warnings: Sequence[str] = (),
         cleanup: Callable[[], None] | None = None,
     ) -> None:
@@ -61,7 +58,7 @@ class BagRecording:
         self.kind = kind
         self.warnings: list[str] = list(warnings)
         self._storages = storages
-        self._files = list(files) if files is not None else [each.path for each in storages]
+        self._files = [each.path for each in storages]
         self._cleanup = cleanup
         self._collect_warnings()
         filled = [each for each in storages if each.count]

@@ -46,7 +46,9 @@ class McapFile:
     Parameters
     ----------
     path : Path
-        The file.
+        What the user named.
+    source : Path, optional
+        The file to read, if it is an unpacked copy.
 
     Raises
     ------
@@ -54,10 +56,10 @@ class McapFile:
         If nothing in it can be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, source: Path | None = None) -> None:
         self.path = path
         try:
-            self._file = path.open("rb")
+            self._file = (source or path).open("rb")
         except OSError as error:
             raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error
         try:

@@ -79,7 +79,6 @@ def open_file(path: Path) -> BagRecording:
 
 def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecording:
     warnings = list(metadata.warnings)
-    opened: list[Path] = []
     storages: list[Storage] = []
     with ExitStack() as stack:
         folder = (
@@ -93,14 +92,13 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
                 if folder is not None and file.suffix == ".zstd":
                     source = folder / f"{number}_{file.stem}"
                     _unpack(file, source, warnings)
-                storage = _open_storage(source)
+                storage = _open_storage(file, source)
             except RecordingError as error:
                 if len(files) == 1:
-                    raise error.located(file=file) from error
+                    raise
                 warnings.append(f"{file.name} {error.problem}; it is left out")
                 continue
             stack.callback(storage.close)
-            opened.append(file)
             storages.append(storage)
         if not storages:
             raise RecordingError(
@@ -109,10 +107,8 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
                 file=path,
             )
         kept = stack.pop_all()
-    kind = "rosbag2 (mcap)" if storages[0].path.suffix != ".db3" else "rosbag2 (sqlite3)"
-    recording = BagRecording(
-        path, kind, storages, files=opened, warnings=warnings, cleanup=kept.close
-    )
+    kind = "rosbag2 (mcap)" if ".db3" not in storages[0].path.suffixes else "rosbag2 (sqlite3)"
+    recording = BagRecording(path, kind, storages, warnings=warnings, cleanup=kept.close)
     if metadata.promised is not None and metadata.promised > recording.count:
         recording.warnings.append(
             f"{_METADATA} promises {plural(metadata.promised, 'message')}, "
@@ -121,8 +117,8 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
     return recording
 
 
-def _open_storage(path: Path) -> Storage:
-    return McapFile(path) if path.suffix != ".db3" else open_sqlite(path)
+def _open_storage(path: Path, source: Path) -> Storage:
+    return McapFile(path, source) if source.suffix != ".db3" else open_sqlite(path, source)
 
 
 def _unpack(packed: Path, target: Path, warnings: list[str]) -> None:

@@ -39,14 +39,22 @@ _BACKWARDS = (
 )
 
 
-def open_sqlite(path: Path) -> Storage:
-    """Open an SQLite bag; raises RecordingError if nothing in it can be read."""
+def open_sqlite(path: Path, source: Path | None = None) -> Storage:
+    """Open an SQLite bag; raises RecordingError if nothing in it can be read.
+
+    Parameters
+    ----------
+    path : Path
+        What the user named.
+    source : Path, optional
+        The file to read, if it is an unpacked copy.
+    """
     warnings: list[str] = []
     folder: TemporaryDirectory[str] | None = None
-    source = path
-    if _has_log(path) or set(str(path)) & _URI_MARKS:
+    source = source or path
+    if _has_log(source) or set(str(source)) & _URI_MARKS:
         folder = TemporaryDirectory(prefix="forewarn-")
-        source = _stand_in(path, Path(folder.name), warnings)
+        source = _stand_in(source, Path(folder.name), warnings)
     release = folder.cleanup if folder is not None else None
     try:
         try:
@@ -110,6 +118,8 @@ class SqliteFile:
         self.path = path
         self.warnings = warnings
         self._release = release
+        if _is_cut(source):
+            raise RecordingError("is cut short", accepted=ACCEPTED, file=path)
         try:
             self._reader = Reader(source)
             self._reader.open()
@@ -136,7 +146,7 @@ class SqliteFile:
                 if any(one > other for one, other in pairwise(connection.execute(_IN_TIME_ORDER))):
                     times, worst_ns = connection.execute(_BACKWARDS).fetchone()
         except sqlite3.Error as error:
-            raise RecordingError(f"is damaged ({error})", file=self.path) from error
+            raise self._damaged(error) from error
         if times:
             self.warnings.append(
                 f"log times go backwards {plural(times, 'time')}, by up to {worst_ns / 1e9:.9g} s; "
@@ -149,15 +159,25 @@ class SqliteFile:
         return chain.from_iterable(self._batches(chosen) if chosen else ())
 
     def _batches(self, chosen: list[Connection]) -> Iterator[list[Sample]]:
+        latest = 0
         try:
             messages = self._reader.messages(chosen)
             while batch := [
                 make_sample((time_ns, connection.topic, data))
                 for connection, time_ns, data in islice(messages, _BATCH)
             ]:
+                times = [each[0] for each in batch]
+                if times[0] < latest or times != sorted(times) or set(map(type, times)) != {int}:
+                    raise ValueError("its index and its rows disagree on log times")
+                if {type(each[2]) for each in batch} != {bytes}:
+                    raise ValueError("a message is no blob")
+                latest = times[-1]
                 yield batch
         except Exception as error:  # apsw's errors pass through rosbags as they are
-            raise RecordingError(f"is damaged ({error})", file=self.path) from error
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> RecordingError:
+        return RecordingError(f"is damaged ({error})", accepted=ACCEPTED, file=self.path)
 
     def metadata(self) -> Mapping[str, Mapping[str, str]]:
         """Return nothing: an SQLite bag has no such tables."""
@@ -282,6 +302,20 @@ class DamagedSqliteFile:
         self._connection.close()
         if self._release is not None:
             self._release()
+
+
+def _is_cut(path: Path) -> bool:
+    """Tell whether a database is shorter than its header says.
+
+    Such a file opens, and fails somewhere in the middle. (https://www.sqlite.org/fileformat.html,
+    section 1.3: page size at byte 16, number of pages at byte 28.)
+    """
+    with path.open("rb") as file:
+        head = file.read(100)
+        size = file.seek(0, 2)
+    page = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big")
+    return size < (65536 if page == 1 else page) * pages
 
 
 def _connect(path: Path) -> sqlite3.Connection:

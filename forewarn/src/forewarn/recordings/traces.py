@@ -206,6 +206,8 @@ def _time_ns(values: dict[str, Any]) -> int:
         raise ValueError(f"t_ns: {_short(time)} is no whole number of nanoseconds")
     if time < 0 or (isinstance(time, float) and not math.isfinite(time)):
         raise ValueError(f"{name}: {_short(time)} is no time; it must be finite and not negative")
+    if time >= TIME_LIMIT_NS:
+        raise ValueError(f"{name}: {_short(time)} lies beyond the year 2262")
     time_ns = int(time) if name == "t_ns" else round(time * 1_000_000_000)
     if time_ns >= TIME_LIMIT_NS:
         raise ValueError(f"{name}: {_short(time)} lies beyond the year 2262")

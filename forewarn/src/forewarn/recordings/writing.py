@@ -174,11 +174,12 @@ class RecordingWriter:
             return
         self._closed = True
         try:
-            self._writer.finish()  # type: ignore[no-untyped-call]
+            try:
+                self._writer.finish()  # type: ignore[no-untyped-call]
+            finally:
+                self._file.close()
         except OSError as error:
             raise self._failed(error) from error
-        finally:
-            self._file.close()
 
     def _register(self, key: tuple[str, str, str, str], encoding: str) -> int:
         topic, msgtype, definition, serialization = key
