@@ -14,11 +14,12 @@ from forewarn.errors import RecordingError
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.predicates import Abstraction, Observation, with_history
+from forewarn.predicates.inputs import open_feed
 from forewarn.predicates.validity import Validity, build_validity
 from forewarn.properties.specification import compile_spec
 from forewarn.recordings import Recording, open_recording
 from forewarn.signals import MessageType
-from forewarn.signals.feed import Snapshot, open_feed
+from forewarn.signals.feed import Snapshot
 
 Progress = Callable[[Path, float], None]
 
@@ -110,7 +111,7 @@ def observe(
     """
     named = not recording.topics
     types = {} if named else wanted_types(spec, recording)
-    feed = open_feed(spec, abstraction.sources, types)
+    feed = open_feed(spec, abstraction, types)
     previous: Observation | None = None
 
     def evaluate(tick: int) -> tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]:

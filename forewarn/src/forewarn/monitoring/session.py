@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from forewarn.monitoring.monitor import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
+from forewarn.predicates.inputs import open_feed
 from forewarn.recordings.interface import Recording, Sample
 from forewarn.signals import MessageType
-from forewarn.signals.feed import Payload, open_feed
+from forewarn.signals.feed import Payload
 from forewarn.signals.grid import Grid
 
 
@@ -25,7 +26,7 @@ class Session:
 
     def __init__(self, monitor: Monitor, message_types: Mapping[str, MessageType]) -> None:
         self.monitor = monitor
-        self.feed = open_feed(monitor.spec, monitor.abstraction.sources, message_types)
+        self.feed = open_feed(monitor.spec, monitor.abstraction, message_types)
         self.state: MonitorState = monitor.start()
 
     @property

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from forewarn.config import MonitorSpec
-from forewarn.errors import DecodeError, FieldError, InputError
+from forewarn.errors import DecodeError, FieldError
 from forewarn.signals import (
     Expression,
     Extractor,
@@ -292,25 +291,6 @@ class Feed:
                 raise error.located(key=f"signals.{source.name}.value") from None
             expressions.append(source.expression)
         return compile_extractor(mtype, expressions)
-
-
-def open_feed(
-    spec: MonitorSpec,
-    sources: Sequence[SourceSignal],
-    message_types: Mapping[str, MessageType],
-) -> Feed:
-    """Return the feed that a monitor file asks for; raises FieldError naming the file."""
-    stamped = spec.time == "stamp"
-    try:
-        return Feed(
-            sources,
-            message_types,
-            Grid(spec.rate),
-            stamped=stamped,
-            settle_ns=round(spec.settle * NANOSECONDS) if stamped else 0,
-        )
-    except InputError as error:
-        raise error.located(file=spec.file) from None
 
 
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
