@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
+from scipy import sparse
 
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Floats
@@ -49,3 +52,75 @@ def absorption(moves: Floats, exits: Floats) -> Floats:
     for k in range(n):
         result[k] = (b[k] + a[k, :k] @ result[:k]) / out[k]
     return result
+
+
+def sparse_absorption(
+    moves: sparse.csr_matrix, hit: Floats, miss: Floats, max_entries: int = 20_000_000
+) -> Floats:
+    """Return the probability to leave by `hit`, shape (n,), by sparse elimination.
+
+    States with the fewest paths through them go first (Markowitz).
+
+    Parameters
+    ----------
+    moves : csr_matrix, shape (n, n)
+        Non-negative weights of moves; the diagonal is ignored.
+    hit, miss : ndarray, shape (n,)
+        Non-negative weights of the two exits.
+    max_entries : int
+        Moves that elimination may add before it gives up.
+
+    Raises
+    ------
+    CheckingError
+        If a state cannot leave, or elimination adds too many moves.
+    """
+    n = moves.shape[0]
+    after: list[dict[int, float]] = [{} for _ in range(n)]
+    before: list[set[int]] = [set() for _ in range(n)]
+    coo = moves.tocoo()
+    for i, j, weight in zip(coo.row.tolist(), coo.col.tolist(), coo.data.tolist(), strict=True):
+        if i != j and weight > 0:
+            after[i][j] = after[i].get(j, 0.0) + weight
+            before[j].add(i)
+    good, bad = hit.tolist(), miss.tolist()
+    queue = [(len(before[k]) * len(after[k]), k) for k in range(n)]
+    heapq.heapify(queue)
+    gone = [False] * n
+    order: list[tuple[int, dict[int, float], float, float]] = []
+    added = 0
+    while queue:
+        cost, k = heapq.heappop(queue)
+        if gone[k]:
+            continue
+        if cost < len(before[k]) * len(after[k]):
+            heapq.heappush(queue, (len(before[k]) * len(after[k]), k))
+            continue
+        gone[k] = True
+        out = sum(after[k].values()) + good[k] + bad[k]
+        if not out > 0:
+            raise CheckingError(
+                f"state {k} of the linear system has no way out in floating-point numbers",
+                accepted="a chain that leaves its transient states",
+            )
+        added += len(before[k]) * len(after[k])
+        if added > max_entries:
+            raise CheckingError(
+                "the linear system is too large to be solved without loss of accuracy",
+                accepted="a smaller chain, or a horizon",
+            )
+        order.append((k, after[k], good[k], out))
+        for i in before[k]:
+            share = after[i].pop(k) / out
+            good[i] += share * good[k]
+            bad[i] += share * bad[k]
+            for j, weight in after[k].items():
+                if j != i:
+                    after[i][j] = after[i].get(j, 0.0) + share * weight
+                    before[j].add(i)
+        for j in after[k]:
+            before[j].discard(k)
+    values = np.zeros(n)
+    for k, following, direct, out in reversed(order):
+        values[k] = (direct + sum(w * values[j] for j, w in following.items())) / out
+    return values

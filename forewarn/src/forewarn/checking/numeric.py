@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking import countdown, general
+from forewarn.checking import general, idle, passage
+from forewarn.checking.countdown import countdown, is_countdown
 from forewarn.checking.graph import Certain, closed_classes
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
@@ -58,11 +59,11 @@ def point_values(
     chain: Chain, automaton: Automaton, classes: NDArray[np.int64], horizon: int | None
 ) -> tuple[Floats, list[str]]:
     """Return the table as numbers, shape (n, m), and notes on what the graph decides."""
-    if countdown.is_countdown(automaton):
-        problem = countdown.countdown(chain, classes, automaton.transitions.shape[0] - 2)
+    if is_countdown(automaton):
+        problem = countdown(chain, classes, automaton.transitions.shape[0] - 2)
         if horizon is not None:
-            return countdown.bounded(problem, horizon), []
-        values, sure = countdown.unbounded(problem)
+            return passage.bounded(problem, horizon), []
+        values, sure = idle.unbounded(problem)
     else:
         if horizon is not None:
             return general.bounded(chain, automaton, classes, horizon), []

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg as scipy_linalg
 from scipy import sparse
 from scipy.sparse import linalg
 
-from forewarn.checking.elimination import absorption
+from forewarn.checking.elimination import absorption, sparse_absorption
 from forewarn.checking.graph import Certain, certain
 from forewarn.errors import CheckingError
 from forewarn.models.chain import ROW_TOLERANCE, Floats
@@ -58,32 +63,60 @@ def reach(
 
 
 def solve(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
-    """Return the probability to leave by `hit` and not by `miss`, shape (n,)."""
-    n = inner.shape[0]
-    if n <= DENSE_STATES:
-        return absorption(inner.toarray(), np.column_stack([hit, miss]))[:, 0]
-    return _solve_sparse(inner, hit, miss)
+    """Return the probability to leave by `hit` and not by `miss`, shape (n,).
 
-
-def _solve_sparse(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
-    """Solve by sparse LU, and bound the error by a second solution.
-
-    The diagonal is the sum of what leaves a state, not one minus what stays. The inverse of the
-    system is non-negative, so a vector z with ``system @ z >= |residual|`` bounds the error.
+    Parameters
+    ----------
+    inner : csr_matrix, shape (n, n)
+        Moves among the states that are left to solve; the diagonal is ignored.
+    hit, miss : ndarray, shape (n,)
+        What leaves a state for the target, and for where the target is out of reach.
     """
+    if inner.shape[0] <= DENSE_STATES:
+        return solve_dense(inner.toarray(), hit, miss)
     stays = sparse.diags(inner.diagonal())
     moves = sparse.csr_matrix(inner - stays)
+    # What leaves is summed up: one minus what stays would lose its digits.
     leaving = np.asarray(moves.sum(axis=1)).ravel() + hit + miss
-    system = sparse.csc_matrix(sparse.diags(leaving) - moves)
-    factors = linalg.splu(system)
-    values = factors.solve(hit)
-    values += factors.solve(hit - system @ values)
+    if leaving.min() > 0:
+        system = sparse.csc_matrix(sparse.diags(leaving) - moves)
+        result = _verified(system, linalg.splu(system).solve, hit)
+        if result is not None:
+            return result
+    return sparse_absorption(inner, hit, miss)
+
+
+def solve_dense(inner: Floats, hit: Floats, miss: Floats) -> Floats:
+    """Do what `solve` does for a dense matrix: by LU, and by elimination where that is not safe."""
+    moves = inner.copy()
+    np.fill_diagonal(moves, 0.0)
+    leaving = moves.sum(axis=1) + hit + miss
+    if leaving.min() > 0:
+        system = np.diag(leaving) - moves
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", scipy_linalg.LinAlgWarning)
+            factors = scipy_linalg.lu_factor(system, check_finite=False)
+            result = _verified(
+                system, lambda b: scipy_linalg.lu_solve(factors, b, check_finite=False), hit
+            )
+        if result is not None:
+            return result
+    return absorption(inner, np.column_stack([hit, miss]))[:, 0]
+
+
+def _verified(system: Any, factored: Callable[[Floats], Floats], hit: Floats) -> Floats | None:
+    """Return the solution if its error is proven to be at most ``ACCURACY``, else None.
+
+    The inverse of the system is non-negative, so a vector z >= 0 with ``system @ z >= |r|``
+    bounds the error of a solution with residual r.
+    """
+    values = factored(hit)
+    values = values + factored(hit - system @ values)
     rounding = ROUNDING * (hit + abs(system) @ np.abs(values))
     residual = np.abs(hit - system @ values) + rounding
-    bound = 1.01 * factors.solve(residual)
-    if not (bound >= 0).all() or (system @ bound < residual).any() or bound.max() > ACCURACY:
-        raise CheckingError(
-            "the unbounded probability cannot be computed to 1e-10 in floating-point numbers",
-            accepted="a chain that leaves its transient states faster, or a horizon",
-        )
+    bound = 1.01 * factored(residual)
+    if not np.isfinite(bound).all() or (bound < 0).any() or bound.max() > ACCURACY:
+        return None
+    if (system @ bound < residual).any():
+        return None
     return np.asarray(np.clip(values, 0.0, 1.0))
