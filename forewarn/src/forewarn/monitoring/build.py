@@ -16,6 +16,7 @@ from forewarn.models.counts import END_LABEL
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
+from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.signals.grid import Grid
 
@@ -50,8 +51,8 @@ def build_monitor(
         check_model(compiled, model)
         chain = estimate_chain(model)
         vocabulary = model.vocabulary  # it may end with one more terminal label, `end`
-        rows = {state: row for row, state in enumerate(model.states)}
-        loaded = LoadedModel(model.fingerprint, rows, model.states)
+        validity = build_validity(spec, abstraction)
+        loaded = LoadedModel(model.fingerprint, vocabulary, model.index, model.states, validity)
     properties: list[CompiledProperty] = []
     for (name, section), automaton in zip(spec.properties.items(), compiled.automata, strict=True):
         classes = label_states(automaton, vocabulary, model.states if model else ())

@@ -21,7 +21,6 @@ from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
 from forewarn.predicates import Abstraction, Observation, with_history
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.grid import Grid
-from forewarn.vocabulary import terminal_code
 
 NAN = math.nan
 NOTHING_KNOWN = Observation(None, 0, 0, -1, True)
@@ -228,42 +227,28 @@ class Monitor:
     ) -> Risk:
         """Return the worst risk over all product states that agree with what is known."""
         assert self.model is not None and compiled.table is not None
-        rows = self.compatible_rows(observation)
-        if not rows:
+        rows, complete = self.model.compatible(observation)
+        if not rows.size:
             return UNSEEN
-        table, values = compiled.table, []
-        for row in rows:
-            after = compiled.successors(before.automaton, (int(compiled.row_classes[row]),))
-            values.append(_worst(compiled, [row], after))
-        worst = [r.probability for r in values if r.probability == r.probability]
-        complete = self._all_known(observation, len(rows))
-        lower, upper = NAN, NAN
-        if table.lower is not None:
-            lower = min(r.lower for r in values) if complete else 0.0
-            upper = max(r.upper for r in values) if complete else 1.0
-        return Risk(max(worst, default=NAN), lower, upper, bool(worst))
-
-    def compatible_rows(self, observation: Observation) -> list[int]:
-        """Return the model's rows that agree with what is known of the state."""
-        assert self.model is not None
-        known, mask = observation.known, observation.mask & observation.known
-        opened = {
-            terminal_code(i)
-            for i in range(len(self.abstraction.vocabulary.terminals))
-            if observation.open_terminals >> i & 1
-        }
-        return [
-            row
-            for row, code in enumerate(self.model.states)
-            if (code in opened if code < 0 else code & known == mask)
+        classes = compiled.row_classes[rows]
+        found = [
+            np.where(
+                classes == ENDED,
+                compiled.automaton.initial,
+                compiled.automaton.transitions[q, np.maximum(classes, 0)],
+            )
+            for q in ((compiled.automaton.initial,) if before.latched else before.automaton)
         ]
-
-    def _all_known(self, observation: Observation, rows: int) -> bool:
-        """Tell whether the model knows every state that agrees with what is known."""
-        predicates = len(self.abstraction.vocabulary.predicates)
-        free = predicates - bin(observation.known).count("1")
-        terminals = bin(observation.open_terminals).count("1")
-        return free < 40 and rows == (1 << free) + terminals
+        columns = np.array(found)
+        table = compiled.table
+        values = table.values[rows, columns]
+        if np.isnan(values).all():
+            return UNSEEN
+        lower, upper = NAN, NAN
+        if table.lower is not None and table.upper is not None:
+            lower = float(table.lower[rows, columns].min()) if complete else 0.0
+            upper = float(table.upper[rows, columns].max()) if complete else 1.0
+        return Risk(float(np.nanmax(values)), lower, upper, True)
 
 
 def advance(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +17,27 @@ from forewarn.config import PropertySpec
 from forewarn.monitoring.policy import Rules
 from forewarn.monitoring.verdict import Status
 from forewarn.predicates import Observation
+from forewarn.predicates.validity import Validity
 from forewarn.properties import Automaton
 from forewarn.vocabulary import Vocabulary, terminal_code
 
-MAX_MEMO = 1 << 16
+MAX_MEMO = 1 << 12
+MAX_FREE = 12
+
+
+class Compatible(NamedTuple):
+    """The model's states that agree with an observation.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their rows.
+    complete : bool
+        No other admissible state agrees with it.
+    """
+
+    rows: NDArray[np.int64]
+    complete: bool
 
 
 @dataclass(frozen=True)
@@ -28,15 +48,65 @@ class LoadedModel:
     ----------
     digest : str
         Digest of the model's counts, for messages and records.
+    vocabulary : Vocabulary
+        Predicates and terminal labels of the model.
     rows : dict
         Row of every state code.
-    states : ndarray of object
-        State codes in row order; Python integers, for masks have any width.
+    states : tuple of int
+        State codes in row order.
+    validity : Validity
+        Which other states could occur.
     """
 
     digest: str
+    vocabulary: Vocabulary
     rows: Mapping[int, int]
     states: tuple[int, ...]
+    validity: Validity
+    _memo: dict[tuple[int, int, int], Compatible] = field(default_factory=dict)
+
+    @cached_property
+    def bits(self) -> NDArray[np.int8]:
+        """Predicate values of all states, shape (n, predicates); -1 in terminal rows."""
+        width = len(self.vocabulary.predicates)
+        bits = np.zeros((len(self.states), width), dtype=np.int8)
+        for row, state in enumerate(self.states):
+            if state >= 0:
+                bits[row] = [state >> i & 1 for i in range(width)]
+        return bits
+
+    def compatible(self, observation: Observation) -> Compatible:
+        """Return the states that agree with what is known."""
+        known = observation.known
+        key = (known, observation.mask & known, observation.open_terminals)
+        found = self._memo.get(key)
+        if found is None:
+            found = self._compatible(*key)
+            if len(self._memo) < MAX_MEMO:
+                self._memo[key] = found
+        return found
+
+    def _compatible(self, known: int, mask: int, open_terminals: int) -> Compatible:
+        width = len(self.vocabulary.predicates)
+        columns = [i for i in range(width) if known >> i & 1]
+        wanted = np.array([mask >> i & 1 for i in columns], dtype=np.int8)
+        plain = np.array([state >= 0 for state in self.states], dtype=bool)
+        agrees = plain & (self.bits[:, columns] == wanted).all(axis=1)
+        rows = [int(row) for row in np.flatnonzero(agrees)]
+        opened = [i for i in range(len(self.vocabulary.terminals)) if open_terminals >> i & 1]
+        codes = [self.rows.get(terminal_code(i)) for i in opened]
+        rows += [row for row in codes if row is not None]
+        complete = None not in codes and self._is_complete(known, mask, len(rows) - len(codes))
+        return Compatible(np.array(sorted(rows), dtype=np.int64), complete)
+
+    def _is_complete(self, known: int, mask: int, present: int) -> bool:
+        """Count the admissible states that agree, unless they are too many to try."""
+        width = len(self.vocabulary.predicates)
+        free = [1 << i for i in range(width) if not known >> i & 1]
+        if len(free) > MAX_FREE:
+            return False
+        subsets = (sum(c) for r in range(len(free) + 1) for c in combinations(free, r))
+        return sum(self.validity.admits(mask | extra) for extra in subsets) <= present
 
 
 @dataclass(frozen=True)
