@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 
+_HEAD = 4
 _HEADER = "std_msgs/msg/Header"
 
 Converter = Callable[[bytes], memoryview]
@@ -57,7 +58,7 @@ def ros1_type(msgtype: str, definition: str) -> Ros1Type:
             types[_HEADER] = (constants, fields[1:])
         store.register(types)
         text, _ = store.generate_msgdef(msgtype, ros_version=2)
-        store.get_msgdef(msgtype)
+        copy = store.get_msgdef(msgtype).ros1_to_cdr
     except ConversionError:
         raise
     except TypesysError as error:
@@ -66,6 +67,17 @@ def ros1_type(msgtype: str, definition: str) -> Ros1Type:
         raise ConversionError(f"{type(error).__name__}: {_first_line(error)}") from error
 
     def convert(data: bytes) -> memoryview:
+        # rosbags converts twice, the first time to learn the size. Padding rarely doubles a
+        # message: where twice the space is enough, once will do.
+        space = bytearray(_HEAD + 2 * len(data) + 64)
+        space[1] = 1
+        view = memoryview(space)
+        try:
+            read, written = copy(data, 0, view[_HEAD:], 0, store)
+        except (SerdeError, struct.error, ValueError, IndexError):
+            read = -1
+        if read == len(data):
+            return view[: _HEAD + written].toreadonly()
         try:
             return store.ros1_to_cdr(data, msgtype)
         except SerdeError as error:
