@@ -120,9 +120,9 @@ def read_stamp():
 
 def check_platform():
     """Refuse what no wheel exists for before anything is downloaded."""
-    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+    if sys.platform != "linux" or platform.machine() != "x86_64":
         raise SetupError(
-            "ROS 2 wheels exist for Linux on x86_64 and aarch64 only, this is "
+            "ROS 2 wheels exist for Linux on x86_64 only, this is "
             f"{sys.platform} on {platform.machine()}: use the Dockerfile or a machine with ROS 2"
         )
 
