@@ -219,7 +219,7 @@ def test_calibration_of_a_forecast_computed_by_hand() -> None:
     assert result.base_rate == 0.25
     assert result.skill == pytest.approx(0.0)
     assert result.expected_error == pytest.approx(0.0)
-    assert [(b.low, b.high, b.count) for b in result.bins] == [(0.2, 0.3, 4)]
+    assert [(b.low, b.high, b.ticks) for b in result.bins] == [(0.2, 0.3, 4)]
     assert result.censored == 1
 
 

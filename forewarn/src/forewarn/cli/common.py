@@ -1,0 +1,129 @@
+"""What several commands share: arguments, and the way from files to a monitor."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from forewarn.config import MonitorSpec, load_spec
+from forewarn.errors import InputError, ModelError
+from forewarn.models import CountModel, load_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.monitor import Monitor
+from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.recordings import find_recordings
+
+RECORDINGS_HELP = (
+    "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, or a "
+    "folder of these"
+)
+
+
+def add_recordings(parser: argparse.ArgumentParser) -> None:
+    """Add the positional recordings."""
+    parser.add_argument("recordings", nargs="+", type=Path, metavar="BAG", help=RECORDINGS_HELP)
+
+
+def add_config(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add ``-c``."""
+    parser.add_argument(
+        "-c", "--config", type=Path, required=required, metavar="FILE", help="the monitor file"
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add ``-m``."""
+    parser.add_argument(
+        "-m",
+        "--model",
+        type=Path,
+        metavar="FILE",
+        help="the model file; without it, the one that the monitor file names",
+    )
+
+
+def existing_recordings(paths: Iterable[Path]) -> list[Path]:
+    """Return all recordings that `paths` stand for, folders of recordings opened up."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        found.update(dict.fromkeys(find_recordings(path)))
+    return list(found)
+
+
+def load_compiled(path: Path) -> CompiledSpec:
+    """Load and compile a monitor file; raises ConfigError."""
+    return compile_spec(load_spec(path))
+
+
+def find_model(given: Path | None, spec: MonitorSpec) -> CountModel | None:
+    """Load the model that was given, or that the monitor file names; None without any."""
+    path = given if given is not None else spec.model_path
+    if path is None:
+        return None
+    if given is None and not path.exists():
+        raise ModelError(
+            f"the model file {path} does not exist",
+            file=spec.file,
+            key="model",
+            accepted="a file made by `forewarn learn`; -m names another one",
+        )
+    return load_model(path)
+
+
+def make_monitor(config: Path, model: Path | None) -> tuple[Monitor, CountModel | None]:
+    """Load a monitor file and its model and solve; raises ForewarnError."""
+    compiled = load_compiled(config)
+    counts = find_model(model, compiled.spec)
+    try:
+        return build_monitor(compiled, counts), counts
+    except ModelError as error:
+        path = model if model is not None else compiled.spec.model_path
+        raise error.located(file=path) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all; raises InputError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
+
+
+def overall(
+    paths: Sequence[Path], tell: Callable[[float, float], None]
+) -> Callable[[Path, float], None]:
+    """Return a progress callback per recording that moves one bar over all of them."""
+    done = dict.fromkeys(paths, 0.0)
+
+    def update(path: Path, fraction: float) -> None:
+        done[path] = max(done[path], fraction)
+        tell(sum(done.values()), len(done))
+
+    return update
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration for a table."""
+    return "" if value is None else f"{value:.2f} s"
+
+
+def share(value: float | None) -> str:
+    """Return a share for a table, with a dash where there is none."""
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def span(duration: float) -> str:
+    """Return a length of time for people: ``1 h 02 min``, ``3 min 07 s``, ``12.4 s``."""
+    if duration < 60:
+        return f"{duration:.1f} s"
+    minutes, rest = divmod(round(duration), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,160 @@
+"""``forewarn inspect``: what is in a model file."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forewarn.cli.common import load_compiled, span
+from forewarn.cli.output import Output
+from forewarn.errors import ModelError
+from forewarn.models import CountModel, load_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.monitor import Monitor
+from forewarn.reports.states import RiskyState, by_visits, riskiest, successors
+
+DESCRIPTION = """\
+Show a model: where its counts come from, its states with their visits and most frequent
+successors, and with a monitor file the states with the greatest risk for each property."""
+
+EPILOG = """\
+exit codes: 0 fine, 2 wrong usage or input.
+
+example: forewarn inspect monitor.model.json -c monitor.yaml --top 20"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``inspect``."""
+
+    model: Path
+    config: Path | None
+    top: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
+    parser.add_argument(
+        "-c", "--config", type=Path, metavar="FILE", help="the monitor file, for risks"
+    )
+    parser.add_argument(
+        "-n",
+        "--top",
+        type=int,
+        default=10,
+        metavar="N",
+        help="how many states to list, 0 for all (default: 10)",
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Print the model."""
+    model = load_model(options.model)
+    monitor = None
+    if options.config is not None:
+        try:
+            monitor = build_monitor(load_compiled(options.config), model)
+        except ModelError as error:
+            raise error.located(file=options.model) from error
+    _print_head(model, output)
+    limit = options.top or model.size
+    _print_states(model, limit, output)
+    risks: dict[str, list[RiskyState]] = {}
+    if monitor is not None:
+        for compiled in monitor.properties:
+            risks[compiled.name] = riskiest(compiled, model, limit)
+            _print_risks(compiled.name, risks[compiled.name], output)
+        for note in monitor.notes:
+            output.note(f"note: {note}")
+    output.emit(_document(model, risks, monitor))
+    return 0
+
+
+def _print_head(model: CountModel, output: Output) -> None:
+    seen = int(model.observed.sum())
+    duration = sum(item.duration for item in model.provenance)
+    output.say(
+        f"{model.size} states ({seen} observed), {int(model.counts.sum())} transitions of "
+        f"{model.counts.nnz} kinds, {int(model.starts.sum())} episodes, at {model.rate:g} Hz"
+    )
+    output.say(
+        f"{len(model.provenance)} recordings, {span(duration)}; smoothing "
+        f"{model.smoothing.alpha} over {model.smoothing.candidates} states; "
+        f"{model.intervened} ticks left out under an intervention"
+    )
+    output.say(f"abstraction {model.digest[:16]}")
+    output.say()
+
+
+def _print_states(model: CountModel, limit: int, output: Output) -> None:
+    rows = []
+    for index in by_visits(model)[:limit]:
+        following = ", ".join(
+            f"{model.name(target)} {100 * number / max(int(model.visits[index]), 1):.1f} %"
+            for target, number in successors(model, index)[:3]
+        )
+        rows.append(
+            [
+                model.vocabulary.key(model.states[index]),
+                model.name(index),
+                str(int(model.visits[index])),
+                str(int(model.starts[index])),
+                str(len(successors(model, index))),
+                following,
+            ]
+        )
+    columns = ("state", "name", ">visits", ">starts", ">successors", "most frequent")
+    output.table(columns, rows, f"the {len(rows)} most visited states")
+    output.say()
+
+
+def _print_risks(name: str, rows: list[RiskyState], output: Output) -> None:
+    if not rows:
+        output.say(f"{name}: no state has a risk above 0")
+        return
+    cells = [
+        [
+            f"{row.risk:.4f}",
+            "" if row.lower != row.lower else f"{row.lower:.3f}..{row.upper:.3f}",
+            row.name,
+            row.automaton,
+            str(row.visits),
+        ]
+        for row in rows
+    ]
+    output.table(
+        (">risk", "bounds", "state", "obligation", ">visits"), cells, f"{name}: the riskiest states"
+    )
+    output.say()
+
+
+def _document(
+    model: CountModel, risks: dict[str, list[RiskyState]], monitor: Monitor | None
+) -> dict[str, Any]:
+    return {
+        "rate": model.rate,
+        "digest": model.digest,
+        "predicates": model.vocabulary.predicates,
+        "terminals": model.vocabulary.terminals,
+        "smoothing": model.smoothing,
+        "intervened": model.intervened,
+        "recordings": [item.__dict__ for item in model.provenance],
+        "states": [
+            {
+                "state": model.vocabulary.key(model.states[index]),
+                "name": model.name(index),
+                "visits": int(model.visits[index]),
+                "starts": int(model.starts[index]),
+                "successors": {
+                    model.vocabulary.key(model.states[j]): number
+                    for j, number in successors(model, index)
+                },
+            }
+            for index in by_visits(model)
+        ],
+        "riskiest": risks,
+        "notes": () if monitor is None else monitor.notes,
+    }

@@ -1,0 +1,219 @@
+"""``forewarn learn``: from recordings to a model file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forewarn.cli.common import (
+    add_config,
+    add_recordings,
+    existing_recordings,
+    load_compiled,
+    overall,
+    share,
+    span,
+)
+from forewarn.cli.output import Output
+from forewarn.errors import RecordingError
+from forewarn.learning.pipeline import Learned, RecordingReport, learn
+from forewarn.models import load_model, merge_models, save_model
+from forewarn.reports.results import stale_remark
+
+DESCRIPTION = """\
+Learn a model from recordings: every recording goes through the signals and predicates of the
+monitor file, and the transitions between the states of consecutive ticks are counted."""
+
+EPILOG = """\
+exit codes: 0 a model was written, 2 wrong usage or input.
+
+example: forewarn learn bags/ -c monitor.yaml -o monitor.model.json --jobs 4"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``learn``."""
+
+    recordings: list[Path]
+    config: Path
+    output: Path
+    add_to: list[Path]
+    jobs: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_recordings(parser)
+    add_config(parser)
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the model file to write"
+    )
+    parser.add_argument(
+        "--add-to",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="also take in the counts of this model file, learned elsewhere (may be repeated)",
+    )
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=_jobs,
+        default=1,
+        metavar="N",
+        help="processes to use, 0 for one per core (default: 1)",
+    )
+
+
+def _jobs(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number or os.cpu_count() or 1
+
+
+def run(options: Options, output: Output) -> int:
+    """Learn, write the model file, and report."""
+    compiled = load_compiled(options.config)
+    recordings = existing_recordings(options.recordings)
+    others = [load_model(path) for path in options.add_to]
+    with output.progress(f"learning from {len(recordings)} recordings") as tell:
+        learned = learn(
+            recordings,
+            compiled.spec,
+            compiled.abstraction,
+            jobs=options.jobs,
+            progress=overall(recordings, tell),
+        )
+    if not any(report.provenance.transitions for report in learned.reports):
+        raise RecordingError(
+            "no transition could be counted: " + _why_nothing(learned.reports),
+            file=options.recordings[0],
+            accepted="recordings in which two consecutive ticks have all predicates known",
+        )
+    model = merge_models([learned.model, *others]) if others else learned.model
+    save_model(model, options.output)
+    _report(learned, model.size, int(model.counts.sum()), options, output)
+    return 0
+
+
+def _why_nothing(reports: Iterable[RecordingReport]) -> str:
+    stale = sum((report.stale for report in reports), Counter[str]())
+    if stale:
+        return "signals without a value: " + ", ".join(name for name, _ in stale.most_common(8))
+    failures = sum((report.failures for report in reports), Counter[str]())
+    if failures:
+        return failures.most_common(1)[0][0]
+    return "no tick had a known state while `active_when` held"
+
+
+def _report(
+    learned: Learned, states: int, transitions: int, options: Options, output: Output
+) -> None:
+    reports = learned.reports
+    rows = [_row(report) for report in reports]
+    if len(rows) > 1:
+        rows.append(_total(reports))
+    output.table(
+        (
+            "recording",
+            ">length",
+            ">ticks",
+            ">known",
+            ">inactive",
+            ">intervened",
+            ">gaps",
+            ">transitions",
+        ),
+        rows,
+    )
+    for line in remarks(reports):
+        output.warn(line)
+    output.say(f"{states} states, {transitions} transitions -> {options.output}")
+    output.emit(
+        {
+            "model": options.output,
+            "states": states,
+            "transitions": transitions,
+            "recordings": [_record(report) for report in reports],
+        }
+    )
+
+
+def _row(report: RecordingReport) -> list[str]:
+    counts, source = report.counts, report.provenance
+    known = 1 - counts.unknown / counts.ticks if counts.ticks else None
+    return [
+        source.recording,
+        span(source.duration),
+        str(counts.ticks),
+        share(known),
+        str(report.inactive),
+        str(counts.intervened),
+        str(counts.gaps),
+        str(source.transitions),
+    ]
+
+
+def _total(reports: Iterable[RecordingReport]) -> list[str]:
+    parts = list(reports)
+    ticks = sum(part.counts.ticks for part in parts)
+    unknown = sum(part.counts.unknown for part in parts)
+    return [
+        "all",
+        span(sum(part.provenance.duration for part in parts)),
+        str(ticks),
+        share(1 - unknown / ticks if ticks else None),
+        str(sum(part.inactive for part in parts)),
+        str(sum(part.counts.intervened for part in parts)),
+        str(sum(part.counts.gaps for part in parts)),
+        str(sum(part.provenance.transitions for part in parts)),
+    ]
+
+
+def remarks(reports: Iterable[RecordingReport]) -> list[str]:
+    """Return what was left out of the counts, and why; nothing is skipped in silence."""
+    parts = list(reports)
+    ticks = sum(part.counts.ticks for part in parts)
+    stale = sum((part.stale for part in parts), Counter[str]())
+    failures = sum((part.failures for part in parts), Counter[str]())
+    invalid = sum(part.invalid for part in parts)
+    refused = sum((part.counts.refused for part in parts), Counter[tuple[int, int]]())
+    lines = [
+        f"{part.provenance.recording}: {warning}" for part in parts for warning in part.warnings
+    ]
+    if stale:
+        lines.append(stale_remark(stale, ticks))
+    lines += [f"{reason} ({number} ticks)" for reason, number in failures.most_common(10)]
+    if invalid:
+        lines.append(
+            f"{invalid} ticks are in states that a constraint or the thresholds on a signal "
+            "exclude; they are not counted"
+        )
+    if refused:
+        lines.append(
+            f"{sum(refused.values())} transitions are forbidden by a constraint, and yet recorded; "
+            "they are not counted"
+        )
+    return lines
+
+
+def _record(report: RecordingReport) -> dict[str, Any]:
+    return {
+        **report.provenance.__dict__,
+        "unknown": report.counts.unknown,
+        "inactive": report.inactive,
+        "invalid": report.invalid,
+        "intervened": report.counts.intervened,
+        "gaps": report.counts.gaps,
+        "refused": sum(report.counts.refused.values()),
+        "stale": report.stale,
+        "failures": report.failures,
+        "warnings": report.warnings,
+    }

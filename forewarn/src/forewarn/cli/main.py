@@ -1,0 +1,114 @@
+"""The entry point: parse, run one command, turn errors into exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from importlib import import_module
+from types import ModuleType
+
+from forewarn.cli.output import Output
+from forewarn.errors import ForewarnError
+
+FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
+
+COMMANDS = {
+    "init": "write a commented monitor file from the topics of a recording",
+    "validate": "check monitor files, and whether recordings and a model fit them",
+    "learn": "learn a model from recordings",
+    "merge": "add up models that were learned with the same monitor file",
+    "inspect": "show the states of a model, their coverage and risk",
+    "replay": "run the monitor over recordings: alerts, lead times, violations",
+    "report": "replay recordings and write one HTML page about it",
+    "explain": "show what a formula means and the automaton that monitors it",
+}
+
+DESCRIPTION = "Says how likely a robot is to break a safety rule, seconds before it does."
+EPILOG = """\
+exit codes: 0 fine, 1 findings (see each command), 2 wrong usage or input.
+`forewarn COMMAND --help` tells more about each command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Arguments after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code: 0 fine, 1 findings, 2 wrong usage or input, 130 interrupted.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        namespace, command = _parse(given)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else INPUT_ERROR
+    output = Output(as_json=namespace.as_json, quiet=namespace.quiet)
+    try:
+        options = command.Options(
+            **{each.name: getattr(namespace, each.name) for each in fields(command.Options)}
+        )
+        code: int = command.run(options, output)
+        sys.stdout.flush()
+    except ForewarnError as error:
+        output.error(f"forewarn {namespace.command}: error: {error}")
+        return INPUT_ERROR
+    except KeyboardInterrupt:
+        output.error("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing is left to say, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    return code
+
+
+def _parse(given: Sequence[str]) -> tuple[argparse.Namespace, ModuleType]:
+    # Only the named command's module is imported: --help need not wait for scipy.
+    named = next((each for each in given if each in COMMANDS), None)
+    parser = build_parser(() if named is None else (named,))
+    namespace = parser.parse_args(given)
+    return namespace, command_module(namespace.command)
+
+
+def command_module(name: str) -> ModuleType:
+    """Return the module of a command."""
+    return import_module(f"forewarn.cli.{name}_command")
+
+
+def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser, in which the commands in `complete` have their arguments."""
+    parser = argparse.ArgumentParser(
+        prog="forewarn",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        if name not in complete:
+            commands.add_parser(name, help=summary)
+            continue
+        module = command_module(name)
+        child = commands.add_parser(
+            name,
+            help=summary,
+            description=module.DESCRIPTION,
+            epilog=module.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(child)
+        child.add_argument(
+            "--json", dest="as_json", action="store_true", help="print the result as JSON"
+        )
+        child.add_argument(
+            "-q", "--quiet", action="store_true", help="no progress bars and no remarks"
+        )
+    return parser

@@ -1,0 +1,72 @@
+"""``forewarn merge``: counts of one monitor file add up."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.cli.output import Output
+from forewarn.errors import ModelError
+from forewarn.models import CountModel, load_model, merge_models, save_model
+
+DESCRIPTION = """\
+Add up the counts of models that were learned with the same monitor file: signals, predicates,
+terminal labels, constraints and rate have to agree; properties and thresholds may differ."""
+
+EPILOG = """\
+exit codes: 0 a model was written, 2 wrong usage or input.
+
+example: forewarn merge monday.json tuesday.json -o week.json"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``merge``."""
+
+    models: list[Path]
+    output: Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="model files")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the model file to write"
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Merge and write."""
+    models: list[CountModel] = []
+    for path in options.models:
+        model = load_model(path)
+        try:
+            merge_models([*models[:1], model])
+        except ModelError as error:
+            raise error.located(file=path) from error
+        models.append(model)
+    merged = merge_models(models)
+    digests = Counter(item.digest for item in merged.provenance if item.digest)
+    for item in merged.provenance:
+        if digests.pop(item.digest, 1) > 1:
+            output.warn(
+                f"the recording {item.recording} is in several of the models: it now counts more "
+                "than once, which feigns certainty"
+            )
+    save_model(merged, options.output)
+    transitions = int(merged.counts.sum())
+    output.say(
+        f"{len(models)} models, {len(merged.provenance)} recordings: {merged.size} states, "
+        f"{transitions} transitions -> {options.output}"
+    )
+    output.emit(
+        {
+            "model": options.output,
+            "states": merged.size,
+            "transitions": transitions,
+            "recordings": [item.__dict__ for item in merged.provenance],
+        }
+    )
+    return 0

@@ -1,0 +1,173 @@
+"""``forewarn replay``: recordings through the monitor, as it would have run live."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from forewarn.cli.common import (
+    add_config,
+    add_model,
+    add_recordings,
+    existing_recordings,
+    make_monitor,
+    overall,
+    write_text,
+)
+from forewarn.cli.output import Output
+from forewarn.cli.tables import print_runs
+from forewarn.errors import InputError
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.verdict import Verdict
+from forewarn.recordings import open_recording
+from forewarn.reports.lines import write_verdict
+from forewarn.reports.results import result
+from forewarn.reports.run import RecordedRun, replay
+
+DESCRIPTION = """\
+Run the monitor over recordings, tick by tick, with the code that runs live: the same recording
+gives the same verdicts to the last bit."""
+
+EPILOG = """\
+An alert is an episode in which a property asks for its intervention. The lead time of a violation
+is its time minus the start of the alert that is on when it happens and began at least one tick
+before. A false alarm is an alert with no violation during it or within the horizon of its start.
+
+exit codes: 0 no alert and no violation, 1 at least one of them (0 with --exit-zero),
+2 wrong usage or input.
+
+example: forewarn replay held_out.mcap -c monitor.yaml -m monitor.model.json --report out.html"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``replay``."""
+
+    recordings: list[Path]
+    config: Path
+    model: Path | None
+    verdicts: Path | None
+    report: Path | None
+    allow_missing: bool
+    exit_zero: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_recordings(parser)
+    add_config(parser)
+    add_model(parser)
+    parser.add_argument(
+        "--verdicts",
+        type=Path,
+        metavar="FILE",
+        help="write every verdict as a JSON line, floats to the last bit (- for stdout)",
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML report")
+    parser.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="go on without topics that a recording lacks: their signals are unknown, as live",
+    )
+    parser.add_argument(
+        "--exit-zero", action="store_true", help="exit with 0 even if there are alerts"
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Replay and report."""
+    monitor, model = make_monitor(options.config, options.model)
+    to_stdout = options.verdicts == Path("-")
+    if to_stdout:
+        output = Output(as_json=True, quiet=output.quiet)
+    for note in monitor.notes:
+        output.note(f"note: {note}")
+    if model is None:
+        output.note("note: without a model there are verdicts but no risk; give one with -m")
+    runs = replay_all(
+        monitor,
+        existing_recordings(options.recordings),
+        output,
+        allow_missing=options.allow_missing,
+        keep_signals=options.report is not None,
+        verdicts=options.verdicts,
+    )
+    print_runs(monitor, runs, output)
+    if options.report is not None:
+        # plotly takes half a second to import: only who wants a picture waits for it.
+        from forewarn.reports.html import render
+
+        write_text(options.report, render(monitor, model, runs))
+        output.note(f"report: {options.report}")
+    if not to_stdout:
+        output.emit(result(monitor, runs))
+    findings = any(each.alerts or each.violations for run_ in runs for each in run_.events)
+    return 1 if findings and not options.exit_zero else 0
+
+
+def replay_all(
+    monitor: Monitor,
+    recordings: Sequence[Path],
+    output: Output,
+    *,
+    allow_missing: bool = False,
+    keep_signals: bool = False,
+    verdicts: Path | None = None,
+) -> list[RecordedRun]:
+    """Replay recordings one after the other, with a bar."""
+    runs: list[RecordedRun] = []
+    with ExitStack() as stack:
+        stream = None if verdicts is None else stack.enter_context(_Lines(verdicts))
+        vocabulary = monitor.abstraction.vocabulary
+        many = len(recordings) > 1
+
+        def write(verdict: Verdict) -> None:
+            assert stream is not None
+            write_verdict(stream, verdict, vocabulary)
+
+        tell = stack.enter_context(output.progress("replaying"))
+        update = overall(recordings, tell)
+        for path in recordings:
+            recording = stack.enter_context(open_recording(path))
+            if stream is not None and many:
+                stream.write(json.dumps({"recording": str(path)}) + "\n")
+            runs.append(
+                replay(
+                    monitor,
+                    recording,
+                    allow_missing=allow_missing,
+                    keep_signals=keep_signals,
+                    on_verdict=None if stream is None else write,
+                    progress=lambda fraction, path=path: update(path, fraction),  # type: ignore[misc]
+                )
+            )
+            update(path, 1.0)
+            recording.close()
+    return runs
+
+
+class _Lines:
+    """The stream that verdicts go to; an error in opening it names the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.stream: TextIO | None = None
+
+    def __enter__(self) -> TextIO:
+        if self.path == Path("-"):
+            return sys.stdout
+        try:
+            self.stream = self.path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", file=self.path) from error
+        return self.stream
+
+    def __exit__(self, *_: Any) -> None:
+        if self.stream is not None:
+            self.stream.close()

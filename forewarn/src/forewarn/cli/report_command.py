@@ -1,0 +1,68 @@
+"""``forewarn report``: one HTML page about a replay."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.cli.common import (
+    add_config,
+    add_model,
+    add_recordings,
+    existing_recordings,
+    make_monitor,
+    write_text,
+)
+from forewarn.cli.output import Output
+from forewarn.cli.replay_command import replay_all
+from forewarn.reports.html import render
+from forewarn.reports.results import result
+
+DESCRIPTION = """\
+Replay recordings and write one self-contained HTML page: timeline of risk, alerts, violations,
+states and raw signals; events; calibration; the riskiest states. It needs no network to be read."""
+
+EPILOG = """\
+exit codes: 0 the page was written, 2 wrong usage or input.
+
+example: forewarn report held_out.mcap -c monitor.yaml -m monitor.model.json -o report.html"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``report``."""
+
+    recordings: list[Path]
+    config: Path
+    model: Path | None
+    output: Path
+    allow_missing: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_recordings(parser)
+    add_config(parser)
+    add_model(parser)
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the HTML file to write"
+    )
+    parser.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="go on without topics that a recording lacks: their signals are unknown, as live",
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Replay and write the page."""
+    monitor, model = make_monitor(options.config, options.model)
+    recordings = existing_recordings(options.recordings)
+    runs = replay_all(
+        monitor, recordings, output, allow_missing=options.allow_missing, keep_signals=True
+    )
+    write_text(options.output, render(monitor, model, runs))
+    output.say(f"report: {options.output}")
+    output.emit({"report": options.output, **result(monitor, runs)})
+    return 0

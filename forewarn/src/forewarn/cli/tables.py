@@ -1,0 +1,108 @@
+"""What a replay gave, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forewarn.cli.common import seconds, share, span
+from forewarn.cli.output import Output
+from forewarn.monitoring.calibration import Calibration
+from forewarn.monitoring.events import Alert, Score, Violation
+from forewarn.monitoring.monitor import Monitor
+from forewarn.reports.results import calibrations, elapsed, remarks, scores, state_name
+from forewarn.reports.run import RecordedRun
+
+
+def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) -> None:
+    """Print events, scores and everything that was left out."""
+    for run in runs:
+        _print_events(monitor, run, output, title=run.name if len(runs) > 1 else "")
+    _print_scores(scores(monitor, runs), calibrations(monitor, runs), output)
+    for run in runs:
+        for line in remarks(run):
+            output.warn(f"{run.name}: {line}")
+
+
+def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str) -> None:
+    happened: list[tuple[int, bool, Alert | Violation]] = []
+    for events in run.events:
+        happened += [(alert.start, False, alert) for alert in events.alerts]
+        happened += [(violation.tick, True, violation) for violation in events.violations]
+    happened.sort(key=lambda item: item[:2])
+    rows = [_cells(monitor, run, event) for _, _, event in happened]
+    columns = (">time", "property", "event", ">lasts", ">lead time", ">risk", "state", "remark")
+    output.table(columns, rows, title)
+    if rows:
+        output.say()
+
+
+def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation) -> list[str]:
+    rate = monitor.spec.rate
+    if isinstance(event, Violation):
+        verdict = "missed" if event.lead is None else "foreseen"
+        return [
+            f"{elapsed(monitor, run, event.tick):.2f}",
+            event.name,
+            "VIOLATION",
+            "",
+            seconds(event.lead),
+            "",
+            state_name(monitor, run, event.tick),
+            verdict,
+        ]
+    remark = [event.outcome.value]
+    if event.unseen:
+        remark.append("state unknown to the model")
+    if event.cut_short:
+        remark.append("recording ends within the horizon")
+    return [
+        f"{elapsed(monitor, run, event.start):.2f}",
+        event.name,
+        "alert",
+        f"{(event.end - event.start + 1) / rate:.1f} s",
+        "",
+        "" if event.peak != event.peak else f"{event.peak:.3f}",
+        state_name(monitor, run, event.start),
+        ", ".join(remark),
+    ]
+
+
+def _print_scores(
+    found: Sequence[Score], agreement: Sequence[Calibration | None], output: Output
+) -> None:
+    rows = []
+    for each, calibration in zip(found, agreement, strict=True):
+        per_hour = each.false_alarms_per_hour
+        rows.append(
+            [
+                each.name,
+                str(each.violations),
+                str(each.detected),
+                str(each.missed),
+                seconds(each.lead.median) if each.lead else "-",
+                f"{each.lead.least:.2f}..{each.lead.greatest:.2f} s" if each.lead else "-",
+                str(each.alerts),
+                str(each.false_alarms),
+                "-" if per_hour is None else f"{per_hour:.1f}",
+                share(each.precision),
+                share(each.recall),
+                "-" if calibration is None else f"{calibration.brier:.4f}",
+            ]
+        )
+    columns = (
+        "property",
+        ">violations",
+        ">foreseen",
+        ">missed",
+        ">median lead",
+        ">leads",
+        ">alerts",
+        ">false",
+        ">false/h",
+        ">precision",
+        ">recall",
+        ">Brier",
+    )
+    output.table(columns, rows)
+    hours = max((each.hours for each in found), default=0.0)
+    output.say(f"{span(hours * 3600)} watched")

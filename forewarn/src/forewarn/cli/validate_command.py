@@ -1,0 +1,300 @@
+"""``forewarn validate``: everything that can be wrong with a monitor file, found before it runs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from forewarn.checking.numeric import horizon_notes
+from forewarn.cli.common import existing_recordings
+from forewarn.cli.output import Output
+from forewarn.config import MonitorSpec, load_spec
+from forewarn.errors import ConfigErrors, FieldError, ForewarnError, InputError
+from forewarn.models import load_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.predicates.validity import build_validity
+from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.recordings import JsonTrace, Recording, open_recording
+from forewarn.signals import (
+    Expression,
+    MessageType,
+    compile_extractor,
+    installed_message_type,
+    parse_expression,
+)
+from forewarn.signals.grid import Grid
+
+DESCRIPTION = """\
+Check monitor files: YAML, keys, names, expressions, formulas, constraints; message fields against
+the installed packages or against recordings (--bag); that a model fits the file (--model)."""
+
+EPILOG = """\
+Errors keep the monitor from running as it was meant; warnings do not.
+
+exit codes: 0 nothing found, 1 warnings only, 2 errors, or wrong usage.
+
+example: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.json"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``validate``."""
+
+    files: list[Path]
+    bags: list[Path]
+    model: Path | None
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong, or may be."""
+
+    severity: str
+    text: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="monitor files")
+    parser.add_argument(
+        "-b",
+        "--bag",
+        dest="bags",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="BAG",
+        help="check topics, types and fields against this recording (may be repeated)",
+    )
+    parser.add_argument(
+        "-m", "--model", type=Path, metavar="FILE", help="check that this model fits"
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Check every file and print all findings."""
+    bags = existing_recordings(options.bags)
+    document = {}
+    worst = 0
+    for file in options.files:
+        findings = list(check_file(file, bags, options.model))
+        for finding in findings:
+            output.say(f"{finding.severity}: {finding.text}")
+        errors = sum(finding.severity == "error" for finding in findings)
+        worst = max(worst, 2 if errors else 1 if findings else 0)
+        document[str(file)] = findings
+        if not findings:
+            output.say(f"{file}: valid")
+        else:
+            output.say(f"{file}: {errors} errors, {len(findings) - errors} warnings")
+    output.emit(document)
+    return worst
+
+
+def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Finding]:
+    """Yield all findings about one monitor file."""
+    try:
+        compiled = compile_spec(load_spec(file))
+        build_validity(compiled.spec, compiled.abstraction)
+    except InputError as error:
+        yield from _errors(error)
+        return
+    yield from _unused(compiled)
+    yield from _properties(compiled)
+    if bags:
+        for bag in bags:
+            yield from _against_recording(compiled.spec, compiled, bag)
+    else:
+        yield from _against_packages(compiled)
+    path = model if model is not None else _named_model(compiled.spec)
+    if path is not None:
+        yield from _against_model(compiled, path)
+
+
+def _errors(error: InputError) -> Iterator[Finding]:
+    for each in error.errors if isinstance(error, ConfigErrors) else [error]:
+        yield Finding("error", str(each))
+
+
+def _warning(spec: MonitorSpec, key: str, problem: str, accepted: str = "") -> Finding:
+    error = InputError(problem, file=spec.file, key=key, accepted=accepted)
+    return Finding("warning", str(error))
+
+
+def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
+    spec, abstraction = compiled.spec, compiled.abstraction
+    texts = [
+        *spec.predicates.values(),
+        *spec.terminal.values(),
+        *(text for text in (spec.active_when, spec.intervened_when) if text is not None),
+        *(s.value for s in spec.signals.values() if s.is_derived and s.value is not None),
+    ]
+    used = {name for text in texts for name in parse_expression(text).names}
+    used |= {name for each in abstraction.predicates for name in each.names}
+    for name in spec.signals:
+        if name not in used:
+            yield _warning(spec, f"signals.{name}", "no predicate and no other signal uses it")
+
+
+def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
+    spec = compiled.spec
+    grid = Grid(spec.rate)
+    for (name, section), automaton in zip(spec.properties.items(), compiled.automata, strict=True):
+        key = f"properties.{name}"
+        if automaton.violated is None or automaton.satisfied == automaton.initial:
+            yield _warning(spec, f"{key}.formula", "it can never be violated")
+        horizon = None if math.isinf(section.horizon) else grid.ticks(section.horizon)
+        if horizon == 0:
+            yield _warning(
+                spec,
+                f"{key}.horizon",
+                f"{section.horizon:g} s is less than one tick of {spec.rate:g} Hz: risk is 0",
+                f"at least {1 / spec.rate:g}",
+            )
+        for note in horizon_notes(automaton, horizon):
+            yield _warning(spec, f"{key}.horizon", note)
+        if horizon is None and not spec.terminal:
+            yield _warning(
+                spec,
+                f"{key}.horizon",
+                "without a terminal label an unbounded risk is mostly 0 or 1",
+                "a horizon in seconds, or terminal: labels such as arrived",
+            )
+
+
+def _against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
+    """Check fields against installed packages; what is not installed cannot be checked."""
+    spec = compiled.spec
+    types: dict[str, MessageType] = {}
+    for topic, name in spec.topics.items():
+        found = _installed(name)
+        if found is not None:
+            types[topic] = found
+        else:
+            first = next(n for n, s in spec.signals.items() if s.topic == topic)
+            yield _warning(
+                spec,
+                f"signals.{first}.type",
+                f"{name} is not installed here: its fields are not checked",
+                "a recording to check against: --bag",
+            )
+    yield from _fields(compiled, types)
+
+
+def _installed(name: str) -> MessageType | None:
+    try:
+        return installed_message_type(name)
+    except InputError:
+        return None
+
+
+def _against_recording(spec: MonitorSpec, compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
+    try:
+        recording = open_recording(bag)
+    except ForewarnError as error:
+        yield Finding("error", str(error))
+        return
+    with recording:
+        if recording.count == 0:
+            yield Finding(
+                "error", f"{bag}: the recording is empty (accepted: at least one message)"
+            )
+        if isinstance(recording, JsonTrace):
+            yield from _against_trace(compiled, recording)
+            return
+        yield from _topics(spec, recording)
+        types = {
+            topic: info.message_type
+            for topic in spec.topics
+            if (info := recording.topics.get(topic)) is not None
+            and info.msgtype == spec.topics[topic]
+            and info.message_type is not None
+        }
+        yield from _fields(compiled, types)
+        for text in recording.warnings:
+            yield Finding("warning", f"{bag}: {text}")
+
+
+def _topics(spec: MonitorSpec, recording: Recording) -> Iterator[Finding]:
+    for topic, wanted in spec.topics.items():
+        name = next(n for n, s in spec.signals.items() if s.topic == topic)
+        info = recording.topics.get(topic)
+        problem, accepted, key = "", "", "topic"
+        if info is None:
+            problem = f"the topic {topic} is not in {recording.path}"
+            accepted = "one of its topics: " + (
+                ", ".join(sorted(recording.topics)) or "it has none"
+            )
+        elif info.msgtype != wanted:
+            problem = f"the topic {topic} has type {info.msgtype} in {recording.path}, not {wanted}"
+            accepted, key = info.msgtype, "type"
+        elif info.message_type is None:
+            problem = f"the topic {topic} of {recording.path} cannot be decoded: {info.error}"
+        elif info.count == 0:
+            problem = f"the topic {topic} has no messages in {recording.path}"
+        if problem:
+            error = InputError(
+                problem, file=spec.file, key=f"signals.{name}.{key}", accepted=accepted
+            )
+            yield Finding("error", str(error))
+
+
+def _against_trace(compiled: CompiledSpec, trace: JsonTrace) -> Iterator[Finding]:
+    for source in compiled.abstraction.sources:
+        if source.name not in trace.signals:
+            error = InputError(
+                f"the trace {trace.path} has no values for it",
+                file=compiled.spec.file,
+                key=f"signals.{source.name}",
+                accepted=f"one of its names: {', '.join(trace.signals)}",
+            )
+            yield Finding("error", str(error))
+
+
+def _fields(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[Finding]:
+    for source in compiled.abstraction.sources:
+        if source.topic not in types or source.expression is None:
+            continue
+        error = _field_error(types[source.topic], source.expression)
+        if error is not None:
+            located = error.located(file=compiled.spec.file, key=f"signals.{source.name}.value")
+            yield Finding("error", str(located))
+
+
+def _field_error(mtype: MessageType, expression: Expression) -> InputError | None:
+    try:
+        compile_extractor(mtype, [expression])
+    except FieldError as error:
+        return error
+    return None
+
+
+def _named_model(spec: MonitorSpec) -> Path | None:
+    path = spec.model_path
+    return path if path is not None and path.exists() else None
+
+
+def _against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
+    try:
+        monitor = build_monitor(compiled, load_model(path))
+    except InputError as error:
+        yield Finding("error", str(error.located(file=path)))
+        return
+    known = {
+        f"{name}: {note}"
+        for (name, section), automaton in zip(
+            compiled.spec.properties.items(), compiled.automata, strict=True
+        )
+        for note in horizon_notes(
+            automaton,
+            None
+            if math.isinf(section.horizon)
+            else Grid(compiled.spec.rate).ticks(section.horizon),
+        )
+    }
+    for note in monitor.notes:
+        if note not in known:
+            yield Finding("warning", f"{path}: {note}")

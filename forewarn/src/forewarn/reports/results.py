@@ -1,0 +1,144 @@
+"""What a replay gave: scores, calibration, remarks, and all of it as one document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from forewarn.monitoring.calibration import Calibration, calibrate, pool
+from forewarn.monitoring.events import Outcome, Score, score
+from forewarn.monitoring.monitor import Monitor
+from forewarn.reports.run import RecordedRun
+from forewarn.signals.grid import NANOSECONDS
+
+
+def scores(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Score]:
+    """Return the score of every property over all runs."""
+    return [
+        score(name, [run.events[i] for run in runs])
+        for i, name in enumerate(monitor.spec.properties)
+    ]
+
+
+def calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Calibration | None]:
+    """Return the calibration of every property over all runs."""
+    return [
+        calibrate(pool([run.predictions[i] for run in runs]))
+        for i in range(len(monitor.spec.properties))
+    ]
+
+
+def elapsed(monitor: Monitor, run: RecordedRun, tick: int) -> float:
+    """Return the seconds from the start of a run to a tick."""
+    return (monitor.grid.time_ns(tick) - run.start_ns) / NANOSECONDS
+
+
+def state_name(monitor: Monitor, run: RecordedRun, tick: int) -> str:
+    """Return the name of the state at a tick, empty where it is unknown."""
+    position = int(run.tracks[0].state[tick - int(run.tracks[0].ticks[0])])
+    if position < 0:
+        return "(unknown)"
+    return monitor.abstraction.vocabulary.name(run.history.known_states[position])
+
+
+def remarks(run: RecordedRun) -> list[str]:
+    """Return what was left out or worked around in a run."""
+    ticks = len(run.history)
+    lines = list(run.notes)
+    if run.history.stale:
+        lines.append(stale_remark(run.history.stale, ticks))
+    lines += [
+        f"{where}: {run.history.reasons[where]} ({number} ticks)"
+        for where, number in run.history.failures.most_common(10)
+    ]
+    if run.undecodable:
+        lines.append(f"{run.undecodable} messages do not have the layout of their type")
+    if run.out_of_order:
+        lines.append(
+            f"{run.out_of_order} messages are older than one before them and were left out"
+        )
+    worst = max((int((~track.in_model).sum()) for track in run.tracks), default=0)
+    if worst:
+        lines.append(f"the state was unknown to the model on {worst} of {ticks} ticks")
+    return lines
+
+
+def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
+    """Return everything as plain values for ``--json``."""
+    found = scores(monitor, runs)
+    agreement = calibrations(monitor, runs)
+    return {
+        "recordings": [
+            {
+                "path": run.path,
+                "start_ns": run.start_ns,
+                "ticks": len(run.history),
+                "messages": run.messages,
+                "unknown_ticks": run.history.unknown,
+                "events": _event_records(monitor, run),
+                "remarks": remarks(run),
+            }
+            for run in runs
+        ],
+        "properties": {
+            each.name: {
+                "violations": each.violations,
+                "detected": each.detected,
+                "missed": each.missed,
+                "alerts": each.alerts,
+                "late": each.late,
+                "false_alarms": each.false_alarms,
+                "false_alarms_unseen": each.unseen,
+                "false_alarms_cut_short": each.cut_short,
+                "hours": each.hours,
+                "false_alarms_per_hour": each.false_alarms_per_hour,
+                "precision": each.precision,
+                "recall": each.recall,
+                "lead": each.lead,
+                "calibration": calibration,
+            }
+            for each, calibration in zip(found, agreement, strict=True)
+        },
+        "notes": monitor.notes,
+    }
+
+
+def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
+    grid = monitor.grid
+    records: list[dict[str, Any]] = []
+    for events in run.events:
+        records += [
+            {
+                "event": "alert",
+                "property": alert.name,
+                "tick": alert.start,
+                "time_ns": grid.time_ns(alert.start),
+                "elapsed": elapsed(monitor, run, alert.start),
+                "last_tick": alert.end,
+                "outcome": Outcome(alert.outcome),
+                "peak_risk": alert.peak,
+                "unseen": alert.unseen,
+                "cut_short": alert.cut_short,
+            }
+            for alert in events.alerts
+        ]
+        records += [
+            {
+                "event": "violation",
+                "property": violation.name,
+                "tick": violation.tick,
+                "time_ns": grid.time_ns(violation.tick),
+                "elapsed": elapsed(monitor, run, violation.tick),
+                "alert_tick": violation.alert,
+                "lead": violation.lead,
+            }
+            for violation in events.violations
+        ]
+    return sorted(records, key=lambda record: record["tick"])
+
+
+def stale_remark(stale: Counter[str], ticks: int) -> str:
+    """Say which signals had no value, and how often."""
+    listed = ", ".join(f"{name} on {number}" for name, number in stale.most_common())
+    return f"signals without a value, of {ticks} ticks: {listed} (not yet received, or too old)"

@@ -1,0 +1,155 @@
+"""One recording through the monitor, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.errors import RecordingError
+from forewarn.learning.pipeline import wanted_types
+from forewarn.monitoring.calibration import Predictions, predictions
+from forewarn.monitoring.events import Events, find_events
+from forewarn.monitoring.history import History, Track
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.monitoring.verdict import Verdict
+from forewarn.recordings import Recording
+from forewarn.reports.signals import SignalLog, SignalSeries
+from forewarn.signals import MessageType
+
+PROGRESS_EVERY = 256
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedRun:
+    """What the monitor said of one recording.
+
+    Attributes
+    ----------
+    path : Path
+        The recording.
+    start_ns : int
+        Time of the first tick.
+    history : History
+        States, stale signals, failures.
+    tracks : tuple of Track
+        Columns of each property.
+    events : tuple of Events
+        Alerts and violations of each property.
+    predictions : tuple of Predictions
+        Risks and outcomes of each property.
+    signals : tuple of SignalSeries
+        Raw signals, if they were asked for.
+    messages, undecodable, out_of_order : int
+        Messages read; those of the wrong layout; those left out because time went backwards.
+    notes : tuple of str
+        What was worked around.
+    """
+
+    path: Path
+    start_ns: int
+    history: History
+    tracks: tuple[Track, ...]
+    events: tuple[Events, ...]
+    predictions: tuple[Predictions, ...]
+    signals: tuple[SignalSeries, ...]
+    messages: int
+    undecodable: int
+    out_of_order: int
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the recording."""
+        return self.path.name
+
+
+class _Watched(Session):
+    """A session that keeps the values of all signals."""
+
+    def __init__(self, monitor: Monitor, types: Mapping[str, MessageType], log: SignalLog) -> None:
+        super().__init__(monitor, types)
+        self._log = log
+
+    def tick(self, tick: int) -> Verdict:
+        """Evaluate one tick; it must lie after the last one."""
+        snapshot = self.feed.snapshot(tick)
+        values, _ = self.monitor.abstraction.complete(snapshot.values)
+        self._log.add(values)
+        self.state, verdict = self.monitor.step(self.state, snapshot)
+        return verdict
+
+
+def replay(
+    monitor: Monitor,
+    recording: Recording,
+    *,
+    allow_missing: bool = False,
+    keep_signals: bool = False,
+    on_verdict: Callable[[Verdict], None] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RecordedRun:
+    """Run the monitor over a recording.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        With or without a model.
+    recording : Recording
+        Opened.
+    allow_missing : bool
+        Go on without topics that the recording lacks; their signals are unknown, as live.
+    keep_signals : bool
+        Keep the values of all signals for a report.
+    on_verdict : callable, optional
+        Told every verdict.
+    progress : callable, optional
+        Told the fraction that is done.
+
+    Raises
+    ------
+    RecordingError
+        If the recording is empty, lacks a topic, or is damaged.
+    """
+    if recording.count == 0:
+        raise RecordingError(
+            "the recording is empty", file=recording.path, accepted="at least one message"
+        )
+    types = _types(monitor, recording, allow_missing)
+    log = SignalLog(monitor.abstraction.signals)
+    session = _Watched(monitor, types, log) if keep_signals else Session(monitor, types)
+    history = History(monitor.spec)
+    first = session.grid.tick_at_or_after(recording.start_ns)
+    span = max(session.grid.tick_at_or_after(recording.end_ns) - first, 1)
+    samples = recording.read(types.keys() if recording.topics else None)
+    for verdict in run(session, samples, recording.start_ns, recording.end_ns):
+        history.add(verdict)
+        if on_verdict is not None:
+            on_verdict(verdict)
+        if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
+            progress((verdict.tick - first) / span)
+    tracks = history.tracks()
+    return RecordedRun(
+        path=recording.path,
+        start_ns=session.grid.time_ns(first),
+        history=history,
+        tracks=tracks,
+        events=tuple(find_events(track) for track in tracks),
+        predictions=tuple(predictions(track) for track in tracks),
+        signals=log.series() if keep_signals else (),
+        messages=session.feed.counters.received,
+        undecodable=session.feed.counters.undecodable,
+        out_of_order=session.feed.counters.out_of_order,
+        notes=(*recording.warnings, *session.feed.notes),
+    )
+
+
+def _types(
+    monitor: Monitor, recording: Recording, allow_missing: bool
+) -> Mapping[str, MessageType]:
+    if not recording.topics:
+        return {}
+    if allow_missing:
+        return recorded_types(monitor, recording)
+    return wanted_types(monitor.spec, recording)

@@ -1,0 +1,95 @@
+"""The pictures beside the timeline: calibration, and the model's states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from forewarn.models import CountModel
+from forewarn.monitoring.calibration import Calibration
+from forewarn.reports.palette import COLOURS, SERIES, axis, base_layout
+
+Figure = dict[str, Any]
+
+
+def reliability(found: Sequence[tuple[str, Calibration]]) -> Figure:
+    """Return the reliability diagram: observed against predicted frequency, and how many ticks."""
+    layout = base_layout(430, 24, 56)
+    layout["xaxis"] = axis(
+        range=[-0.02, 1.02], title={"text": "predicted risk"}, anchor="y2", constrain="domain"
+    )
+    layout["yaxis"] = axis(
+        range=[-0.02, 1.02], title={"text": "share followed by a violation"}, domain=[0.3, 1]
+    )
+    layout["yaxis2"] = axis(type="log", domain=[0, 0.2], title={"text": "ticks"}, nticks=4)
+    layout["showlegend"] = True
+    layout["legend"] = {"orientation": "h", "y": 1.08}
+    layout["barmode"] = "group"
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [0, 1],
+            "y": [0, 1],
+            "line": {"color": COLOURS["muted"], "dash": "dot", "width": 1},
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
+    ]
+    for index, (name, calibration) in enumerate(found):
+        colour = SERIES[index % len(SERIES)]
+        data += _reliability_traces(name, calibration, colour)
+    return {"data": data, "layout": layout}
+
+
+def _reliability_traces(name: str, found: Calibration, colour: str) -> list[dict[str, Any]]:
+    bins = found.bins
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": [round(each.predicted, 5) for each in bins],
+            "y": [round(each.observed, 5) for each in bins],
+            "error_y": {
+                "type": "data",
+                "symmetric": False,
+                "array": [round(each.observed_high - each.observed, 5) for each in bins],
+                "arrayminus": [round(each.observed - each.observed_low, 5) for each in bins],
+                "thickness": 1,
+                "width": 3,
+            },
+            "line": {"color": colour, "width": 1.5},
+            "marker": {"size": 7},
+            "text": [f"{each.ticks} ticks" for each in bins],
+            "hovertemplate": "predicted %{x:.3f}, observed %{y:.3f}, %{text}",
+        },
+        {
+            "type": "bar",
+            "name": name,
+            "x": [(each.low + each.high) / 2 for each in bins],
+            "y": [each.ticks for each in bins],
+            "yaxis": "y2",
+            "marker": {"color": colour, "opacity": 0.55},
+            "showlegend": False,
+            "hovertemplate": "%{y} ticks",
+        },
+    ]
+
+
+def coverage(model: CountModel) -> Figure:
+    """Return how often the states were visited, the most visited first."""
+    visits = np.sort(model.visits[~model.terminal])[::-1]
+    layout = base_layout(300, 16, 56)
+    layout["xaxis"] = axis(title={"text": "states, the most visited first"})
+    layout["yaxis"] = axis(title={"text": "visits"}, type="log", nticks=5)
+    trace = {
+        "type": "bar",
+        "x": list(range(1, len(visits) + 1)),
+        "y": visits.tolist(),
+        "marker": {"color": COLOURS["risk"], "opacity": 0.8},
+        "hovertemplate": "%{y} visits<extra></extra>",
+    }
+    return {"data": [trace], "layout": layout}
