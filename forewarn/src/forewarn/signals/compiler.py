@@ -8,13 +8,13 @@ compiled code sees these functions and its arguments, and no builtins.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from forewarn.errors import ExpressionError
-from forewarn.signals import operators
+from forewarn.signals import operators, segments, trees
 from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
 from forewarn.signals.syntax import Expression, bound_names, called, position, suggestion
 from forewarn.signals.values import NAN, Notes, Unknown, Value, is_unknown, kind, plain, vector
@@ -122,6 +122,10 @@ _GLOBALS: dict[str, Any] = {
     "_index": operators.index,
     "_cut": operators.cut,
     "_attribute": operators.attribute,
+    "_spread": segments.spread,
+    "_merge_counts": segments.merge_counts,
+    "_collect": segments.collect,
+    "_reduce_segments": segments.reduce_segments,
     **{
         name: getattr(operators, name[1:])
         for name in (*_BINARY.values(), *_COMPARISONS.values(), *_UNARY.values())
@@ -176,30 +180,22 @@ def read_names(node: ast.expr) -> set[str]:
     }
 
 
-def _name(identifier: str) -> ast.Name:
-    return ast.Name(identifier, ast.Load())
-
-
-def _call(function: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(_name(function), list(arguments), [])
-
-
-def _function(parameters: Sequence[str], body: ast.expr) -> ast.Lambda:
-    arguments = ast.arguments(
-        posonlyargs=[],
-        args=[ast.arg(name) for name in parameters],
-        kwonlyargs=[],
-        kw_defaults=[],
-        defaults=[],
-    )
-    return ast.Lambda(arguments, body)
-
-
 class Rewriter:
-    """Rewrites a checked tree into calls of our operators and functions."""
+    """Rewrites a checked tree into calls of our operators and functions.
+
+    Parameters
+    ----------
+    given : mapping, optional
+        Nodes for which the tree that computes them is already there.
+    """
+
+    def __init__(self, given: Mapping[ast.expr, ast.expr] | None = None) -> None:
+        self.given = given or {}
 
     def rewrite(self, node: ast.expr, bound: frozenset[str] = frozenset()) -> ast.expr:
         """Return the tree that computes `node`; `bound` are variables of comprehensions."""
+        if node in self.given:
+            return self.given[node]
         result: ast.expr = getattr(self, f"_{type(node).__name__}")(node, bound)
         return result
 
@@ -211,53 +207,50 @@ class Rewriter:
 
     def _Name(self, node: ast.Name, bound: frozenset[str]) -> ast.expr:
         if node.id in CONSTANTS and node.id not in bound:
-            return _name(f"_c_{node.id}")
-        return _name(node.id)
+            return trees.name(f"_c_{node.id}")
+        return trees.name(node.id)
 
     def _Attribute(self, node: ast.Attribute, bound: frozenset[str]) -> ast.expr:
-        return _call(
-            "_attribute", _name("_n"), self.rewrite(node.value, bound), ast.Constant(node.attr)
-        )
+        return trees.noted("_attribute", self.rewrite(node.value, bound), ast.Constant(node.attr))
 
     def _Subscript(self, node: ast.Subscript, bound: frozenset[str]) -> ast.expr:
         items = self.rewrite(node.value, bound)
         if not isinstance(node.slice, ast.Slice):
-            return _call("_index", _name("_n"), items, self.rewrite(node.slice, bound))
+            return trees.noted("_index", items, self.rewrite(node.slice, bound))
         parts = (node.slice.lower, node.slice.upper, node.slice.step)
         bounds = [ast.Constant(None) if p is None else self.rewrite(p, bound) for p in parts]
-        return _call("_cut", _name("_n"), items, *bounds)
+        return trees.noted("_cut", items, *bounds)
 
     def _UnaryOp(self, node: ast.UnaryOp, bound: frozenset[str]) -> ast.expr:
-        return _call(_UNARY[type(node.op)], _name("_n"), self.rewrite(node.operand, bound))
+        return trees.noted(_UNARY[type(node.op)], self.rewrite(node.operand, bound))
 
     def _BinOp(self, node: ast.BinOp, bound: frozenset[str]) -> ast.expr:
         sides = self._each((node.left, node.right), bound)
-        return _call(_BINARY[type(node.op)], _name("_n"), *sides)
+        return trees.noted(_BINARY[type(node.op)], *sides)
 
     def _BoolOp(self, node: ast.BoolOp, bound: frozenset[str]) -> ast.expr:
         name = "_both" if isinstance(node.op, ast.And) else "_either"
-        return _call(name, _name("_n"), *self._each(node.values, bound))
+        return trees.noted(name, *self._each(node.values, bound))
 
     def _Compare(self, node: ast.Compare, bound: frozenset[str]) -> ast.expr:
         values = self._each((node.left, *node.comparators), bound)
         names = [_COMPARISONS[type(operator)] for operator in node.ops]
         if len(names) == 1:
-            return _call(names[0], _name("_n"), *values)
-        steps = ast.Tuple([_name(name) for name in names], ast.Load())
-        return _call("_chain", _name("_n"), steps, *values)
+            return trees.noted(names[0], *values)
+        steps = ast.Tuple([trees.name(name) for name in names], ast.Load())
+        return trees.noted("_chain", steps, *values)
 
     def _IfExp(self, node: ast.IfExp, bound: frozenset[str]) -> ast.expr:
-        return _call(
-            "_select", _name("_n"), *self._each((node.test, node.body, node.orelse), bound)
-        )
+        parts = self._each((node.test, node.body, node.orelse), bound)
+        return trees.noted("_select", *parts)
 
     def _List(self, node: ast.List | ast.Tuple, bound: frozenset[str]) -> ast.expr:
-        return _call("_vector", *self._each(node.elts, bound))
+        return trees.call("_vector", *self._each(node.elts, bound))
 
     _Tuple = _List
 
     def _Call(self, node: ast.Call, bound: frozenset[str]) -> ast.expr:
-        call = _call(f"_f_{called(node)}", _name("_n"), *self._each(node.args, bound))
+        call = trees.noted(f"_f_{called(node)}", *self._each(node.args, bound))
         call.keywords = [
             ast.keyword(each.arg, self.rewrite(each.value, bound)) for each in node.keywords
         ]
@@ -268,14 +261,15 @@ class Rewriter:
             return self._run_at_once(node, bound)
         generators = []
         for each in node.generators:
-            items = _call("_elements", _name("_n"), self.rewrite(each.iter, bound))
+            items = trees.noted("_elements", self.rewrite(each.iter, bound))
             bound = bound | set(bound_names(each.target))
-            conditions: list[ast.expr] = [
-                _call("_keep", _name("_n"), condition) for condition in self._each(each.ifs, bound)
-            ]
+            conditions: list[ast.expr] = []
+            if each.ifs:
+                every = trees.noted("_both", *self._each(each.ifs, bound))
+                conditions = [trees.noted("_keep", every)]
             generators.append(ast.comprehension(each.target, items, conditions, 0))
         body = ast.ListComp(self.rewrite(node.elt, bound), generators)
-        return _call("_gather", _name("_n"), _function((), body))
+        return trees.noted("_gather", trees.function((), body))
 
     _GeneratorExp = _ListComp
 
@@ -296,32 +290,32 @@ class Rewriter:
         variable = first.target.id
         inner = bound | {variable}
         parts = (node.elt, *first.ifs)
-        outer = sorted({name for part in parts for name in read_names(part)} - {variable})
-        conditions = self._each(first.ifs, inner)
+        outer = sorted(set().union(*map(read_names, parts)) - {variable})
         condition: ast.expr = ast.Constant(None)
-        if conditions:
-            both = (
-                conditions[0] if len(conditions) == 1 else _call("_both", _name("_n"), *conditions)
-            )
-            condition = _function((variable,), both)
-        return _call(
+        if first.ifs:
+            every = trees.noted("_both", *self._each(first.ifs, inner))
+            condition = trees.function((variable,), every)
+        return trees.noted(
             "_each",
-            _name("_n"),
             self.rewrite(first.iter, bound),
-            _function((variable,), self.rewrite(node.elt, inner)),
+            trees.function((variable,), self.rewrite(node.elt, inner)),
             condition,
-            ast.Tuple([_name(name) for name in outer], ast.Load()),
+            ast.Tuple([trees.name(name) for name in outer], ast.Load()),
         )
 
 
 def compile_tree(tree: ast.expr, parameters: Sequence[str], label: str) -> Callable[..., Any]:
     """Compile a checked tree to a function of the notes and the `parameters`."""
-    body = _function(("_n", *parameters), Rewriter().rewrite(tree))
-    module = ast.fix_missing_locations(ast.Expression(body))
+    return compile_rewritten(Rewriter().rewrite(tree), parameters, label)
+
+
+def compile_rewritten(body: ast.expr, parameters: Sequence[str], label: str) -> Callable[..., Any]:
+    """Compile a rewritten tree to a function of the notes and the `parameters`."""
+    module = ast.Expression(trees.function((trees.NOTES, *parameters), body))
     try:
-        code = compile(module, f"<{label[:60]}>", "eval")
+        code = compile(ast.fix_missing_locations(module), f"<{label[:60]}>", "eval")
     except (RecursionError, MemoryError) as error:
-        raise ExpressionError(f"{label!r} is nested too deep") from error
+        raise ExpressionError(f"{label[:60]!r}... is nested too deep") from error
     function: Callable[..., Any] = eval(code, dict(_GLOBALS))
     return function
 

@@ -131,4 +131,8 @@ class _Builder:
             return self.struct(detail, above)
         element, size = detail
         inner = self.field(element, above)
+        if node == Nodetype.ARRAY and size < 1:
+            raise DefinitionError(
+                f"{above[-1]} has an array of length {size}", accepted="1 or more"
+            )
         return ArrayOf(inner, size) if node == Nodetype.ARRAY else SequenceOf(inner, size)
