@@ -210,6 +210,10 @@ class Feed:
             values.append(value)
         return Snapshot(tick, tuple(values), tuple(stale), tuple(failures))
 
+    def ages(self, tick: int) -> list[int | None]:
+        """Return the age of every source signal at `tick`, in ticks; None if nothing arrived."""
+        return [None if last == NEVER else tick - last for last in self._ticks]
+
     def _take(self, channel: Channel, tick: int, failures: list[Failure]) -> None:
         pending = channel.pending
         own, payload = 0, None

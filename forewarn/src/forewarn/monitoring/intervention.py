@@ -1,0 +1,131 @@
+"""From the alerts of all properties to the one thing the planner is asked to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.rows import RiskRow
+
+NO_ACTION = "NONE"
+SEVERITY = (
+    NO_ACTION,
+    "WARN",
+    "REPLAN",
+    "LIMIT_SPEED",
+    "PULL_OVER",
+    "COMFORTABLE_STOP",
+    "EMERGENCY_STOP",
+)
+"""Actions from the mildest to the strongest: where several properties act, the strongest wins."""
+
+
+class Request(NamedTuple):
+    """What the planner is asked to do; see forewarn_msgs/msg/Intervention for the fields."""
+
+    id: int
+    action: str
+    active: bool
+    property: str
+    properties: tuple[str, ...]
+    risk: float
+    speed_limit: float
+    reason: str
+    evidence: tuple[str, ...]
+
+
+class AdvisorState(NamedTuple):
+    """What is remembered between ticks.
+
+    Attributes
+    ----------
+    episodes : int
+        Interventions so far; the number of the present or the last one.
+    asking : bool
+        An intervention is going on.
+    """
+
+    episodes: int = 0
+    asking: bool = False
+
+
+class Wish(NamedTuple):
+    """What one property asks for: its section of the monitor file, as far as it matters here."""
+
+    intervention: str
+    speed_limit: float | None
+
+
+def advise(
+    state: AdvisorState, rows: Sequence[RiskRow], wishes: Sequence[Wish], *, act: bool
+) -> tuple[AdvisorState, Request | None]:
+    """Return the request of this tick: repeated while it holds, withdrawn once, else None.
+
+    Parameters
+    ----------
+    state : AdvisorState
+        What the tick before returned.
+    rows, wishes : sequences
+        One entry for each property.
+    act : bool
+        False while the monitor only observes.
+    """
+    alerting = [(row, wish) for row, wish in zip(rows, wishes, strict=True) if row.level]
+    if not alerting:
+        withdrawn = withdraw(state, "no property alerts any more") if state.asking else None
+        return state._replace(asking=False), withdrawn
+    episodes = state.episodes + (not state.asking)
+    row, wish = max(alerting, key=_urgency)
+    action = _action(row, wish)
+    limits = [
+        each.speed_limit
+        for other, each in alerting
+        if _action(other, each) == "LIMIT_SPEED" and each.speed_limit is not None
+    ]
+    request = Request(
+        id=episodes,
+        action=action,
+        active=act,
+        property=row.property,
+        properties=tuple(other.property for other, _ in alerting),
+        risk=row.upper if row.figure else row.probability,
+        speed_limit=min(limits) if action == "LIMIT_SPEED" else math.nan,
+        reason=_reason(row),
+        evidence=_evidence(row),
+    )
+    return AdvisorState(episodes, True), request
+
+
+def withdraw(state: AdvisorState, reason: str) -> Request:
+    """Return the request that takes the present one back."""
+    return Request(state.episodes, NO_ACTION, False, "", (), math.nan, math.nan, reason, ())
+
+
+def _action(row: RiskRow, wish: Wish) -> str:
+    return wish.intervention if row.level == Level.ACT else "WARN"
+
+
+def _urgency(alert: tuple[RiskRow, Wish]) -> tuple[int, int, float]:
+    row, wish = alert
+    figure = row.upper if row.figure else row.probability
+    return row.level, SEVERITY.index(_action(row, wish)), math.inf if figure != figure else figure
+
+
+def _reason(row: RiskRow) -> str:
+    threshold = row.threshold_act if row.level == Level.ACT else row.threshold_warn
+    if not row.in_model:
+        return f"{row.property}: the model has never seen this state, the risk is unknown"
+    figure, value = ("upper bound", row.upper) if row.figure else ("risk", row.probability)
+    within = "ever" if math.isinf(row.horizon) else f"within {row.horizon:g} s"
+    if value >= threshold:
+        return f"{row.property}: {figure} {value:.3f} {within} is at least {threshold:g}"
+    return f"{row.property}: {figure} {value:.3f} {within}; the alert holds until it may end"
+
+
+def _evidence(row: RiskRow) -> tuple[str, ...]:
+    facts = [f"state: {row.state}", f"automaton: {' or '.join(row.automaton_state_names)}"]
+    for name, age in zip(row.stale_signals, row.stale_ages, strict=True):
+        facts.append(f"{name} never arrived" if math.isinf(age) else f"{name} is {age:g} s old")
+    return tuple(facts)

@@ -1,0 +1,255 @@
+"""A session as an operator uses it: commands between ticks, requests to the planner.
+
+`Watch` is all of the node but clock, middleware and threads. A record of what went into it
+(`record.py`) gives the same bits when it is fed to another `Watch`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from forewarn.config import MonitorSpec
+from forewarn.errors import ConfigError, DecodeError
+from forewarn.models import CountModel
+from forewarn.monitoring.build import CompiledSpec, build_monitor, with_section
+from forewarn.monitoring.external import ExternalSignals
+from forewarn.monitoring.intervention import AdvisorState, Request, Wish, advise, withdraw
+from forewarn.monitoring.monitor import Monitor, PropertyState
+from forewarn.monitoring.policy import RESTING, Level
+from forewarn.monitoring.rows import RiskRow, risk_rows
+from forewarn.monitoring.session import Session
+from forewarn.monitoring.verdict import Verdict
+from forewarn.signals import MessageType
+from forewarn.signals.feed import Payload
+
+
+class Outcome(NamedTuple):
+    """One tick: the verdict, what is published about it, and what the planner is asked to do."""
+
+    verdict: Verdict
+    rows: tuple[RiskRow, ...]
+    request: Request | None
+
+
+class Watch:
+    """A session with operator commands.
+
+    Parameters
+    ----------
+    compiled : CompiledSpec
+        The monitor file.
+    model : CountModel or None
+        The model.
+    message_types : mapping of str to MessageType
+        Definition of each topic.
+    external : str
+        Topic of the signals that are supplied by name, if it has a definition.
+
+    Raises
+    ------
+    ModelError
+        If the model belongs to another monitor file.
+    FieldError
+        If an expression reads a field that its message does not have.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledSpec,
+        model: CountModel | None,
+        message_types: Mapping[str, MessageType],
+        external: str = "",
+    ) -> None:
+        self.compiled = compiled
+        self._external = external
+        mtype = message_types.get(external)
+        self._read_external = None if mtype is None else ExternalSignals(mtype)
+        self.session = Session(build_monitor(compiled, model), message_types)
+        self.violations = [0] * len(compiled.spec.properties)
+        self.unreadable: dict[str, str] = {}
+        self.advisor = AdvisorState()
+        self._mutes: dict[str, float] = {}
+        self._wishes = _wishes(compiled.spec)
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor in force."""
+        return self.session.monitor
+
+    @property
+    def spec(self) -> MonitorSpec:
+        """The monitor file, with the thresholds in force."""
+        return self.session.monitor.spec
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the properties, in the order of the monitor file."""
+        return tuple(self.compiled.spec.properties)
+
+    def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
+        """Take one payload that arrived at `time_ns`."""
+        if topic == self._external and self._read_external is not None:
+            assert not isinstance(payload, Mapping)
+            try:
+                payload = self._read_external(payload)
+            except DecodeError as error:
+                self.unreadable[topic] = str(error)
+                self.session.feed.counters.undecodable += 1
+                return
+        self.session.accept(topic, time_ns, payload)
+
+    def tick(self, tick: int) -> Outcome:
+        """Evaluate one tick; it must lie after the last one."""
+        verdict = self.session.tick(tick)
+        for index, each in enumerate(verdict.properties):
+            self.violations[index] += each.violation
+        if self._mutes:
+            self._mutes = {name: end for name, end in self._mutes.items() if tick < end}
+        rows = risk_rows(self.monitor, verdict, self.violations, self._mutes)
+        act = self.spec.mode == "act"
+        self.advisor, request = advise(self.advisor, rows, self._wishes, act=act)
+        return Outcome(verdict, rows, request)
+
+    def withdraw(self, reason: str) -> Request | None:
+        """End the present intervention, if there is one, and return what tells the planner."""
+        if not self.advisor.asking:
+            return None
+        request = withdraw(self.advisor, reason)
+        self.advisor = self.advisor._replace(asking=False)
+        return request
+
+    def restart(self) -> None:
+        """Forget all samples, obligations, alerts and counts: the clock has jumped."""
+        self.session.reset()
+        self.violations = [0] * len(self.violations)
+        self._mutes = {name: end for name, end in self._mutes.items() if math.isinf(end)}
+
+    def reset(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Set the automata, alerts and counts of some properties (none named: all) back.
+
+        Returns
+        -------
+        tuple of str
+            The properties that were meant.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown.
+        """
+        chosen = self._choose(names)
+        for index, name in enumerate(self.names):
+            if name in chosen:
+                self.violations[index] = 0
+        fresh = {
+            each.name: PropertyState((each.automaton.initial,), False, RESTING)
+            for each in self.monitor.properties
+        }
+        self._replace({name: fresh[name] for name in chosen})
+        return chosen
+
+    def release(self, names: Iterable[str]) -> tuple[str, ...]:
+        """End the alerts of some properties (none named: all) by hand; return those that had one.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown.
+        """
+        chosen = self._choose(names)
+        states = dict(zip(self.names, self.session.state.properties, strict=True))
+        alerting = tuple(name for name in chosen if states[name].policy.level != Level.NONE)
+        self._replace({name: states[name]._replace(policy=RESTING) for name in alerting})
+        return alerting
+
+    def mute(self, names: Iterable[str], duration: float) -> tuple[str, ...]:
+        """Silence the alerts of some properties (none named: all); return which.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Properties.
+        duration : float
+            Seconds from the last tick; infinite until further notice, 0 ends a mute.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown, or the duration negative or no number.
+        """
+        chosen = self._choose(names)
+        if not duration >= 0:
+            raise ConfigError(
+                f"{duration:g} s", key="duration", accepted="0 and more seconds; inf; 0 unmutes"
+            )
+        now = self.session.state.tick or 0
+        for name in chosen:
+            self._mutes.pop(name, None)
+            if duration:
+                ticks = duration * self.spec.rate
+                self._mutes[name] = now + 1 + ticks if math.isinf(ticks) else now + math.ceil(ticks)
+        return chosen
+
+    def set_policy(self, name: str, values: Mapping[str, object]) -> None:
+        """Change thresholds of a property between two ticks.
+
+        Raises
+        ------
+        ConfigError
+            If a value is out of range; then nothing has changed.
+        """
+        self.session.swap(self.with_policy(self.monitor, {name: values}))
+        self._wishes = _wishes(self.spec)
+
+    @staticmethod
+    def with_policy(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
+        """Return `monitor` with other thresholds; raises ConfigError and changes nothing."""
+        for name, values in changes.items():
+            section = monitor.spec.with_thresholds(name, values).properties[name]
+            monitor = with_section(monitor, name, section)
+        return monitor
+
+    def build(self, model: CountModel) -> Monitor:
+        """Return a monitor with another model, to be handed to `use`; may take a while.
+
+        Raises
+        ------
+        ModelError
+            If the model belongs to another monitor file.
+        """
+        return build_monitor(self.compiled, model)
+
+    def use(self, monitor: Monitor) -> None:
+        """Go on with a monitor from `build`; the thresholds in force stay."""
+        for name, section in self.spec.properties.items():
+            monitor = with_section(monitor, name, section)
+        self.session.swap(monitor)
+
+    def _choose(self, names: Iterable[str]) -> tuple[str, ...]:
+        chosen = tuple(names) or self.names
+        for name in chosen:
+            if name not in self.names:
+                raise ConfigError(
+                    f"{name!r} is no property", key="properties", accepted=", ".join(self.names)
+                )
+        return chosen
+
+    def _replace(self, changed: Mapping[str, PropertyState]) -> None:
+        state = self.session.state
+        self.session.state = state._replace(
+            properties=tuple(
+                changed.get(name, before)
+                for name, before in zip(self.names, state.properties, strict=True)
+            )
+        )
+
+    @property
+    def muted(self) -> Collection[str]:
+        """Properties whose alerts are silenced."""
+        return self._mutes.keys()
+
+
+def _wishes(spec: MonitorSpec) -> tuple[Wish, ...]:
+    return tuple(Wish(each.intervention, each.speed_limit) for each in spec.properties.values())
