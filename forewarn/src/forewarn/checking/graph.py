@@ -62,7 +62,7 @@ def certain(graph: sparse.csr_matrix, targets: Mask, through: Mask | None = None
         Nodes that may be visited on the way (phi of ``phi U psi``); all by default.
     """
     allowed = ~targets if through is None else through & ~targets
-    inner = sparse.csr_matrix(sparse.diags(allowed.astype(np.int8)) @ _pattern(graph))
+    inner = sparse.csr_matrix(_pattern(graph).multiply(allowed[:, None]))
     zero = ~backward_reachable(inner, targets)
     return Certain(zero, ~backward_reachable(inner, zero))
 

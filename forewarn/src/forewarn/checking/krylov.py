@@ -49,7 +49,8 @@ def gmres(
         hessenberg[k + 1, k] = rest
         goal = np.zeros(k + 2)
         goal[0] = scale
-        weights, _, _, _ = np.linalg.lstsq(hessenberg[: k + 2, : k + 1], goal, rcond=None)
+        solution = np.linalg.lstsq(hessenberg[: k + 2, : k + 1], goal, rcond=None)
+        weights = np.asarray(solution[0], dtype=np.float64)
         left = norm(goal - hessenberg[: k + 2, : k + 1] @ weights)
         if left <= tolerance * scale or rest <= 1e-14:
             used = k + 1

@@ -102,6 +102,15 @@ class Chain:
         result.sort_indices()
         return result
 
+    def flat(self) -> Chain:
+        """Return the same chain with the prior written out in its rows."""
+        if not self.smoothed:
+            return self
+        none = sparse.csr_matrix((1, self.size), dtype=np.float64)
+        nothing = np.zeros(self.size)
+        group = np.zeros(self.size, dtype=np.int64)
+        return Chain(self.to_csr(), nothing, group, none, self.absorbing, self.unseen)
+
     def to_dense(self) -> Floats:
         """Return P as an array, shape (n, n)."""
         result = self.sparse.toarray().astype(np.float64)

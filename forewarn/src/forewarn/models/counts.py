@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -90,7 +90,8 @@ class Provenance:
     transitions: int = 0
 
 
-_NOTHING = sparse.csr_matrix((0, 0), dtype=bool)
+def _nothing() -> sparse.csr_matrix:
+    return sparse.csr_matrix((0, 0), dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,7 @@ class CountModel:
     counts: sparse.csr_matrix
     starts: NDArray[np.int64]
     smoothing: Smoothing = Smoothing()
-    forbidden: sparse.csr_matrix = _NOTHING
+    forbidden: sparse.csr_matrix = field(default_factory=_nothing)
     provenance: tuple[Provenance, ...] = ()
     intervened: int = 0
     end: EndRule = "drop"

@@ -1,0 +1,201 @@
+"""One face for the two generations of Storm's Python package (1.x and 2.x)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forewarn.errors import CheckingError
+from forewarn.models.chain import ROW_TOLERANCE
+
+Mask = NDArray[np.bool_]
+Values = NDArray[np.float64] | NDArray[np.bool_]
+
+
+class Storm:
+    """Storm, imported when the object is made.
+
+    Raises
+    ------
+    CheckingError
+        If stormpy is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self.module: Any = importlib.import_module("stormpy")
+        except ImportError as error:
+            raise CheckingError(
+                f"Storm is not available: {error}",
+                accepted="pip install stormpy, or the checker 'numeric'",
+            ) from error
+        self.modern = int(str(self.module.__version__).split(".")[0]) >= 2
+        if self.modern:
+            # Subpackages of 2.x are not imported with the package.
+            for name in ("datastructures", "models", "environments", "io"):
+                importlib.import_module(f"stormpy.{name}")
+
+    def dtmc(
+        self,
+        matrix: sparse.csr_matrix,
+        labels: Mapping[str, Mask],
+        initial: Mask | int = 0,
+        exact: bool = False,
+    ) -> Any:
+        """Return Storm's chain of a stochastic matrix.
+
+        Storm takes rows that do not sum to 1, and even NaN, in silence: they are refused here.
+
+        Parameters
+        ----------
+        matrix : csr_matrix, shape (n, n)
+            Transition probabilities.
+        labels : mapping of str to ndarray of bool
+            States that carry each label; names must be identifiers.
+        initial : int or ndarray of bool
+            Initial states.
+        exact : bool
+            Use rational numbers: the floating-point ones, each row divided by its exact sum.
+        """
+        n = matrix.shape[0]
+        _check_rows(matrix)
+        coo = matrix.tocoo()
+        order = np.lexsort((coo.col, coo.row))
+        entries = coo.data[order].tolist()
+        builder = self._builder(n, exact)
+        if exact:
+            entries = self._rational(coo.row[order], entries)
+        builder.add_next_values(coo.row[order].tolist(), coo.col[order].tolist(), entries)
+        labeling = self._labeling(n, {"init": _as_mask(initial, n), **labels})
+        return self._chain(builder.build(), labeling, exact)
+
+    def _builder(self, n: int, exact: bool) -> Any:
+        if self.modern:
+            family = self.module.datastructures.SparseMatrixBuilder
+            kind = family[self.module.Rational if exact else float]
+        else:
+            kind = (
+                self.module.ExactSparseMatrixBuilder if exact else self.module.SparseMatrixBuilder
+            )
+        return kind(n, n, 0, True, False)
+
+    def _rational(self, rows: NDArray[np.int64], entries: list[float]) -> list[Any]:
+        total = [Fraction(0)] * (int(rows.max(initial=-1)) + 1)
+        shares = [Fraction(entry) for entry in entries]
+        for row, share in zip(rows.tolist(), shares, strict=True):
+            total[row] += share
+        return [
+            self.module.Rational(share / total[row])
+            for row, share in zip(rows.tolist(), shares, strict=True)
+        ]
+
+    def _labeling(self, n: int, labels: Mapping[str, Mask]) -> Any:
+        place = self.module.models if self.modern else self.module
+        vectors = self.module.datastructures if self.modern else self.module
+        labeling = place.StateLabeling(n)
+        for name, mask in labels.items():
+            labeling.add_label(name)
+            labeling.set_states(name, vectors.BitVector(n, np.flatnonzero(mask).tolist()))
+        return labeling
+
+    def _chain(self, matrix: Any, labeling: Any, exact: bool) -> Any:
+        if self.modern:
+            kind = self.module.Rational if exact else float
+            models = self.module.models
+            parts = models.SparseModelComponents[kind](
+                transition_matrix=matrix, state_labeling=labeling
+            )
+            return models.SparseDtmc[kind](parts)
+        components = "SparseExactModelComponents" if exact else "SparseModelComponents"
+        parts = getattr(self.module, components)(transition_matrix=matrix, state_labeling=labeling)
+        return (self.module.SparseExactDtmc if exact else self.module.SparseDtmc)(parts)
+
+    def parse(self, formula: str) -> Any:
+        """Return Storm's property; raises CheckingError with Storm's own words."""
+        try:
+            return self.module.parse_properties(formula)[0]
+        except RuntimeError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise CheckingError(
+                f"Storm does not take {formula!r}: {lines[0] if lines else error}",
+                accepted="PCTL; Storm has no G<=k, W and R: write !(F<=k ...) instead",
+            ) from error
+
+    def check(self, model: Any, formula: str, precision: float = 1e-9) -> Values:
+        """Return the value, or the truth, of a formula in every state.
+
+        Parameters
+        ----------
+        model : stormpy model
+            Result of `dtmc`.
+        formula : str
+            PCTL state formula, or a query such as ``P=? [F "goal"]``.
+        precision : float
+            Relative precision of unbounded probabilities; a model of rational numbers is exact.
+        """
+        parsed = self.parse(formula)
+        try:
+            result = self.module.model_checking(
+                model, parsed, environment=self.environment(precision)
+            )
+        except RuntimeError as error:
+            raise CheckingError(f"Storm cannot check {formula!r}: {error}") from error
+        n = int(model.nr_states)
+        if self.modern:
+            if result.is_explicit_qualitative_check_result():
+                return np.array([bool(result[i]) for i in range(n)], dtype=bool)
+            return np.array([float(v) for v in result.get_value_vector()])
+        if hasattr(result, "get_truth_values"):
+            return np.array([bool(result.at(i)) for i in range(n)], dtype=bool)
+        return np.array([float(v) for v in result.get_values()])
+
+    def environment(self, precision: float) -> Any:
+        """Return solver settings: a method that bounds its error, at a relative precision."""
+        if self.modern:
+            place = self.module.environments
+            result = place.sound()
+            solver = result.solver()
+            native, solvers = solver.native(), place.EquationSolverType.NATIVE
+            native.method = place.NativeLinearEquationSolverMethod.SOUND_VALUE_ITERATION
+        else:
+            result = self.module.Environment()
+            solver = result.solver_environment
+            solver.set_force_sound()
+            native, solvers = (
+                solver.native_solver_environment,
+                self.module.EquationSolverType.native,
+            )
+            native.method = self.module.NativeLinearEquationSolverMethod.sound_value_iteration
+        solver.set_linear_equation_solver_type(solvers)
+        native.precision = self.module.Rational(Fraction(precision).limit_denominator(10**15))
+        return result
+
+    def value(self, result: Any, state: int) -> float:
+        """Return one value of a result of ``model_checking``."""
+        return float(result.get_value(state) if self.modern else result.at(state))
+
+
+def _as_mask(initial: Mask | int, n: int) -> Mask:
+    if isinstance(initial, np.ndarray):
+        return initial
+    mask = np.zeros(n, dtype=bool)
+    mask[initial] = True
+    return mask
+
+
+def _check_rows(matrix: sparse.csr_matrix) -> None:
+    if not np.isfinite(matrix.data).all() or (matrix.data < 0).any():
+        raise CheckingError("a transition probability is negative or not finite")
+    total = np.asarray(matrix.sum(axis=1)).ravel()
+    wrong = np.flatnonzero(np.abs(total - 1.0) > ROW_TOLERANCE)
+    if wrong.size:
+        raise CheckingError(
+            f"row {wrong[0]} of the transition matrix sums to {total[wrong[0]]:.12g}",
+            accepted="rows that sum to 1",
+        )

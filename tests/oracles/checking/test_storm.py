@@ -1,0 +1,194 @@
+"""Storm as a checker, through either generation of its Python package."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forewarn.checking import ENDED, ctl, numeric
+from forewarn.errors import CheckingError
+from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.properties.automaton import Automaton
+from forewarn.vocabulary import Vocabulary
+
+pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
+
+from forewarn.checking import storm
+from forewarn.checking.storm_api import Storm
+
+NEVER_TWICE = Automaton(
+    ("a",),
+    np.array([0, 1], dtype=np.int32),
+    np.array([[0, 1], [0, 2], [2, 2]], dtype=np.int32),
+    0,
+    2,
+    None,
+    ("safe", "once", "violated"),
+)
+
+
+def model(counts: NDArray[np.int64], alpha: object = "none", terminals: int = 1) -> CountModel:
+    n = len(counts)
+    return CountModel(
+        Vocabulary(("a", "ttc<1"), ("crash",)),
+        10.0,
+        "",
+        (*range(n - terminals), *(-1 - i for i in range(terminals))),
+        sparse.csr_matrix(counts),
+        np.eye(1, n, dtype=np.int64)[0],
+        Smoothing(alpha),  # type: ignore[arg-type]
+    )
+
+
+COUNTS = np.array([[4, 3, 1, 0], [2, 0, 1, 1], [5, 5, 0, 0], [0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("alpha", ["sparse", 1.0, "none"])
+@pytest.mark.parametrize("horizon", [0, 1, 5, None])
+@pytest.mark.parametrize("exact", [None, False])
+def test_both_checkers_give_the_same_table(
+    alpha: object, horizon: int | None, exact: bool | None
+) -> None:
+    chain = estimate_chain(model(COUNTS, alpha))
+    classes = np.array([0, 1, 0, ENDED])
+    ours = numeric.risk_table(chain, NEVER_TWICE, classes, horizon)
+    theirs = storm.risk_table(chain, NEVER_TWICE, classes, horizon, exact=exact)
+    np.testing.assert_allclose(ours.values, theirs.values, rtol=0, atol=1e-9)
+
+
+def test_unseen_states_are_unknown_to_storm_as_well() -> None:
+    counts = COUNTS.copy()
+    counts[2] = 0
+    chain = estimate_chain(model(counts))
+    table = storm.risk_table(chain, NEVER_TWICE, np.array([0, 1, 0, ENDED]), 4)
+    assert np.isnan(table.values[2, :2]).all()
+    assert table.values[2, 2] == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [([0.5, 0.4], "sums to 0.9"), ([np.nan, 1.0], "not finite"), ([1.5, -0.5], "negative")],
+)
+def test_what_storm_would_take_in_silence_is_refused(row: list[float], said: str) -> None:
+    with pytest.raises(CheckingError, match=said):
+        Storm().dtmc(sparse.csr_matrix([row, [0.0, 1.0]]), {})
+
+
+def test_a_pctl_query_names_predicates_and_labels() -> None:
+    counted = model(COUNTS)
+    chain = estimate_chain(counted)
+    found = storm.check_query(counted, chain, 'P=? [F<=2 "crash"]')
+    # From state 1: at once 1/4, or 2/4 by state 0 (no way) and 1/4 by state 2 (no way).
+    assert found.values[1] == pytest.approx(0.25)
+    # By hand: P^2 from state 0 is 3/8 * 1/4.
+    assert found.values[0] == pytest.approx(3 / 32)
+    other = storm.check_query(counted, chain, 'P>=0.2 [X "crash"] & !"ttc<1"')
+    assert other.values.tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ('P=? [F "crush"]', "'crush' is not known"),
+        ("P=? [F<=", "Storm does not take"),
+        ('P=? [G<=3 "crash"]', r"write !\(F<=k"),
+        ("AG (crash", "column 10"),
+        ("AG crash U", "column 10"),
+        ("A [crash W a]", "column 10"),
+        ("AG $", "column 3"),
+        ("AG crush", "'crush' is not known"),
+    ],
+)
+def test_a_query_that_is_not_understood_is_refused(query: str, said: str) -> None:
+    counted = model(COUNTS)
+    with pytest.raises(CheckingError, match=said):
+        storm.check_query(counted, estimate_chain(counted), query)
+
+
+def lassos(edges: NDArray[np.bool_], start: int) -> Iterable[tuple[list[int], int]]:
+    """All paths up to the first repetition: each is a path that then cycles for ever."""
+    stack = [[start]]
+    while stack:
+        path = stack.pop()
+        for following in np.flatnonzero(edges[path[-1]]).tolist():
+            if following in path:
+                yield path, path.index(following)
+            else:
+                stack.append([*path, following])
+
+
+def test_every_ctl_operator_equals_its_meaning_on_all_paths() -> None:
+    # On a finite graph, AF, EG, AU and the others are decided by paths that repeat no state
+    # before they cycle.
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        n = 5
+        edges = rng.random((n, n)) < 0.35
+        edges[np.arange(n), rng.integers(0, n, size=n)] = True
+        edges[-1] = np.arange(n) == n - 1
+        p, q = rng.random(n) < 0.6, rng.random(n) < 0.3
+        names = {"p": p, "q": q}
+        made = Storm()
+        matrix = sparse.csr_matrix(edges / edges.sum(axis=1, keepdims=True))
+
+        def ask(text: str, labels: dict, matrix=matrix, made=made) -> NDArray[np.bool_]:
+            return np.asarray(made.check(made.dtmc(matrix, labels), text), dtype=bool)
+
+        for text in ("AX p", "EX p", "AG p", "EG p", "AF p", "EF p", "A [p U q]", "E [p U q]"):
+            found = ctl.evaluate(ctl.parse(text), names.__getitem__, matrix, ask)
+            for s in range(n):
+                assert found[s] == meaning(text, list(lassos(edges, s)), edges[s], p, q), text
+
+
+def meaning(text: str, paths: list, following: NDArray, p: NDArray, q: NDArray) -> bool:
+    def until(path: list[int]) -> bool:
+        head = list(itertools.takewhile(lambda s: p[s] and not q[s], path))
+        return len(head) < len(path) and bool(q[path[len(head)]])
+
+    quantifier = all if text[0] == "A" else any
+    if text[1] == "X":
+        return quantifier(p[following])
+    if text[1] == "G":
+        return quantifier(all(p[s] for s in path) for path, _ in paths)
+    if text[1] == "F":
+        return quantifier(any(p[s] for s in path) for path, _ in paths)
+    return quantifier(until(path) for path, _ in paths)
+
+
+def test_ctl_speaks_of_models_by_name() -> None:
+    counted = model(COUNTS)
+    chain = estimate_chain(counted)
+    assert storm.check_query(counted, chain, "AG !crash").values.tolist() == [False] * 4
+    assert storm.check_query(counted, chain, 'EF "crash"').values.all()
+    # State 1 reads a, and can go on to 0, where a does not hold.
+    assert storm.check_query(counted, chain, "a => EX !a").values.all()
+    assert storm.check_query(counted, chain, "ttc<1 <=> !ttc<1").values.tolist() == [False] * 4
+
+
+def test_a_chain_of_storm_reports_missing_data() -> None:
+    counts = COUNTS.copy()
+    counts[2] = 0
+    counted = model(counts)
+    found = storm.check_query(counted, estimate_chain(counted), "EF crash")
+    assert "1 states without data" in found.notes[0]
+
+
+def test_rows_of_rational_numbers_sum_to_one() -> None:
+    matrix = sparse.csr_matrix([[0.1, 0.2, 0.7], [0, 1, 0], [0, 0, 1.0]])
+    made = Storm()
+    goal = np.array([False, True, False])
+    values = made.check(made.dtmc(matrix, {"goal": goal}, exact=True), 'P=? [F "goal"]')
+    assert values[0] == pytest.approx(2 / 9, abs=1e-15)
+
+
+def test_chain_is_checked_flat() -> None:
+    chain = estimate_chain(model(COUNTS, 1.0))
+    flat = chain.flat()
+    assert isinstance(flat, Chain)
+    assert not flat.smoothed
+    np.testing.assert_allclose(flat.to_dense(), chain.to_dense(), rtol=1e-15)
