@@ -261,3 +261,23 @@ def test_messages_of_undeclared_channels_are_counted(bags, tmp_path):
     with open_recording(path) as recording:
         assert {topic for _, topic, _ in bags.read(recording)} == {"/a", "/b"}
         assert "2 messages of no known channel cannot be read" in recording.warnings
+
+
+def test_a_table_that_is_not_where_the_index_says_is_left_out(tmp_path):
+    path = tmp_path / "x.mcap"
+    with path.open("wb") as file:
+        writer = Writer(file, enable_crcs=False)
+        writer.start(profile="ros2")
+        writer.add_metadata("first", {"a": "1"})
+        writer.add_metadata("second", {"b": "2"})
+        writer.finish()
+    content = bytearray(path.read_bytes())
+    with path.open("rb") as file:
+        first, _ = make_reader(file).get_summary().metadata_indexes
+    index = first.offset.to_bytes(8, "little") + first.length.to_bytes(8, "little")
+    place = content.index(index)
+    content[place : place + 8] = b"\xff" * 8
+    path.write_bytes(content)
+    with open_recording(path) as recording:
+        assert recording.metadata() == {"second": {"b": "2"}}
+        assert any("the file ends before it does" in each for each in recording.warnings)

@@ -127,3 +127,10 @@ def test_a_folder_of_recordings_stands_for_all_in_it(bags, tmp_path):
 def test_a_folder_without_recordings_says_so(tmp_path):
     with pytest.raises(RecordingError, match="holds no recording"):
         find_recordings(tmp_path)
+
+
+@pytest.mark.parametrize("act", [open_recording, find_recordings])
+def test_a_path_that_the_system_refuses_is_named(tmp_path, act):
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(RecordingError, match=r"xxx: cannot be read \(File name too long\)"):
+        act(path)

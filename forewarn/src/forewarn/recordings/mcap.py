@@ -69,13 +69,13 @@ class McapFile:
             raise
 
     def _open(self) -> None:
-        size = self._file.seek(0, 2)
+        self._size = self._file.seek(0, 2)
         self._file.seek(0)
         if (magic := self._file.read(len(MAGIC))) != MAGIC:
             raise RecordingError(
                 f"is no MCAP file, it begins with {magic!r}", accepted=ACCEPTED, file=self.path
             )
-        self._index = index = read_index(self._file, size)
+        self._index = index = read_index(self._file, self._size)
         self.warnings = index.warnings
         self.channels = [
             _describe(channel, index.schemas.get(channel.schema_id), index.counts[number])
@@ -174,11 +174,13 @@ class McapFile:
         return files
 
     def _record(self, offset: int, length: int) -> mcap.records.McapRecord | None:
-        self._file.seek(offset)
-        stored = self._file.read(length)
         try:
-            return parse(stored[0], stored[_HEAD:]) if len(stored) == length else None
-        except (DamageError, IndexError) as error:
+            if not _HEAD <= length <= self._size - offset:
+                raise DamageError("the file ends before it does")
+            self._file.seek(offset)
+            stored = self._file.read(length)
+            return parse(stored[0], stored[_HEAD:])
+        except DamageError as error:
             self._warn(f"the record at byte {offset} is damaged: {error}; it is left out")
             return None
 

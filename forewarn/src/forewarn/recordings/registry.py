@@ -94,27 +94,23 @@ def open_recording(path: Path | str) -> Recording:
         If there is none, nothing in it can be read, or its format is unknown.
     """
     path = Path(path)
-    if path.name == "metadata.yaml":
-        path = path.parent
+    try:
+        return _open(path.parent if path.name == "metadata.yaml" else path)
+    except OSError as error:
+        raise RecordingError(f"cannot be read ({error.strerror or error})", file=path) from error
+
+
+def _open(path: Path) -> Recording:
     head = _head(path)
     installed, problems = _installed()
-    for candidate in (*_without_folders(installed, path), *BUILT_IN, *installed):
+    for candidate in (*installed, *BUILT_IN):
         if candidate.matches(path, head):
             return candidate.open(path)
-    accepted = "; ".join(each.accepted for each in (*BUILT_IN, *installed))
-    found = f"begins with {head[:16]!r}"
     raise RecordingError(
-        f"is no recording of a known format, it {found}" + "".join(f"; {p}" for p in problems),
-        accepted=accepted,
+        "; ".join((f"is no recording of a known format, it begins with {head[:16]!r}", *problems)),
+        accepted="; ".join(each.accepted for each in (*BUILT_IN, *installed)),
         file=path,
     )
-
-
-def _without_folders(
-    installed: Iterable[RecordingFormat], path: Path
-) -> tuple[RecordingFormat, ...]:
-    """Return the formats that are asked before ours: those added, unless it is a folder."""
-    return () if path.is_dir() else tuple(installed)
 
 
 def find_recordings(path: Path | str) -> list[Path]:
@@ -126,6 +122,13 @@ def find_recordings(path: Path | str) -> list[Path]:
         If there is none.
     """
     path = Path(path)
+    try:
+        return _find(path)
+    except OSError as error:
+        raise RecordingError(f"cannot be read ({error.strerror or error})", file=path) from error
+
+
+def _find(path: Path) -> list[Path]:
     if not path.is_dir() or (path / "metadata.yaml").exists():
         return [path]
     files = rosbag2.data_files(path)
