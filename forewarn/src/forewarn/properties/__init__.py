@@ -11,6 +11,7 @@ from forewarn.properties.automaton import (
     successors,
 )
 from forewarn.properties.compilation import compile_formula
+from forewarn.properties.explanation import Explanation, explain
 from forewarn.properties.lexer import RESERVED
 from forewarn.properties.parser import parse_formula
 from forewarn.properties.printing import format_formula
@@ -19,10 +20,12 @@ from forewarn.properties.syntax import Formula, atoms_of
 __all__ = [
     "RESERVED",
     "Automaton",
+    "Explanation",
     "Formula",
     "atoms_of",
     "compatible_classes",
     "compile_formula",
+    "explain",
     "format_formula",
     "letter_of",
     "parse_formula",

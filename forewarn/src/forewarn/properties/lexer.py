@@ -41,6 +41,7 @@ _SYMBOLS = [
     *["<->", "!==", "->", "&&", "||", "<=", ">=", "==", "!=", "**", "//"],
     *"()[]:,.!&|<>+-*/%",
 ]
+_SHOWN = 90
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[^\W\d]\w*)"
@@ -97,5 +98,7 @@ def failure(source: str, position: int, problem: str, accepted: str) -> FormulaE
     column = position - (before.rfind("\n") + 1)
     text = source.split("\n")[line - 1]
     where = f"column {column + 1}" if "\n" not in source.rstrip() else f"{line}:{column + 1}"
+    first = max(0, column - _SHOWN // 2)
+    text, column = text[first : first + _SHOWN], column - first
     marker = " " * column + "^"
     return FormulaError(f"{where}: {problem}\n  {text}\n  {marker}", accepted=accepted)

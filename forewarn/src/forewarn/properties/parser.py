@@ -266,7 +266,8 @@ class _Parser:
         try:
             return ast.unparse(ast.parse(f"({text})", mode="eval").body)
         except (SyntaxError, ValueError, MemoryError, RecursionError):
-            raise self.error(term, f"{text!r} is no expression", "an expression") from None
+            shown = text if len(text) < 50 else text[:47] + "..."
+            raise self.error(term, f"{shown!r} is no expression", "an expression") from None
 
     def interval(self) -> Interval | None:
         if self.token.kind != "symbol" or self.token.text != "[":
