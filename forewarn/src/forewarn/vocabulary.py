@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
 from forewarn.errors import ModelError
 
 TERMINAL_MARK = "!"
+CUT = re.compile(r"(\w+)<(-?[\d.]+(?:e[+-]?\d+)?)\Z")
 
 
 def terminal_code(index: int) -> int:
@@ -34,11 +36,16 @@ class Vocabulary:
     terminals: tuple[str, ...] = ()
 
     def name(self, state: int) -> str:
-        """Return readable text: the predicates that hold, or the terminal label."""
+        """Return readable text: the predicates that hold, or the terminal label.
+
+        Of the thresholds that cut one signal (``ttc<1``, ``ttc<2``) only the lowest that holds is
+        named: it implies the others.
+        """
         if state < 0:
             return self.terminals[-state - 1]
-        held = [name for i, name in enumerate(self.predicates) if state >> i & 1]
-        return " & ".join(held) or "(none)"
+        held = [i for i in range(len(self.predicates)) if state >> i & 1]
+        shown = [self.predicates[i] for i in held if not self._lower[i] & state]
+        return " & ".join(shown) or "(none)"
 
     def key(self, state: int) -> str:
         """Return the stable text of a state in model files: ``0110``, or ``!collision``."""
@@ -69,6 +76,19 @@ class Vocabulary:
     def index(self, predicate: str) -> int:
         """Return the bit of `predicate`."""
         return self._index[predicate]
+
+    @cached_property
+    def _lower(self) -> tuple[int, ...]:
+        """For each predicate ``signal<threshold``, the mask of those with a lower threshold."""
+        cuts = [CUT.match(name) for name in self.predicates]
+        return tuple(
+            sum(
+                1 << j
+                for j, other in enumerate(cuts)
+                if cut and other and cut[1] == other[1] and float(other[2]) < float(cut[2])
+            )
+            for cut in cuts
+        )
 
     @cached_property
     def _index(self) -> dict[str, int]:
