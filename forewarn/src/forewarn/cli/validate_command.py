@@ -33,9 +33,9 @@ Check monitor files: YAML, keys, names, expressions, formulas, constraints; mess
 the installed packages or against recordings (--bag); that a model fits the file (--model)."""
 
 EPILOG = """\
-Errors keep the monitor from running as it was meant; warnings do not.
+Errors keep the monitor from running as it was meant; warnings do not; notes are harmless.
 
-exit codes: 0 nothing found, 1 warnings only, 2 errors, or wrong usage.
+exit codes: 0 valid, 1 warnings only, 2 errors, or wrong usage.
 
 example: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.json"""
 
@@ -84,12 +84,13 @@ def run(options: Options, output: Output) -> int:
         for finding in findings:
             output.say(f"{finding.severity}: {finding.text}")
         errors = sum(finding.severity == "error" for finding in findings)
-        worst = max(worst, 2 if errors else 1 if findings else 0)
+        warnings = sum(finding.severity == "warning" for finding in findings)
+        worst = max(worst, 2 if errors else 1 if warnings else 0)
         document[str(file)] = findings
-        if not findings:
-            output.say(f"{file}: valid")
+        if errors or warnings:
+            output.say(f"{file}: {errors} errors, {warnings} warnings")
         else:
-            output.say(f"{file}: {errors} errors, {len(findings) - errors} warnings")
+            output.say(f"{file}: valid")
     output.emit(document)
     return worst
 
@@ -136,7 +137,8 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
     used |= {name for each in abstraction.predicates for name in each.names}
     for name in spec.signals:
         if name not in used:
-            yield _warning(spec, f"signals.{name}", "no predicate and no other signal uses it")
+            unused = _warning(spec, f"signals.{name}", "no predicate and no other signal uses it")
+            yield unused._replace(severity="note")
 
 
 def _properties(compiled: CompiledSpec) -> Iterator[Finding]:

@@ -1,0 +1,162 @@
+"""What is worth watching in messages of well-known types.
+
+Fields and units are those of the packages' own definitions; every proposal is compiled against
+the definition in the recording, and left out where that differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+
+class Role(Enum):
+    """What a signal can be used for in the example properties."""
+
+    SPEED = "speed"
+    DISTANCE = "distance"
+    FLAG = "flag"
+    OTHER = "other"
+
+
+class Proposal(NamedTuple):
+    """One signal.
+
+    Attributes
+    ----------
+    name : str
+        Its name where no other signal has it.
+    value : str
+        Expression over the message's fields.
+    unit, remark : str
+        For the file's comments.
+    role : Role
+        What it is good for.
+    """
+
+    name: str
+    value: str
+    unit: str = ""
+    remark: str = ""
+    role: Role = Role.OTHER
+
+
+def _nearest(pose: str, items: str) -> str:
+    return f"min((hypot({pose}.x, {pose}.y) for m in {items}), default=inf)"
+
+
+NEAREST_SCAN = "min((r for r in ranges if isfinite(r) and r >= range_min), default=inf)"
+_TWIST = (
+    Proposal("commanded_speed", "linear.x", "m/s"),
+    Proposal("commanded_yaw_rate", "angular.z", "rad/s"),
+)
+_STAMPED_TWIST = tuple(each._replace(value=f"twist.{each.value}") for each in _TWIST)
+_NUMBER = (Proposal("", "data"),)
+
+CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
+    "nav_msgs/msg/Odometry": (
+        Proposal("speed", "twist.twist.linear.x", "m/s", "forward", Role.SPEED),
+        Proposal("yaw_rate", "twist.twist.angular.z", "rad/s"),
+    ),
+    "sensor_msgs/msg/LaserScan": (
+        Proposal(
+            "nearest", NEAREST_SCAN, "m", "inf: nothing in range (REP-117)", Role.DISTANCE
+        ),
+    ),
+    "sensor_msgs/msg/Range": (Proposal("range", "msg.range", "m", "", Role.DISTANCE),),
+    "sensor_msgs/msg/Imu": (
+        Proposal("acceleration", "linear_acceleration.x", "m/s2", "forward; with gravity on a slope"),
+        Proposal("turn_rate", "angular_velocity.z", "rad/s"),
+    ),
+    "sensor_msgs/msg/JointState": (
+        Proposal("joint_speed", "max((abs(v) for v in velocity), default=0)", "rad/s", "fastest"),
+    ),
+    "sensor_msgs/msg/BatteryState": (Proposal("battery", "percentage", "", "0 to 1"),),
+    "sensor_msgs/msg/NavSatFix": (Proposal("gnss_fix", "status.status", "", "-1: no fix"),),
+    "geometry_msgs/msg/Twist": _TWIST,
+    "geometry_msgs/msg/TwistStamped": _STAMPED_TWIST,
+    "geometry_msgs/msg/TwistWithCovarianceStamped": (
+        Proposal("speed", "twist.twist.linear.x", "m/s", "forward", Role.SPEED),
+        Proposal("yaw_rate", "twist.twist.angular.z", "rad/s"),
+    ),
+    "geometry_msgs/msg/AccelWithCovarianceStamped": (
+        Proposal("acceleration", "accel.accel.linear.x", "m/s2", "forward"),
+    ),
+    "geometry_msgs/msg/PoseStamped": (
+        Proposal("x", "pose.position.x", "m"),
+        Proposal("y", "pose.position.y", "m"),
+    ),
+    "geometry_msgs/msg/PoseWithCovarianceStamped": (
+        Proposal("x", "pose.pose.position.x", "m"),
+        Proposal("y", "pose.pose.position.y", "m"),
+        Proposal("position_variance", "pose.covariance[0] + pose.covariance[7]", "m2"),
+    ),
+    "nav_msgs/msg/Path": (Proposal("path_points", "len(poses)"),),
+    "visualization_msgs/msg/MarkerArray": (
+        Proposal("markers", "len(msg.markers)"),
+        Proposal(
+            "nearest_marker",
+            _nearest("m.pose.position", "msg.markers"),
+            "m",
+            "from the origin of the markers' frame",
+            Role.DISTANCE,
+        ),
+    ),
+    "ackermann_msgs/msg/AckermannDriveStamped": (
+        Proposal("commanded_speed", "drive.speed", "m/s"),
+        Proposal("commanded_steering", "drive.steering_angle", "rad"),
+    ),
+    "nav2_msgs/msg/CollisionMonitorState": (
+        Proposal("collision_monitor", "action_type", "", "0 none, 1 stop, 2 slow down, 3 approach"),
+    ),
+    "nav2_msgs/msg/SpeedLimit": (
+        Proposal("speed_limit", "msg.speed_limit", "m/s", "0: no limit; may be a percentage"),
+    ),
+    "autoware_vehicle_msgs/msg/VelocityReport": (
+        Proposal("speed", "longitudinal_velocity", "m/s", "", Role.SPEED),
+        Proposal("yaw_rate", "heading_rate", "rad/s"),
+    ),
+    "autoware_vehicle_msgs/msg/ControlModeReport": (
+        Proposal("autonomous", "mode == 1", "", "AUTONOMOUS", Role.FLAG),
+    ),
+    "autoware_vehicle_msgs/msg/SteeringReport": (
+        Proposal("steering", "steering_tire_angle", "rad"),
+    ),
+    "autoware_perception_msgs/msg/PredictedObjects": (
+        Proposal("objects", "len(msg.objects)"),
+        Proposal(
+            "nearest_object",
+            _nearest(
+                "m.kinematics.initial_pose_with_covariance.pose.position", "msg.objects"
+            ),
+            "m",
+            "from the origin of the objects' frame, the map's: subtract your own position",
+            Role.DISTANCE,
+        ),
+    ),
+    "autoware_perception_msgs/msg/TrafficLightGroupArray": (
+        Proposal(
+            "red_light",
+            "any(e.color == 1 for g in traffic_light_groups for e in g.elements)",
+            "",
+            "any light in sight, also those of other lanes",
+            Role.FLAG,
+        ),
+    ),
+    "autoware_planning_msgs/msg/Trajectory": (
+        Proposal(
+            "planned_speed",
+            "min((p.longitudinal_velocity_mps for p in points), default=0)",
+            "m/s",
+            "slowest point of the plan",
+        ),
+    ),
+    "std_msgs/msg/Bool": (Proposal("", "data", "", "", Role.FLAG),),
+    **{
+        f"std_msgs/msg/{kind}{width}": _NUMBER
+        for kind in ("Float", "Int", "UInt")
+        for width in ((32, 64) if kind == "Float" else (8, 16, 32, 64))
+    },
+    "std_msgs/msg/String": (Proposal("", "data", "", "text: compare with == 'value'"),),
+}  # fmt: skip

@@ -1,0 +1,342 @@
+"""From a recording to the signals of a first monitor file, with what their values are like."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forewarn.cli.drafting.catalogue import CATALOGUE, Proposal, Role
+from forewarn.errors import ExpressionError, FieldError, RecordingError
+from forewarn.recordings import JsonTrace, Recording
+from forewarn.recordings.interface import TopicInfo
+from forewarn.signals import MessageType, compile_extractor, parse_expression
+from forewarn.signals.feed import Feed
+from forewarn.signals.grid import NANOSECONDS, Grid
+from forewarn.signals.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
+from forewarn.signals.sources import SourceSignal
+
+MAX_FIELDS = 16
+RESERVED_WORDS = frozenset({"msg", "inf", "nan", "pi", "true", "false"})
+LOGS = ("rosgraph_msgs/msg/Log", "rcl_interfaces/msg/Log", "rcl_interfaces/msg/ParameterEvent")
+MAX_GUESSES = 12
+
+
+class Statistics(NamedTuple):
+    """What the values of a signal are like, over the ticks at which it had one.
+
+    Attributes
+    ----------
+    known : float
+        Share of the ticks with a value.
+    low, p10, median, p90, high : float
+        Quantiles of the finite values.
+    texts : tuple of str
+        The most frequent texts of a text signal.
+    """
+
+    known: float
+    low: float
+    p10: float
+    median: float
+    p90: float
+    high: float
+    texts: tuple[str, ...] = ()
+
+
+class DraftSignal(NamedTuple):
+    """One signal of the draft; `topic` is empty for a name in a trace."""
+
+    name: str
+    topic: str
+    msgtype: str
+    proposal: Proposal
+    timeout: float
+    statistics: Statistics | None
+
+
+class DraftTopic(NamedTuple):
+    """One topic of the recording, with what is known of its rhythm.
+
+    Attributes
+    ----------
+    period, longest : float
+        Median and greatest time between messages, in seconds; NaN if there are fewer than two.
+    fields : tuple of str
+        Its fields, for topics that nothing is proposed for.
+    """
+
+    info: TopicInfo
+    period: float
+    longest: float
+    fields: tuple[str, ...]
+
+
+class Draft(NamedTuple):
+    """All that the file is written from."""
+
+    recording: str
+    duration: float
+    scanned: float
+    rate: float
+    signals: tuple[DraftSignal, ...]
+    topics: tuple[DraftTopic, ...]
+
+
+class Candidate(NamedTuple):
+    """A proposal that fits a topic's message type, or a name in a trace."""
+
+    topic: str
+    msgtype: str
+    proposal: Proposal
+
+
+class Scan(NamedTuple):
+    """What reading the recording once has shown."""
+
+    values: dict[int, list[Any]]
+    ticks: int
+    arrivals: dict[str, list[int]]
+    seconds: float
+
+
+def draft(
+    recording: Recording,
+    rate: float,
+    limit: float,
+    progress: Callable[[float, float], None],
+) -> Draft:
+    """Propose signals and look at their values.
+
+    Parameters
+    ----------
+    recording : Recording
+        Opened.
+    rate : float
+        Ticks a second of the monitor.
+    limit : float
+        Seconds of the recording to look at.
+    progress : callable
+        Told seconds done and in all.
+
+    Raises
+    ------
+    RecordingError
+        If nothing in the recording can be a signal.
+    """
+    if recording.count == 0:
+        raise RecordingError(
+            "the recording is empty", file=recording.path, accepted="at least one message"
+        )
+    candidates = _candidates(recording)
+    if not candidates:
+        known = ", ".join(f"{t.name} ({t.error or t.msgtype})" for t in recording.topics.values())
+        raise RecordingError(
+            f"no topic has a field that could be a signal: {known}",
+            file=recording.path,
+            accepted="a topic with a number or a truth value, and a definition of its type",
+        )
+    scan = _scan(recording, candidates, rate, limit, progress)
+    names = _names(candidates)
+    rhythm = {topic: _rhythm(times) for topic, times in scan.arrivals.items()}
+    signals = tuple(
+        DraftSignal(
+            names[i],
+            each.topic,
+            each.msgtype,
+            each.proposal,
+            _timeout(*rhythm.get(each.topic, (math.nan, math.nan)), rate),
+            _statistics(scan.values[i], scan.ticks),
+        )
+        for i, each in enumerate(candidates)
+    )
+    used = {each.topic for each in candidates}
+    topics = tuple(
+        DraftTopic(
+            info,
+            *rhythm.get(info.name, (math.nan, math.nan)),
+            () if info.name in used else _fields(info.message_type),
+        )
+        for info in recording.topics.values()
+    )
+    return Draft(recording.path.name, recording.duration, scan.seconds, rate, signals, topics)
+
+
+def _candidates(recording: Recording) -> list[Candidate]:
+    if isinstance(recording, JsonTrace):
+        return [Candidate("", "", Proposal(_identifier(n), "", "")) for n in recording.signals]
+    found = []
+    for info in recording.topics.values():
+        if info.message_type is None or not info.count:
+            continue
+        found += [
+            Candidate(info.name, info.msgtype, proposal)
+            for proposal in CATALOGUE.get(info.msgtype, ())
+            if _fits(info.message_type, proposal)
+        ]
+    return found or _any_number(recording)
+
+
+def _fits(mtype: MessageType, proposal: Proposal) -> bool:
+    try:
+        compile_extractor(mtype, [parse_expression(proposal.value)])
+    except (FieldError, ExpressionError):
+        return False
+    return True
+
+
+def _any_number(recording: Recording) -> list[Candidate]:
+    """Return the first number of each topic, where no type is known: a file needs a signal."""
+    found = []
+    for info in recording.topics.values():
+        if info.message_type is None or not info.count or info.msgtype in LOGS:
+            continue
+        for path, kind in _leaves(info.message_type.struct, ""):
+            role = Role.FLAG if kind == "bool" else Role.OTHER
+            proposal = Proposal(_identifier(path), f"msg.{path}", "", "", role)
+            if kind not in ("string", "wstring") and _fits(info.message_type, proposal):
+                found.append(Candidate(info.name, info.msgtype, proposal))
+                break
+    return found[:MAX_GUESSES]
+
+
+def _leaves(struct: Struct, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield path and type of all fields that are one value, stamps and the like left out."""
+    for name, kind in struct.fields.items():
+        if isinstance(kind, Primitive):
+            yield f"{prefix}{name}", kind.name
+        elif isinstance(kind, Struct) and kind.name not in (
+            "std_msgs/msg/Header",
+            "builtin_interfaces/msg/Time",
+        ):
+            yield from _leaves(kind, f"{prefix}{name}.")
+
+
+def _fields(mtype: MessageType | None) -> tuple[str, ...]:
+    """Return the fields of a type for a comment: path and type, arrays not opened up."""
+    if mtype is None:
+        return ()
+    found: list[str] = []
+
+    def walk(struct: Struct, prefix: str) -> None:
+        for name, kind in struct.fields.items():
+            if isinstance(kind, Struct) and kind.name != "std_msgs/msg/Header":
+                walk(kind, f"{prefix}{name}.")
+            else:
+                found.append(f"{prefix}{name}: {_short(kind)}")
+
+    walk(mtype.struct, "")
+    rest = len(found) - MAX_FIELDS
+    return (*found[:MAX_FIELDS], *((f"and {rest} more",) if rest > 0 else ()))
+
+
+def _short(kind: FieldType) -> str:
+    if isinstance(kind, (ArrayOf, SequenceOf)):
+        return f"array of {_short(kind.element)}"
+    return str(kind)
+
+
+def _identifier(text: str) -> str:
+    name = re.sub(r"\W+", "_", text).strip("_").lower()
+    if not name or not name[0].isalpha():
+        name = f"s_{name}"
+    return f"{name}_" if name in RESERVED_WORDS else name
+
+
+def _names(candidates: Sequence[Candidate]) -> list[str]:
+    """Return a name for each signal: the proposal's, with the topic's where that is not enough."""
+    wanted = [each.proposal.name or _identifier(each.topic) for each in candidates]
+    names: list[str] = []
+    for candidate, name in zip(candidates, wanted, strict=True):
+        if wanted.count(name) > 1 and candidate.topic and candidate.proposal.name:
+            name = f"{_identifier(candidate.topic)}_{name}"
+        unique, number = name, 2
+        while unique in names:
+            unique, number = f"{name}_{number}", number + 1
+        names.append(unique)
+    return names
+
+
+def _scan(
+    recording: Recording,
+    candidates: Sequence[Candidate],
+    rate: float,
+    limit: float,
+    progress: Callable[[float, float], None],
+) -> Scan:
+    grid = Grid(rate)
+    traced = isinstance(recording, JsonTrace)
+    sources = [
+        SourceSignal(
+            each.proposal.name if traced else str(i),
+            each.topic,
+            each.msgtype,
+            None if traced else parse_expression(each.proposal.value),
+            -1,
+            None,
+        )
+        for i, each in enumerate(candidates)
+    ]
+    types = {
+        topic: info.message_type
+        for topic, info in recording.topics.items()
+        if info.message_type is not None and topic in {each.topic for each in candidates}
+    }
+    feed = Feed(sources, types, grid)
+    total = min(recording.duration, limit)
+    values: dict[int, list[Any]] = {i: [] for i in range(len(sources))}
+    arrivals: dict[str, list[int]] = defaultdict(list)
+    tick = first = grid.tick_at_or_after(recording.start_ns)
+    for sample in recording.read(types.keys() if not traced else None):
+        passed = (sample.time_ns - recording.start_ns) / NANOSECONDS
+        if passed > limit:
+            break
+        while grid.time_ns(tick) < sample.time_ns:
+            _keep(feed.snapshot(tick).values, values)
+            tick += 1
+        arrivals[sample.topic].append(sample.time_ns)
+        feed.accept(sample.topic, sample.time_ns, sample.data)
+        progress(passed, total)
+    _keep(feed.snapshot(tick).values, values)
+    return Scan(values, tick - first + 1, arrivals, total)
+
+
+def _keep(snapshot: Sequence[Any], values: dict[int, list[Any]]) -> None:
+    for slot, value in enumerate(snapshot):
+        if value is not None:
+            values[slot].append(value)
+
+
+def _rhythm(times: Sequence[int]) -> tuple[float, float]:
+    if len(times) < 2:
+        return math.nan, math.nan
+    steps = np.diff(np.array(times, dtype=np.int64)) / NANOSECONDS
+    return float(np.median(steps)), float(steps.max())
+
+
+def _timeout(period: float, longest: float, rate: float) -> float:
+    """Return how old a sample may be: five periods, more if the recording itself has pauses."""
+    if period != period:
+        return math.inf
+    wanted = max(5 * period, 2 / rate, 1.5 * longest if longest < 20 * period else 0.0)
+    step = 10.0 ** math.floor(math.log10(wanted))
+    return round(math.ceil(wanted / step * 2 - 1e-9) / 2 * step, 9)
+
+
+def _statistics(values: Sequence[Any], ticks: int) -> Statistics | None:
+    if not values:
+        return None
+    known = len(values) / max(ticks, 1)
+    texts = [value for value in values if isinstance(value, str)]
+    if texts:
+        ordered = sorted(set(texts), key=lambda text: (-texts.count(text), text))[:6]
+        return Statistics(known, *(math.nan,) * 5, texts=tuple(ordered))
+    numbers = [float(v) for v in values if isinstance(v, (bool, int, float)) and math.isfinite(v)]
+    if not numbers:
+        return Statistics(known, *(math.nan,) * 5)
+    low, p10, median, p90, high = np.quantile(numbers, (0, 0.1, 0.5, 0.9, 1)).tolist()
+    return Statistics(known, low, p10, median, p90, high)

@@ -1,0 +1,101 @@
+"""``forewarn init``: a first monitor file from a recording."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.cli.common import RECORDINGS_HELP, existing_recordings, write_text
+from forewarn.cli.drafting.draft import draft
+from forewarn.cli.drafting.writing import compose
+from forewarn.cli.output import Output
+from forewarn.config import parse_spec
+from forewarn.errors import InputError
+from forewarn.properties.specification import compile_spec
+from forewarn.recordings import open_recording
+from forewarn.yamlfile import parse_document
+
+DESCRIPTION = """\
+Write a commented monitor file from the topics of a recording: signals for the message types that
+are known, thresholds from the values in the recording, examples of predicates and properties, and
+all other topics with their fields as comments. The file is valid as it is."""
+
+EPILOG = """\
+exit codes: 0 a file was written, 2 wrong usage or input.
+
+example: forewarn init run.mcap -o monitor.yaml"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``init``."""
+
+    recording: Path
+    output: Path
+    rate: float
+    seconds: float
+    force: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("recording", type=Path, metavar="BAG", help=RECORDINGS_HELP)
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the monitor file to write"
+    )
+    parser.add_argument(
+        "--rate", type=_positive, default=10.0, metavar="HZ", help="ticks a second (default: 10)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_positive,
+        default=600.0,
+        metavar="S",
+        help="how much of the recording to look at for thresholds (default: 600)",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
+
+
+def run(options: Options, output: Output) -> int:
+    """Draft, check and write the file."""
+    if options.output.exists() and not options.force:
+        raise InputError(
+            "exists already", file=options.output, accepted="a new name, or --force to overwrite"
+        )
+    first, *others = existing_recordings([options.recording])
+    if others:
+        output.note(f"note: {len(others)} more recordings in the folder are not looked at")
+    with open_recording(first) as recording, output.progress("looking at signals") as tell:
+        found = draft(recording, options.rate, options.seconds, tell)
+        warnings = list(recording.warnings)
+    text = compose(found)
+    compile_spec(parse_spec(parse_document(text, options.output)))
+    write_text(options.output, text)
+    for warning in warnings:
+        output.warn(f"{first}: {warning}")
+    named = ", ".join(signal.name for signal in found.signals)
+    output.say(f"{len(found.signals)} signals ({named}) -> {options.output}")
+    output.emit(
+        {
+            "file": options.output,
+            "signals": {
+                signal.name: {
+                    "topic": signal.topic,
+                    "type": signal.msgtype,
+                    "value": signal.proposal.value,
+                    "statistics": signal.statistics,
+                }
+                for signal in found.signals
+            },
+            "unused_topics": [t.info.name for t in found.topics if t.fields or t.info.error],
+        }
+    )
+    return 0
