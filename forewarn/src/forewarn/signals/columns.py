@@ -56,31 +56,37 @@ class _Selection:
         self.at: Any = 0
         self.missing = ""
 
-    def pick(self, counts: Any, stored: Vector, index: int) -> None:
+    def pick(self, counts: Any, stored: Any, index: int) -> None:
         """Go from sequences to their elements with this index."""
+        if isinstance(counts, int):
+            place = index if index >= 0 else counts + index
+            self.at = place if 0 <= place < counts else -1
+            return
         first = np.cumsum(stored) - stored
+        exists: Any = np.ones(len(counts), dtype=np.bool_)
         if self.at is not None:
             exists = np.asarray(self.at) >= 0
-            counts, first = counts[self.at], first[self.at]
-        else:
-            exists = np.ones(len(counts), dtype=np.bool_)
+            if not exists.any():
+                return
+            parents = np.maximum(self.at, 0)
+            counts, first = counts[parents], first[parents]
         place = index if index >= 0 else counts + index
         exists = exists & (place >= 0) & (place < counts)
         found = np.where(exists, first + place, -1)
         self.at = found if found.ndim else int(found)
 
-    def every(self, stored: Vector) -> bool:
+    def every(self, stored: Any) -> bool:
         """Go from sequences to all their elements; False if one of the sequences is missing."""
         if self.at is None:
             return True
         if isinstance(self.at, int):
             if self.at < 0:
                 return False
-            if len(stored) == 1:
+            if isinstance(stored, int) or len(stored) == 1:
                 self.at = None
             else:
-                first = int(stored[: self.at].sum())
-                self.at = np.arange(first, first + int(stored[self.at]))
+                start = int(stored[: self.at].sum())
+                self.at = np.arange(start, start + int(stored[self.at]))
             return True
         if (self.at < 0).any():
             return False
@@ -140,8 +146,8 @@ def recipe(plan: Plan, place: Place, counted: bool) -> Recipe:
         if not steps:
             return columns[slot], ""
         for step, counts_slot, cap in steps:
-            counts = np.atleast_1d(columns[counts_slot])
-            stored = np.minimum(counts, cap)
+            counts = columns[counts_slot]
+            stored = np.minimum(counts, cap) if isinstance(counts, np.ndarray) else counts
             if isinstance(step, Pick):
                 selection.pick(counts, stored, step.number)
             elif not selection.every(stored):

@@ -103,7 +103,7 @@ def _comparison(scalar: Callable[[Any, Any], bool]) -> Operator:
         if type(a) in _PLAIN and type(b) in _PLAIN:
             return scalar(a, b) if a == a and b == b else NAN
         if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
-            return _compare_lists(compare, notes, a, b)
+            return _compare_lists(scalar, compare, notes, a, b)
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
             return _compare_vectors(scalar, notes, a, b)
         if is_unknown(a) or is_unknown(b):
@@ -121,8 +121,16 @@ def _comparison(scalar: Callable[[Any, Any], bool]) -> Operator:
     return compare
 
 
-def _compare_lists(compare: Operator, notes: Notes, a: Any, b: Any) -> Any:
+def _all_text(items: Any) -> bool:
+    return isinstance(items, list) and set(map(type, items)) == {str}
+
+
+def _compare_lists(
+    scalar: Callable[[Any, Any], bool], compare: Operator, notes: Notes, a: Any, b: Any
+) -> Any:
     """Compare lists of text element by element."""
+    if type(b) is str and _all_text(a):
+        return np.array([scalar(item, b) for item in a])
     if not isinstance(a, (list, tuple, np.ndarray)):
         return vector([compare(notes, a, item) for item in b])
     if not isinstance(b, (list, tuple, np.ndarray)):
@@ -177,6 +185,9 @@ def contained(notes: Notes, item: Any, items: Any) -> Any:
     if isinstance(item, np.ndarray):
         return either(notes, False, *(equal(notes, item, each) for each in plain_items(items)))
     if isinstance(item, list):
+        if _all_text(item) and _all_text(items):
+            texts = frozenset(items)
+            return np.array([each in texts for each in item])
         return vector([contained(notes, each, items) for each in item])
     answer: Any = False
     for each in plain_items(items):

@@ -5,6 +5,7 @@ A nested array is one flat vector of its elements and the number of them in each
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -143,9 +144,8 @@ def _reduce(name: str, notes: Notes, column: Any, counts: Vector, default: Any) 
         return _extreme(name, ufunc, notes, column, counts, default)
     if name in ("sum", "mean"):
         function = FUNCTIONS[name].call
-        ends = np.cumsum(counts).tolist()
-        starts = [0, *ends[:-1]]
-        return vector([function(notes, column[a:b]) for a, b in zip(starts, ends, strict=True)])
+        bounds = [0, *np.cumsum(counts).tolist()]
+        return vector([function(notes, column[a:b]) for a, b in pairwise(bounds)])
     known = truth(notes, column)
     holds, fails = _sums(known == 1, counts), _sums(known == 0, counts)
     if name == "any":
