@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from typing import NamedTuple
 
-from forewarn.errors import FormulaError
+from forewarn.errors import ExpressionError, FormulaError
 from forewarn.properties import syntax
 from forewarn.properties.lexer import RESERVED, Token, failure, tokenize
 from forewarn.properties.syntax import Atom, Bound, Constant, Formula, Interval
+from forewarn.signals import parse_expression
 
 _PREFIX: dict[str, type[syntax.Unary]] = {
     kind.word: kind
@@ -263,11 +265,19 @@ class _Parser:
 
     def normal_form(self, term: _Term) -> str:
         text = self.source[term.start : term.end].replace("!==", "!=").replace("\n", " ")
+        shown = text if len(text) < 50 else text[:47] + "..."
         try:
-            return ast.unparse(ast.parse(f"({text})", mode="eval").body)
+            normal = ast.unparse(ast.parse(f"({text})", mode="eval").body)
+            parse_expression(normal)
+        except ExpressionError as error:
+            # `eventualy[0:2](p)` reads as a call: most likely a temporal operator misspelt.
+            near = difflib.get_close_matches(re.split(r"\W", text)[0], RESERVED, 1)
+            hint = f"{near[0]!r}" if near else error.accepted
+            problem = f"{shown!r} is neither an operator nor an expression"
+            raise self.error(term, problem, hint) from None
         except (SyntaxError, ValueError, MemoryError, RecursionError):
-            shown = text if len(text) < 50 else text[:47] + "..."
             raise self.error(term, f"{shown!r} is no expression", "an expression") from None
+        return normal
 
     def interval(self) -> Interval | None:
         if self.token.kind != "symbol" or self.token.text != "[":
