@@ -66,7 +66,7 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     ),
     "sensor_msgs/msg/Range": (Proposal("range", "msg.range", "m", "", Role.DISTANCE),),
     "sensor_msgs/msg/Imu": (
-        Proposal("acceleration", "linear_acceleration.x", "m/s2", "forward; with gravity on a slope"),
+        Proposal("acceleration", "linear_acceleration.x", "m/s2", "forward, and gravity on slopes"),
         Proposal("turn_rate", "angular_velocity.z", "rad/s"),
     ),
     "sensor_msgs/msg/JointState": (

@@ -1,0 +1,114 @@
+"""``forewarn explain``: what a formula means."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.cli.common import load_compiled
+from forewarn.cli.output import Output
+from forewarn.errors import ConfigError, FormulaError, InputError
+from forewarn.properties import compile_formula, parse_formula
+from forewarn.properties.explanation import Explanation, explain
+
+DESCRIPTION = """\
+Say in words what a formula means and when it counts as violated, and draw the automaton that
+monitors it. With a monitor file, FORMULA may be the name of one of its properties; without
+FORMULA, all of them are explained."""
+
+EPILOG = """\
+exit codes: 0 fine, 2 wrong usage or input.
+
+examples: forewarn explain 'always(near implies eventually[0:2](slow))'
+          forewarn explain -c monitor.yaml keep_distance --dot | dot -Tsvg > automaton.svg"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``explain``."""
+
+    formula: str | None
+    config: Path | None
+    rate: float
+    paper_counting: bool
+    drawing: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("formula", nargs="?", metavar="FORMULA", help="a formula, or a property")
+    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the monitor file")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=10.0,
+        metavar="HZ",
+        help="ticks a second, for bounds in seconds (default: 10, or the monitor file's)",
+    )
+    parser.add_argument(
+        "--paper-counting",
+        action="store_true",
+        help="count the bound one step later, as ProbGuard's Definition 5.2 does",
+    )
+    drawing = parser.add_mutually_exclusive_group()
+    drawing.add_argument(
+        "--dot", dest="drawing", action="store_const", const="dot", help="only a Graphviz drawing"
+    )
+    drawing.add_argument(
+        "--mermaid",
+        dest="drawing",
+        action="store_const",
+        const="mermaid",
+        help="only a Mermaid drawing",
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Explain."""
+    found = dict(_explanations(options))
+    for name, each in found.items():
+        if options.drawing is not None:
+            output.say(each.dot if options.drawing == "dot" else each.mermaid)
+            continue
+        if name:
+            output.say(f"{name}: {each.formula}")
+        else:
+            output.say(each.formula)
+        output.say(each.words)
+        output.say()
+    output.emit(found if options.config is not None else found[""])
+    return 0
+
+
+def _explanations(options: Options) -> Iterator[tuple[str, Explanation]]:
+    if options.config is None:
+        if options.formula is None:
+            raise InputError("neither a formula nor a monitor file", accepted="FORMULA or -c FILE")
+        yield "", _explain(options.formula, options.rate, options.paper_counting)
+        return
+    compiled = load_compiled(options.config)
+    properties = compiled.spec.properties
+    names = list(properties)
+    if options.formula is not None and options.formula not in properties:
+        if options.formula.isidentifier():
+            raise ConfigError(
+                f"no property {options.formula!r}",
+                file=options.config,
+                key="properties",
+                accepted=", ".join(names),
+            )
+        yield "", _explain(options.formula, compiled.spec.rate, options.paper_counting)
+        return
+    for name, automaton in zip(names, compiled.automata, strict=True):
+        if options.formula in (None, name):
+            yield name, explain(parse_formula(properties[name].formula), automaton)
+
+
+def _explain(text: str, rate: float, paper_counting: bool) -> Explanation:
+    try:
+        formula = parse_formula(text)
+        return explain(formula, compile_formula(formula, rate, paper_counting=paper_counting))
+    except FormulaError as error:
+        raise error.located(key="FORMULA") from error
