@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import configparser
 import importlib.util
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +107,76 @@ def test_starts_the_node_with_the_arguments_as_parameters(
     assert given["model"] == "/data/model.json"
     assert given["use_sim_time"] is True
     assert given["autostart"] is False
+
+
+MONITOR = """
+version: 1
+rate: 10
+signals:
+  speed: {topic: /speed, type: std_msgs/msg/Float64, value: data, timeout: 0.5}
+predicates:
+  fast: speed > 5
+properties:
+  slow_down:
+    formula: always(not fast)
+    horizon: 1.0
+    thresholds: {warn: 0.3, act: 0.6, release: 0.2}
+    intervention: WARN
+"""
+
+
+def learn(folder: Path) -> tuple[Path, Path]:
+    """Write a small monitor file and learn its model; returns both paths."""
+    config, trace, model = folder / "monitor.yaml", folder / "drive.jsonl", folder / "model.json"
+    config.write_text(MONITOR)
+    lines = [f'{{"t": {k / 10}, "speed": {3 + k % 60 / 20}}}' for k in range(600)]
+    trace.write_text("\n".join(lines))
+    command = [sys.executable, "-m", "forewarn", "learn", trace, "-c", config, "-o", model]
+    subprocess.run(command, check=True, capture_output=True)
+    return config, model
+
+
+@pytest.mark.ros
+@pytest.mark.timeout(120)
+def test_ros2_launch_brings_the_node_up_active(description: Any, tmp_path: Path) -> None:
+    import rclpy
+    from lifecycle_msgs.msg import State
+    from lifecycle_msgs.srv import GetState
+
+    config, model = learn(tmp_path)
+    domain = 1 + os.getpid() % 100
+    environment = dict(os.environ, ROS_DOMAIN_ID=str(domain), ROS_LOG_DIR=str(tmp_path / "log"))
+    environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    main = "import sys; from ros2cli.cli import main; sys.exit(main())"
+    words = ["launch", "forewarn_bringup", "monitor.launch.py", "namespace:=ego"]
+    launched = subprocess.Popen(
+        [sys.executable, "-c", main, *words, f"config:={config}", f"model:={model}"],
+        env=environment,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    context = rclpy.Context()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+            rclpy.init(context=context, domain_id=domain)
+        node = rclpy.create_node("asker", context=context)
+        executor = rclpy.executors.SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        client = node.create_client(GetState, "/ego/monitor/get_state")
+        # The service is there before autostart has gone through its transitions.
+        state = 0
+        while state != State.PRIMARY_STATE_ACTIVE and launched.poll() is None:
+            if client.wait_for_service(timeout_sec=1):
+                answer = client.call_async(GetState.Request())
+                executor.spin_until_future_complete(answer, timeout_sec=30)
+                state = answer.result().current_state.id
+    finally:
+        rclpy.try_shutdown(context=context)
+        launched.send_signal(signal.SIGINT)
+        output, _ = launched.communicate(timeout=30)
+    assert state == State.PRIMARY_STATE_ACTIVE, output
+    assert launched.returncode == 0, output
+    assert "process has finished cleanly" in output
