@@ -20,5 +20,7 @@ def shared_data() -> Path:
     """Return the folder of recordings and models made by others; skip where it is absent."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(f"{folder} is absent: recordings and models of others do not ship with Forewarn")
+        pytest.skip(
+            f"{folder} is absent: recordings and models of others do not ship with Forewarn"
+        )
     return folder
