@@ -8,7 +8,7 @@ unexport PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX
 BIN := .venv/bin
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test lint check bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-7s %s\n' "$$name" "$$text"; done
@@ -27,12 +27,13 @@ demo: setup ## learn, watch and replay the sample recordings over real ROS 2 top
 test: setup ## unit, oracle, property-based and live ROS tests
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: setup ## ruff, mypy --strict, import contracts, README snippets
+lint: setup ## ruff, mypy --strict on forewarn, import contracts
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest tests/readme tests/packaging
+
+check: lint test ## all of lint and test, README snippets included
 
 bench: setup ## measure, and print the figures of benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks
