@@ -132,7 +132,7 @@ class BagRecording:
         samples = chain((first,), samples)
         if bytes(first.data[:4]) != _ZSTD_MAGIC:  # type: ignore[index]
             return samples
-        return self._converted(samples, dict.fromkeys(self._topics, _decompress))
+        return self._converted(samples, dict.fromkeys(self._topics, _decompressor()))
 
     def _converted(
         self, samples: Iterator[Sample], converters: Mapping[str, Callable[[bytes], object]]
@@ -210,13 +210,19 @@ class BagRecording:
         self.close()
 
 
-def _decompress(data: bytes) -> bytes:
-    try:
-        size = zstandard.frame_content_size(data)
-        if size > _MESSAGE_LIMIT:
-            raise ConversionError(f"it claims to unpack to {size} bytes")
-        if size < 0:
-            return zstandard.ZstdDecompressor().decompressobj().decompress(data)
-        return zstandard.ZstdDecompressor().decompress(data)
-    except (zstandard.ZstdError, MemoryError) as error:
-        raise ConversionError(f"it cannot be unpacked ({error})") from error
+def _decompressor() -> Callable[[bytes], bytes]:
+    """Return what unpacks single messages; one for each reader, since zstd keeps a state."""
+    unpacker = zstandard.ZstdDecompressor()
+
+    def decompress(data: bytes) -> bytes:
+        try:
+            size = zstandard.frame_content_size(data)
+            if size > _MESSAGE_LIMIT:
+                raise ConversionError(f"it claims to unpack to {size} bytes")
+            if size < 0:
+                return unpacker.decompressobj().decompress(data)
+            return unpacker.decompress(data)
+        except (zstandard.ZstdError, MemoryError) as error:
+            raise ConversionError(f"it cannot be unpacked ({error})") from error
+
+    return decompress

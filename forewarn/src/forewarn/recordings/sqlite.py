@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from itertools import chain, islice, pairwise
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,6 +30,7 @@ ACCEPTED = "an SQLite bag of rosbag2 (.db3), as `ros2 bag record -s sqlite3` wri
 MAGIC = b"SQLite format 3\x00"
 
 _BATCH = 512
+_topic = attrgetter("topic")
 _URI_MARKS = set("?#%")
 _ENCODINGS = {MessageDefinitionFormat.MSG: "ros2msg", MessageDefinitionFormat.IDL: "ros2idl"}
 _IN_TIME_ORDER = "SELECT id FROM messages ORDER BY timestamp, id"
@@ -158,21 +160,23 @@ class SqliteFile:
         chosen = [each for each in self._reader.connections if each.topic in topics]
         return chain.from_iterable(self._batches(chosen) if chosen else ())
 
-    def _batches(self, chosen: list[Connection]) -> Iterator[list[Sample]]:
+    def _batches(self, chosen: list[Connection]) -> Iterator[Iterator[Sample]]:
         latest = 0
         try:
             messages = self._reader.messages(chosen)
-            while batch := [
-                make_sample((time_ns, connection.topic, data))
-                for connection, time_ns, data in islice(messages, _BATCH)
-            ]:
-                times = [each[0] for each in batch]
-                if times[0] < latest or times != sorted(times) or set(map(type, times)) != {int}:
+            while batch := list(islice(messages, _BATCH)):
+                connections, times, payloads = zip(*batch, strict=True)
+                if (
+                    times[0] < latest
+                    or list(times) != sorted(times)
+                    or {*map(type, times)} != {int}
+                ):
                     raise ValueError("its index and its rows disagree on log times")
-                if {type(each[2]) for each in batch} != {bytes}:
+                if {*map(type, payloads)} != {bytes}:
                     raise ValueError("a message is no blob")
                 latest = times[-1]
-                yield batch
+                topics = map(_topic, connections)
+                yield map(make_sample, zip(times, topics, payloads, strict=True))
         except Exception as error:  # apsw's errors pass through rosbags as they are
             raise self._damaged(error) from error
 
