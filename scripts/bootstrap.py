@@ -214,6 +214,10 @@ def install_python_packages():
     for package in PYTHON_PACKAGES:
         arguments += ["-e", ROOT / package]
     run([*pip, "--no-build-isolation", *arguments], retry)
+    try:
+        run([*pip, "-r", ROOT / "requirements" / "oracles.txt"], "")
+    except SetupError:
+        say("some of requirements/oracles.txt cannot be installed here: their tests are skipped")
     site_packages = Path(ask("sysconfig.get_path('purelib')"))
     hook = "_forewarn_ros_environment"
     shutil.copy(ROOT / "scripts" / "ros_environment.py", site_packages / f"{hook}.py")

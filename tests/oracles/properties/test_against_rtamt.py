@@ -19,7 +19,7 @@ from forewarn.properties import compile_formula, format_formula, letter_of, step
 from forewarn.properties.syntax import Bound, Constant, Interval
 
 rtamt = pytest.importorskip(
-    "rtamt", reason="RTAMT is not installed (pip install -r requirements/test.txt)"
+    "rtamt", reason="RTAMT is not installed (pip install -r requirements/oracles.txt)"
 )
 
 LENGTH = 14  # longer than any bound: RTAMT lengthens its inputs in place otherwise

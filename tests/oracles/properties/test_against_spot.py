@@ -12,7 +12,7 @@ from forewarn.properties import compile_formula, format_formula, parse_formula, 
 from forewarn.properties.syntax import Atom
 
 spot = pytest.importorskip(
-    "spot", reason="Spot is not installed (pip install -r requirements/test.txt)"
+    "spot", reason="Spot is not installed (pip install -r requirements/oracles.txt)"
 )
 buddy = pytest.importorskip("buddy")
 
