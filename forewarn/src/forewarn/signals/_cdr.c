@@ -11,7 +11,9 @@
 
 enum { FIXED = 1, TEXT = 2, REPEAT = 3 };
 enum { FIXED_HEAD = 10, READ_WORDS = 10, TEXT_WORDS = 3, REPEAT_HEAD = 7 };
-enum { MAX_DEPTH = 200, MAX_PADDING = 3, HEADER = 4 };
+enum { MAX_DEPTH = 200, HEADER = 4 };
+/* What may be left over at the end; SLACK more for each empty sequence and wide text (walker.py). */
+enum { PADDING = 3, SLACK = 8 };
 
 /* Kinds of columns, and the formats of plan.CODES with the kind that each fills. */
 enum { F8, I8, U8, BOOL, STR };
@@ -29,7 +31,7 @@ typedef struct {
 
 typedef struct {
     const uint8_t *data; /* after the encapsulation header */
-    int64_t size, at;
+    int64_t size, at, padding;
     int swap;
     Slot *slots;
 } Walk;
@@ -224,6 +226,7 @@ static int run_text(Walk *walk, const int64_t *op)
         return fail_count(walk, length);
     const uint8_t *start = walk->data + walk->at;
     if (op[2]) {
+        walk->padding += SLACK;
         if (op[1] >= 0 && add_text(walk, op[1], wide_text(walk, length)) < 0)
             return -1;
     } else {
@@ -261,6 +264,8 @@ static int run_repeat(Walk *walk, const int64_t *op)
         if (read_u32(walk, &given) < 0)
             return -1;
         count = given;
+        if (count == 0)
+            walk->padding += SLACK;
     }
     if (count > (walk->size - walk->at) / op[4])
         return fail_count(walk, count);
@@ -434,7 +439,7 @@ static PyObject *walk_message(const Program *self, Walk *walk)
     }
     if (run(walk, self->words, self->words + self->length) < 0)
         return NULL;
-    if (walk->size - walk->at > MAX_PADDING)
+    if (walk->size - walk->at > walk->padding)
         return PyErr_Format(PyExc_ValueError, "%lld bytes are left over after the last field",
                             (long long)(walk->size - walk->at));
     PyObject *columns = PyList_New(self->slots);
@@ -473,7 +478,7 @@ static PyObject *Program_call(Program *self, PyObject *args, PyObject *keywords)
         PyErr_NoMemory();
         goto release;
     }
-    Walk walk = {bytes + HEADER, data.len - HEADER, 0, bytes[1] != !PY_BIG_ENDIAN, slots};
+    Walk walk = {bytes + HEADER, data.len - HEADER, 0, PADDING, bytes[1] != !PY_BIG_ENDIAN, slots};
     columns = walk_message(self, &walk);
     for (Py_ssize_t i = 0; i < self->slots; i++) {
         Py_XDECREF(slots[i].texts);

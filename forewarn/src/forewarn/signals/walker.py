@@ -18,7 +18,11 @@ from forewarn.signals.plan import CODES, Fixed, Plan, Repeat, Step, Text
 from forewarn.signals.values import Vector
 
 HEADER = 4
-MAX_PADDING = 3
+PADDING = 3
+# rmw_serialize, and so rclpy.serialize_message, makes its result as large as get_serialized_size()
+# of the type support says, which counts an alignment for empty sequences and a terminator for wide
+# texts that are not there, and leaves the rest unused.
+SLACK = 8
 _LETTERS = dict(zip(CODES, "?bBhHiIqQfd", strict=True))
 _NATIVE = "<" if sys.byteorder == "little" else ">"
 
@@ -38,7 +42,7 @@ def interpreter(plan: Plan) -> Callable[[bytes | memoryview], list[Any]]:
     def run(data: bytes | memoryview) -> list[Any]:
         walk = Walk(data, len(plan.slots))
         at = orders[walk.order](walk, 0)
-        if walk.size - at > MAX_PADDING:
+        if walk.size - at > walk.padding:
             raise Malformed(f"{walk.size - at} bytes are left over after the last field")
         return [
             _column(items, slot.kind, slot.scalar)
@@ -51,7 +55,7 @@ def interpreter(plan: Plan) -> Callable[[bytes | memoryview], list[Any]]:
 class Walk:
     """One message on the way: its bytes after the header, and the columns so far."""
 
-    __slots__ = ("columns", "data", "order", "size", "whole")
+    __slots__ = ("columns", "data", "order", "padding", "size")
 
     def __init__(self, data: bytes | memoryview, slots: int) -> None:
         whole = memoryview(data).cast("B")
@@ -64,6 +68,7 @@ class Walk:
         self.order = "<" if header[1] else ">"
         self.data = whole[HEADER:]
         self.size = len(self.data)
+        self.padding = PADDING
         self.columns: list[list[Any]] = [[] for _ in range(slots)]
 
     def short(self, at: int, needed: int) -> Malformed:
@@ -205,7 +210,9 @@ def _text(step: Text, order: str) -> Stride:
         end = at + length * unit
         if end > walk.size:
             raise walk.too_many(at, length)
-        if not wide and length and walk.data[end - 1]:
+        if wide:
+            walk.padding += SLACK
+        elif length and walk.data[end - 1]:
             raise Malformed(f"the text at byte {at + HEADER} does not end in a zero")
         if slot >= 0:
             raw = bytes(walk.data[at:end])
@@ -242,6 +249,8 @@ def _repeat(step: Repeat, order: str) -> Stride:
         if length < 0:
             count = read(walk, at)
             at = ((at + 3) & -4) + 4
+            if not count:
+                walk.padding += SLACK
         if count > (walk.size - at) // least:
             raise walk.too_many(at, count)
         if counts >= 0:
