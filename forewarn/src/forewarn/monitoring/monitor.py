@@ -218,6 +218,9 @@ class Monitor:
             after = PropertyState(automaton, latched, before.policy)
             return after, _verdict(compiled, after, Status.UNKNOWN, risk, violation, possible)
         figure = risk.upper if compiled.spec.figure == "upper" else risk.probability
+        if risk is NO_RISK:
+            # Without a model only a violation raises an alert, so its end must release it.
+            figure = 0.0
         policy = decide(compiled.rules, before.policy, tick, figure, unseen=not risk.in_model)
         after = PropertyState(automaton, latched, policy)
         return after, _verdict(compiled, after, status, risk, violation, possible)
