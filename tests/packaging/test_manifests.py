@@ -20,6 +20,7 @@ MANIFESTS = (
 # Names of Debian packages in rosdep, where they differ from the requirement's.
 ROSDEP = {"numpy": "python3-numpy", "scipy": "python3-scipy", "pyyaml": "python3-yaml"}
 ROSDEP["rich"] = "python3-rich"
+MODULES = {"yaml": "python3-yaml"}
 
 
 def setup_cfg(folder: Path) -> configparser.ConfigParser:
@@ -78,7 +79,8 @@ def test_what_is_imported_is_declared(repository: Path, package: str) -> None:
         setup_cfg(repository / package)["options"]["install_requires"].splitlines()
     )
     declared |= {name.replace("-", "_") for name in required}
-    foreign = imports(repository / package / "src") - sys.stdlib_module_names
+    modules = imports(repository / package / "src") - sys.stdlib_module_names
+    foreign = {MODULES.get(name, name) for name in modules}
     assert foreign <= declared, f"package.xml of {package} lacks {sorted(foreign - declared)}"
 
 
