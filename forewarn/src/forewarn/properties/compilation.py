@@ -14,7 +14,7 @@ from forewarn.properties.progression import NO, YES, Progression, State
 from forewarn.properties.response import as_bounded_response, response_automaton
 from forewarn.properties.syntax import Formula, atoms_of
 
-MAX_STATES = 50_000
+MAX_STATES = 200_000
 _MAX_NAME = 60
 
 

@@ -13,6 +13,8 @@ from forewarn.errors import FormulaError
 
 _S = TypeVar("_S", bound=Hashable)
 Ints = NDArray[np.int64]
+#: Entries of a transition table.
+MAX_ENTRIES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,12 @@ def product(first: Machine, second: Machine, limit: int) -> Machine:
         known = np.concatenate([known, frontier])
         if len(known) > limit:
             raise too_many(limit)
+        if len(known) * len(pairs) > MAX_ENTRIES:
+            raise FormulaError(
+                f"the automaton would tell {len(pairs)} classes of letters apart in more than"
+                f" {len(known)} states",
+                accepted="several properties instead of one conjunction",
+            )
     order = np.argsort(known)
     successor = order[np.searchsorted(known, np.concatenate(rows), sorter=order)]
     q, r = np.divmod(known, width)

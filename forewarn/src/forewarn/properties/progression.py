@@ -26,7 +26,9 @@ Memory = int | tuple[Clauses, ...]
 
 YES: Clauses = frozenset([frozenset()])
 NO: Clauses = frozenset()
-MAX_CLAUSES = 2_000
+#: How much work a formula may cause, in comparisons of clauses; some ten seconds.
+MAX_EFFORT = 6_000_000
+_EFFORT_PER_STEP = 20
 
 
 class State(NamedTuple):
@@ -43,6 +45,7 @@ class Progression:
         """Take one representative letter of each class."""
         self.arena = arena
         self.letters = letters
+        self._effort = 0
         self._holds: dict[tuple[int, int], Clauses] = {}
         self._owed: dict[int, Clauses] = {}
         self._progressed: dict[tuple[int, int], Clauses] = {}
@@ -56,12 +59,22 @@ class Progression:
 
     def step(self, state: State, letter_class: int) -> State:
         """Return the state after one more letter."""
+        self._spend(_EFFORT_PER_STEP)
         now: dict[int, Clauses] = {}
         kept: dict[int, Memory] = {}
         for past, memory in state.memory:  # in order of nesting: inner ones have lower numbers
             now[past], kept[past] = self._remember(past, memory, letter_class, now)
         owed = self._progress(state.owed, letter_class, now)
         return State(owed, tuple((past, kept[past]) for past in self._live(owed)))
+
+    def _spend(self, effort: int) -> None:
+        self._effort += effort
+        if self._effort > MAX_EFFORT:
+            raise FormulaError(
+                "the formula needs too many states to be compiled in reasonable time",
+                accepted="shorter bounds, a lower rate, or fewer nested operators: what is pending"
+                " must not depend on when each of many overlapping obligations began",
+            )
 
     def _live(self, owed: Clauses) -> list[int]:
         parts = self.arena.past_parts
@@ -201,11 +214,7 @@ class Progression:
     def _weakest(self, clauses: Iterable[Clause]) -> Clauses:
         """Drop the clauses that imply others."""
         kept = sorted(clauses, key=sorted)
-        if len(kept) > MAX_CLAUSES:
-            raise FormulaError(
-                f"the formula branches into more than {MAX_CLAUSES} alternatives",
-                accepted="shorter bounds or fewer nested operators",
-            )
+        self._spend(2 * len(kept) ** 2)
         for clause in list(kept):
             if any(other != clause and self._clause_implies(clause, other) for other in kept):
                 kept.remove(clause)
