@@ -44,6 +44,22 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def whole_number(text: str) -> int:
+    """Parse an argument that is a whole number, 0 or more."""
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def positive_number(text: str) -> float:
+    """Parse an argument that is a finite number above 0."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise ValueError
+    return number
+
+
 def existing_recordings(paths: Iterable[Path]) -> list[Path]:
     """Return all recordings that `paths` stand for, folders of recordings opened up."""
     found: dict[Path, None] = {}

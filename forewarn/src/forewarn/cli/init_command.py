@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import RECORDINGS_HELP, existing_recordings, write_text
+from forewarn.cli.common import RECORDINGS_HELP, existing_recordings, positive_number, write_text
 from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose
 from forewarn.cli.output import Output
@@ -45,23 +45,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the monitor file to write"
     )
     parser.add_argument(
-        "--rate", type=_positive, default=10.0, metavar="HZ", help="ticks a second (default: 10)"
+        "--rate",
+        type=positive_number,
+        default=10.0,
+        metavar="HZ",
+        help="ticks a second (default: 10)",
     )
     parser.add_argument(
         "--seconds",
-        type=_positive,
+        type=positive_number,
         default=600.0,
         metavar="S",
         help="how much of the recording to look at for thresholds (default: 600)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise ValueError
-    return value
 
 
 def run(options: Options, output: Output) -> int:

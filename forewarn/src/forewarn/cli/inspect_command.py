@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forewarn.cli.common import load_compiled, span
+from forewarn.cli.common import load_compiled, span, whole_number
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n",
         "--top",
-        type=int,
+        type=whole_number,
         default=10,
         metavar="N",
         help="how many states to list, 0 for all (default: 10)",

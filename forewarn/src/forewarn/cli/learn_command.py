@@ -18,6 +18,7 @@ from forewarn.cli.common import (
     overall,
     share,
     span,
+    whole_number,
 )
 from forewarn.cli.output import Output
 from forewarn.errors import RecordingError
@@ -64,18 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-j",
         "--jobs",
-        type=_jobs,
+        type=whole_number,
         default=1,
         metavar="N",
         help="processes to use, 0 for one per core (default: 1)",
     )
-
-
-def _jobs(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number or os.cpu_count() or 1
 
 
 def run(options: Options, output: Output) -> int:
@@ -88,7 +82,7 @@ def run(options: Options, output: Output) -> int:
             recordings,
             compiled.spec,
             compiled.abstraction,
-            jobs=options.jobs,
+            jobs=options.jobs or os.cpu_count() or 1,
             progress=overall(recordings, tell),
         )
     if not any(report.provenance.transitions for report in learned.reports):

@@ -1,0 +1,44 @@
+"""Running the command line in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from forewarn.cli import main
+
+
+class Result(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+
+@pytest.fixture
+def forewarn(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Return a function that runs a command and gives exit code and output."""
+
+    def run(*arguments: object) -> Result:
+        code = main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def corridor_model(corridor_run, tmp_path_factory: pytest.TempPathFactory) -> Path:  # type: ignore[no-untyped-def]
+    """Return a model learned from the six recordings of the corridor."""
+    path = tmp_path_factory.mktemp("model") / "corridor.model.json"
+    bags = corridor_run.recordings[0].parent
+    assert main(["learn", str(bags), "-c", str(corridor_run.config), "-o", str(path), "-q"]) == 0
+    return path

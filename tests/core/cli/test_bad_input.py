@@ -1,0 +1,482 @@
+"""Wrong input of every kind: exit code 2, and a message that says where, what and what else."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.recordings import RecordingWriter, open_recording
+
+
+def edited(corridor_run: Any, tmp_path: Path, old: str, new: str) -> Path:
+    text = corridor_run.config.read_text()
+    assert old in text
+    path = tmp_path / "monitor.yaml"
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+BAD_FILES = [
+    # what is wrong, old text, new text, what the message names
+    ("no YAML", "version: 1", "version: [1", ["line 2"]),
+    ("empty", None, "", ["empty"]),
+    ("a list", None, "- 1\n- 2\n", ["list", "mapping"]),
+    ("two keys", "rate: 10", "rate: 10\nrate: 20", ["rate", "twice"]),
+    ("unknown key", "rate: 10", "rate: 10\nspeed: 3", ["speed", "unknown key", "signals"]),
+    ("unknown key below", "timeout: 0.5}", "timeot: 0.5}", ["signals.speed.timeot", "timeout"]),
+    ("text for a number", "rate: 10", "rate: fast", ["rate", "'fast'"]),
+    ("Boolean for a number", "rate: 10", "rate: true", ["rate", "True", "number"]),
+    ("negative rate", "rate: 10", "rate: -1", ["rate", "-1"]),
+    ("rate of NaN", "rate: 10", "rate: .nan", ["rate", "nan"]),
+    ("infinite timeout", "timeout: 0.5}", "timeout: .nan}", ["signals.speed.timeout", "nan"]),
+    ("threshold above one", "act: 0.4", "act: 1.4", ["thresholds.act", "1.4"]),
+    ("release above act", "release: 0.1", "release: 0.5", ["release 0.5", "act 0.4"]),
+    (
+        "no such action",
+        "enter: 1",
+        "intervention: JUMP",
+        ["intervention", "JUMP", "COMFORTABLE_STOP"],
+    ),
+    (
+        "unknown signal",
+        "fast: speed > 0.3",
+        "fast: sped > 0.3",
+        ["predicates.fast", "'sped'", "speed, nearest, bumper"],
+    ),
+    (
+        "unknown predicate",
+        "(not fast)",
+        "(not fsat)",
+        ["slow_down.formula", "'fsat'", "fast"],
+    ),
+    (
+        "a call",
+        "fast: speed > 0.3",
+        "fast: open('x') > 0.3",
+        ["predicates.fast", "open", "accepted"],
+    ),
+    (
+        "an import",
+        "fast: speed > 0.3",
+        "fast: __import__('os') > 1",
+        ["predicates.fast", "accepted"],
+    ),
+    (
+        "a dunder",
+        "fast: speed > 0.3",
+        "fast: speed.__class__ > 1",
+        ["predicates.fast", "__class__"],
+    ),
+    (
+        "a lambda",
+        "fast: speed > 0.3",
+        'fast: "(lambda x: x)(speed) > 1"',
+        ["predicates.fast", "accepted"],
+    ),
+    ("expression cut short", "fast: speed > 0.3", "fast: speed >", ["predicates.fast", "column"]),
+    (
+        "operator misspelt",
+        "eventually[0:0.8]",
+        "eventualy[0:0.8]",
+        ["properties.slow_down.formula", "column 26", "'eventually'"],
+    ),
+    ("bound upside down", "[0:0.8]", "[2:0.8]", ["properties.slow_down.formula", "column"]),
+    (
+        "formula cut short",
+        "(not fast))",
+        "(not fast)",
+        ["slow_down.formula", "never closed"],
+    ),
+    ("bins that fall", "[0.6, 1.0, 1.6]", "[1.6, 1.0]", ["bins.nearest", "rising"]),
+    ("a type that is none", "type: std_msgs/msg/Bool", "type: Bool", ["signals.bumper", "'Bool'"]),
+    (
+        "a cycle",
+        "bumper: {topic",
+        "a: {value: b}\n  b: {value: a}\n  bumper: {topic",
+        ["signals.a", "depend"],
+    ),
+]
+
+
+@pytest.mark.parametrize("command", ["validate", "learn", "replay"])
+@pytest.mark.parametrize(
+    ("old", "new", "named"), [case[1:] for case in BAD_FILES], ids=[case[0] for case in BAD_FILES]
+)
+def test_monitor_file(
+    forewarn: Callable[..., Any],
+    corridor_run: Any,
+    tmp_path: Path,
+    command: str,
+    old: str | None,
+    new: str,
+    named: list[str],
+) -> None:
+    path = tmp_path / "monitor.yaml"
+    if old is None:
+        path.write_text(new)
+    else:
+        path = edited(corridor_run, tmp_path, old, new)
+    arguments: dict[str, list[object]] = {
+        "validate": [path],
+        "learn": [corridor_run.held_out, "-c", path, "-o", tmp_path / "m.json"],
+        "replay": [corridor_run.held_out, "-c", path],
+    }
+    result = forewarn(command, *arguments[command])
+    assert result.code == 2
+    assert "monitor.yaml" in result.text
+    for text in named:
+        assert text in result.text
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_all_mistakes_of_a_file_are_listed_at_once(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    path = edited(corridor_run, tmp_path, "fast: speed > 0.3", "fast: sped > 0.3\n  slow: spd < 1")
+    result = forewarn("validate", path)
+    assert "'sped'" in result.out
+    assert "'spd'" in result.out
+    assert "2 errors" in result.out
+
+
+@pytest.mark.parametrize("missing", ["monitor.yaml", "bag.mcap", "model.json"])
+def test_a_file_that_is_not_there(
+    forewarn: Callable[..., Any],
+    corridor_run: Any,
+    corridor_model: Path,
+    tmp_path: Path,
+    missing: str,
+) -> None:
+    files: dict[str, object] = {
+        "monitor.yaml": corridor_run.config,
+        "bag.mcap": corridor_run.held_out,
+        "model.json": corridor_model,
+    }
+    files[missing] = tmp_path / missing
+    result = forewarn(
+        "replay", files["bag.mcap"], "-c", files["monitor.yaml"], "-m", files["model.json"]
+    )
+    assert result.code == 2
+    assert str(tmp_path / missing) in result.err
+
+
+def commands(bag: Path, config: Path, out: Path) -> list[list[object]]:
+    return [["learn", bag, "-c", config, "-o", out], ["replay", bag, "-c", config],
+            ["report", bag, "-c", config, "-o", out]]  # fmt: skip
+
+
+def refused(
+    forewarn: Callable[..., Any], bag: Path, config: Path, out: Path, named: list[str]
+) -> None:
+    for arguments in commands(bag, config, out):
+        result = forewarn(*arguments)
+        assert result.code == 2, arguments
+        for text in named:
+            assert text in result.err
+        assert not out.exists()
+
+
+def test_a_topic_that_never_appears(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    path = edited(corridor_run, tmp_path, "topic: /odom", "topic: /odometry")
+    named = ["/odometry", "held.mcap", "/odom"]
+    refused(forewarn, corridor_run.held_out, path, tmp_path / "out", named)
+    result = forewarn("validate", path, "--bag", corridor_run.held_out)
+    assert result.code == 2
+    assert "signals.speed.topic: the topic /odometry is not in" in result.out
+    allowed = forewarn("replay", corridor_run.held_out, "-c", path, "--allow-missing")
+    assert allowed.code in (0, 1)
+    assert "speed on 601" in allowed.err
+
+
+def test_a_type_that_does_not_match(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    path = edited(corridor_run, tmp_path, "type: std_msgs/msg/Bool", "type: std_msgs/msg/Float64")
+    named = ["/bumper", "std_msgs/msg/Bool", "std_msgs/msg/Float64", "held.mcap"]
+    refused(forewarn, corridor_run.held_out, path, tmp_path / "out", named)
+    result = forewarn("validate", path, "--bag", corridor_run.held_out)
+    assert result.code == 2
+    assert "signals.bumper.type" in result.out
+
+
+def test_a_field_that_does_not_exist(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    path = edited(corridor_run, tmp_path, "twist.twist.linear.x", "twist.twist.linar.x")
+    named = ["signals.speed.value", "linar", "linear, angular"]
+    refused(forewarn, corridor_run.held_out, path, tmp_path / "out", named)
+    for arguments in (["validate", path], ["validate", path, "--bag", corridor_run.held_out]):
+        result = forewarn(*arguments)
+        assert result.code == 2
+        assert "signals.speed.value" in result.out
+        assert "'linear'" in result.out
+
+
+def test_a_recording_without_messages(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    bag = tmp_path / "none.mcap"
+    RecordingWriter(bag).close()
+    refused(forewarn, bag, corridor_run.config, tmp_path / "out", ["none.mcap", "empty"])
+    assert forewarn("init", bag, "-o", tmp_path / "new.yaml").code == 2
+    assert forewarn("validate", corridor_run.config, "--bag", bag).code == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"something else entirely, of some length", b"\x00" * 99])
+def test_a_file_that_is_no_recording(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path, content: bytes
+) -> None:
+    bag = tmp_path / "odd.bin"
+    bag.write_bytes(content)
+    refused(forewarn, bag, corridor_run.config, tmp_path / "out", ["odd.bin"])
+    assert forewarn("init", bag, "-o", tmp_path / "new.yaml").code == 2
+
+
+def test_a_recording_cut_short_is_read_as_far_as_it_goes_and_said_to_be(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    bag = tmp_path / "cut.mcap"
+    whole = corridor_run.held_out.read_bytes()
+    bag.write_bytes(whole[: len(whole) // 2])
+    result = forewarn("learn", bag, "-c", corridor_run.config, "-o", tmp_path / "m.json", "--json")
+    assert result.code == 0
+    (recording,) = json.loads(result.out)["recordings"]
+    assert recording["warnings"]
+    assert "cut.mcap" in result.err
+    assert 100 < recording["ticks"] < 500
+
+
+def rewritten(source: Path, target: Path, change: Callable[[int, Any], Any]) -> Path:
+    """Copy a recording message by message; `change` gives (time, data), or None to leave out."""
+    with open_recording(source) as recording, RecordingWriter(target) as writer:
+        definitions = {
+            topic: info.message_type.typestore.generate_msgdef(info.msgtype, ros_version=2)[0]
+            for topic, info in recording.topics.items()
+            if info.message_type is not None
+        }
+        for number, sample in enumerate(recording.read()):
+            changed = change(number, sample)
+            if changed is not None:
+                name = recording.topics[sample.topic].msgtype
+                writer.write(sample.topic, name, definitions[sample.topic], *changed)
+    return target
+
+
+def test_messages_of_the_wrong_layout_are_counted_and_named(
+    forewarn: Callable[..., Any], corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    def shorten(number: int, sample: Any) -> Any:
+        broken = sample.topic == "/odom" and number % 50 == 0
+        return sample.time_ns, bytes(sample.data)[:30] if broken else sample.data
+
+    bag = rewritten(corridor_run.held_out, tmp_path / "odd.mcap", shorten)
+    result = forewarn("replay", bag, "-c", corridor_run.config, "-m", corridor_model)
+    assert result.code in (0, 1)
+    assert "messages do not have the layout of their type" in result.err
+    assert "/odom" in result.err
+    assert "nav_msgs/msg/Odometry" in result.err
+
+
+def test_a_gap_in_a_recording_makes_signals_stale_and_breaks_no_transition(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    def drop(number: int, sample: Any) -> Any:
+        seconds = sample.time_ns / 1e9 - 1_700_000_000
+        return None if 20 < seconds < 30 else (sample.time_ns, sample.data)
+
+    bag = rewritten(corridor_run.held_out, tmp_path / "gap.mcap", drop)
+    result = forewarn("learn", bag, "-c", corridor_run.config, "-o", tmp_path / "m.json", "--json")
+    assert result.code == 0
+    (recording,) = json.loads(result.out)["recordings"]
+    # 10 s without messages; the last values are good for 0.5 s more.
+    assert recording["unknown"] == pytest.approx(95, abs=3)
+    assert recording["stale"]["speed"] == pytest.approx(95, abs=3)
+    assert "signals without a value" in result.err
+
+
+def test_time_that_goes_backwards_is_sorted_and_said(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    lines = [{"t": i / 10, "speed": 1.0, "nearest": 5.0, "bumper": False} for i in range(100)]
+    lines[50], lines[20] = lines[20], lines[50]
+    bag = tmp_path / "trace.jsonl"
+    bag.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = (
+        "version: 1\nrate: 10\nsignals: {speed: {}, nearest: {}, bumper: {}}\n"
+        "predicates: {fast: speed > 0.3}\nproperties: {p: {formula: always(fast)}}\n"
+    )
+    config = tmp_path / "trace.yaml"
+    config.write_text(text)
+    result = forewarn("learn", bag, "-c", config, "-o", tmp_path / "m.json")
+    assert result.code == 0
+    assert "backwards" in result.err
+
+
+def test_nan_is_unknown_and_inf_a_value(forewarn: Callable[..., Any], tmp_path: Path) -> None:
+    values = [1.0, math.nan, math.inf, 1.0, math.inf, 1.0]
+    bag = tmp_path / "trace.jsonl"
+    bag.write_text("".join(f"{json.dumps({'t': i / 10, 'd': v})}\n" for i, v in enumerate(values)))
+    config = tmp_path / "trace.yaml"
+    config.write_text(
+        "version: 1\nrate: 10\nsignals: {d: {}}\npredicates: {near: d < 5}\n"
+        "properties: {p: {formula: always(near)}}\n"
+    )
+    result = forewarn("learn", bag, "-c", config, "-o", tmp_path / "m.json", "--json")
+    (recording,) = json.loads(result.out)["recordings"]
+    assert recording["unknown"] == 1
+    model = json.loads(forewarn("inspect", tmp_path / "m.json", "--json").out)
+    visits = {state["name"]: state["successors"] for state in model["states"]}
+    assert visits == {"(none)": {"1": 2}, "near": {"0": 1}}
+
+
+def test_a_definition_that_rosbags_cannot_parse_spoils_only_its_topic(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    bag = tmp_path / "service.mcap"
+    text = "service_msgs/ServiceEventInfo info\nodd/srv/Do_Request[<=1] request\n"
+    with open_recording(corridor_run.held_out) as source, RecordingWriter(bag) as writer:
+        writer.write(
+            "/do/_service_event", "odd/srv/Do_Event", text, 1_700_000_000 * 10**9, b"\0" * 8
+        )
+        for sample in source.read():
+            info = source.topics[sample.topic]
+            assert info.message_type is not None
+            store = info.message_type.typestore
+            definition = store.generate_msgdef(info.msgtype, ros_version=2)[0]
+            writer.write(sample.topic, info.msgtype, definition, sample.time_ns, sample.data)
+    assert forewarn("learn", bag, "-c", corridor_run.config, "-o", tmp_path / "m.json").code == 0
+    assert forewarn("init", bag, "-o", tmp_path / "new.yaml").code == 0
+    assert "/do/_service_event" in (tmp_path / "new.yaml").read_text()
+    asked = edited(corridor_run, tmp_path, "topic: /bumper, type: std_msgs/msg/Bool",
+                   "topic: /do/_service_event, type: odd/msg/Do_Event")  # fmt: skip
+    result = forewarn("learn", bag, "-c", asked, "-o", tmp_path / "n.json")
+    assert result.code == 2
+    assert "/do/_service_event" in result.err
+
+
+MODEL_CHANGES = [
+    ("rate: 10", "rate: 20", ["rate", "10 Hz", "20 Hz"]),
+    ("fast: speed > 0.3", "fast: speed > 0.3\n  quick: speed > 0.8", ["predicates", "quick"]),
+    ("fast: speed > 0.3", "fast: speed > 0.4", ["digest", "learn again"]),
+    ("contact: bumper", "hit: bumper", ["terminal", "hit"]),
+    ("timeout: 0.5}", "timeout: 0.7}", ["digest"]),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "named"), MODEL_CHANGES)
+def test_a_model_learned_with_another_file(
+    forewarn: Callable[..., Any],
+    corridor_run: Any,
+    corridor_model: Path,
+    tmp_path: Path,
+    old: str,
+    new: str,
+    named: list[str],
+) -> None:
+    text = corridor_run.config.read_text().replace(old, new, 1)
+    if "hit" in new:
+        text = text.replace("always(not contact)", "always(not hit)")
+    path = tmp_path / "other.yaml"
+    path.write_text(text)
+    for arguments in (
+        ["replay", corridor_run.held_out, "-c", path, "-m", corridor_model],
+        ["inspect", corridor_model, "-c", path],
+        ["validate", path, "--model", corridor_model],
+    ):
+        result = forewarn(*arguments)
+        assert result.code == 2
+        assert "corridor.model.json" in result.text
+        for part in named:
+            assert part in result.text
+
+
+def test_thresholds_may_change_under_a_model(
+    forewarn: Callable[..., Any], corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    path = edited(corridor_run, tmp_path, "act: 0.4", "act: 0.9")
+    assert forewarn("validate", path, "--model", corridor_model).code == 0
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.3, 0.99])
+def test_a_model_file_cut_short(
+    forewarn: Callable[..., Any],
+    corridor_run: Any,
+    corridor_model: Path,
+    tmp_path: Path,
+    keep: float,
+) -> None:
+    text = corridor_model.read_text()
+    path = tmp_path / "cut.json"
+    path.write_text(text[: int(len(text) * keep)])
+    for arguments in (
+        ["inspect", path],
+        ["merge", corridor_model, path, "-o", tmp_path / "out.json"],
+        ["replay", corridor_run.held_out, "-c", corridor_run.config, "-m", path],
+    ):
+        result = forewarn(*arguments)
+        assert result.code == 2
+        assert "cut.json" in result.err
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_count_changed_by_hand_is_noticed(
+    forewarn: Callable[..., Any], corridor_model: Path, tmp_path: Path
+) -> None:
+    document = json.loads(corridor_model.read_text())
+    document["transitions"] = json.loads(json.dumps(document["transitions"]).replace("1", "2", 1))
+    path = tmp_path / "forged.json"
+    path.write_text(json.dumps(document))
+    result = forewarn("inspect", path)
+    assert result.code == 2
+    assert "forged.json" in result.err
+
+
+def test_a_state_never_seen_raises_an_alert_that_says_so(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path, drive: Any, record: Any
+) -> None:
+    calm = record(tmp_path / "calm.mcap", drive(3, 3.0))
+    model = tmp_path / "calm.json"
+    assert forewarn("learn", calm, "-c", corridor_run.config, "-o", model).code == 0
+    result = forewarn(
+        "replay", corridor_run.held_out, "-c", corridor_run.config, "-m", model, "--json"
+    )
+    assert result.code == 1
+    document = json.loads(result.out)
+    alerts = [e for e in document["recordings"][0]["events"] if e["event"] == "alert"]
+    assert any(alert["unseen"] for alert in alerts)
+    assert "unknown to the model" in result.err
+
+
+def test_the_same_recording_twice_is_refused(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.mcap"
+    copy.write_bytes(corridor_run.held_out.read_bytes())
+    result = forewarn(
+        "learn", corridor_run.held_out, copy, "-c", corridor_run.config, "-o", tmp_path / "m.json"
+    )
+    assert result.code == 2
+    assert "same data" in result.err
+
+
+def test_an_output_that_cannot_be_written(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    nowhere = tmp_path / "no" / "such" / "folder"
+    bag, config = corridor_run.held_out, corridor_run.config
+    for arguments in (
+        ["learn", bag, "-c", config, "-o", nowhere / "m.json"],
+        ["report", bag, "-c", config, "-o", nowhere / "r.html"],
+        ["replay", bag, "-c", config, "--verdicts", nowhere / "v.jsonl"],
+        ["init", bag, "-o", nowhere / "n.yaml"],
+    ):
+        result = forewarn(*arguments)
+        assert result.code == 2
+        assert str(nowhere) in result.err

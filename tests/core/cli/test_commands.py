@@ -1,0 +1,338 @@
+"""Every command on the corridor's recordings: what it prints, writes and returns."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.cli.main import COMMANDS, build_parser
+from forewarn.config import load_spec
+from forewarn.models import load_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.properties.specification import compile_spec
+from forewarn.recordings import open_recording
+
+Run = Callable[..., Any]
+
+
+def test_help_lists_every_command_and_the_exit_codes(forewarn: Run) -> None:
+    result = forewarn("--help")
+    assert result.code == 0
+    for name, summary in COMMANDS.items():
+        assert name in result.out
+        assert summary in result.out
+    assert "0 fine, 1 findings" in result.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each_command_has_an_example_and_its_exit_codes(forewarn: Run, name: str) -> None:
+    result = forewarn(name, "--help")
+    assert result.code == 0
+    assert f"forewarn {name} " in result.out.split("example", 1)[1]
+    assert "exit codes: 0" in result.out
+
+
+def test_help_needs_no_heavy_import() -> None:
+    code = (
+        "import sys; from forewarn.cli import main; main(['--help']); print('scipy' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.endswith("False\n")
+
+
+def test_all_options_of_all_commands_explain_themselves() -> None:
+    parser = build_parser()
+    (commands,) = [a for a in parser._actions if a.dest == "command"]
+    for name, child in commands.choices.items():  # type: ignore[union-attr,attr-defined]
+        for action in child._actions:
+            assert action.help, f"{name} {action.option_strings or action.dest}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["lern"], ["learn"], ["replay", "x"], ["learn", "x", "-c", "y", "-o", "z", "-j", "-1"],
+     ["init", "x", "-o", "y", "--rate", "0"], ["explain", "a", "--dot", "--mermaid"],
+     ["inspect", "m", "--top", "-3"]],
+)  # fmt: skip
+def test_wrong_usage_exits_with_2_and_says_how(forewarn: Run, arguments: list[str]) -> None:
+    result = forewarn(*arguments)
+    assert result.code == 2
+    assert "usage: forewarn" in result.err
+
+
+def test_init_writes_a_file_that_validates_learns_and_replays(
+    forewarn: Run, corridor_run: Any, tmp_path: Path
+) -> None:
+    path, bag = tmp_path / "new.yaml", corridor_run.recordings[0]
+    result = forewarn("init", bag, "-o", path)
+    assert result.code == 0
+    assert "4 signals (speed, yaw_rate, nearest, bumper)" in result.out
+    text = path.read_text()
+    assert "# /odom nav_msgs/msg/Odometry, 4500 messages, about 50 Hz" in text
+    assert forewarn("validate", path, "--bag", bag).code == 0
+    model = tmp_path / "m.json"
+    assert forewarn("learn", bag, "-c", path, "-o", model).code == 0
+    assert load_model(model).size > 3, "thresholds from the data should split the states"
+    assert forewarn("replay", corridor_run.held_out, "-c", path, "-m", model).code in (0, 1)
+
+
+def test_init_does_not_overwrite(forewarn: Run, corridor_run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("mine")
+    result = forewarn("init", corridor_run.held_out, "-o", path)
+    assert result.code == 2
+    assert "--force" in result.err
+    assert path.read_text() == "mine"
+    assert forewarn("init", corridor_run.held_out, "-o", path, "--force").code == 0
+
+
+def test_init_from_a_trace_of_named_values(forewarn: Run, tmp_path: Path) -> None:
+    lines = [
+        {"t": i / 10, "gap": 5 - i / 20, "mode": "auto" if i % 7 else "off"} for i in range(99)
+    ]
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = tmp_path / "new.yaml"
+    result = forewarn("init", trace, "-o", path, "--json")
+    assert result.code == 0
+    found = json.loads(result.out)["signals"]
+    assert found["gap"]["statistics"]["high"] == 5
+    assert set(found["mode"]["statistics"]["texts"]) == {"auto", "off"}
+    assert forewarn("validate", path, "--bag", trace).code == 0
+    assert forewarn("learn", trace, "-c", path, "-o", tmp_path / "m.json").code == 0
+
+
+@pytest.mark.parametrize("name", ["robot_localization_test2.bag", "rtamt4ros_example_bag.bag"])
+def test_init_from_recordings_of_others(
+    forewarn: Run, shared_data: Path, tmp_path: Path, name: str
+) -> None:
+    path, bag = tmp_path / "new.yaml", shared_data / "bags" / name
+    assert forewarn("init", bag, "-o", path).code == 0
+    assert forewarn("validate", path, "--bag", bag).code == 0
+    assert forewarn("learn", bag, "-c", path, "-o", tmp_path / "m.json").code == 0
+
+
+def test_learn_tells_what_it_counted(forewarn: Run, corridor_run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    bags = corridor_run.recordings[0].parent
+    result = forewarn("learn", bags, "-c", corridor_run.config, "-o", path, "--json")
+    assert result.code == 0
+    document = json.loads(result.out)
+    model = load_model(path)
+    assert document["states"] == model.size
+    assert document["transitions"] == int(model.counts.sum())
+    assert [r["recording"] for r in document["recordings"]] == [f"run{i}.mcap" for i in range(6)]
+    assert sum(r["transitions"] for r in document["recordings"]) == document["transitions"]
+    # The first tick comes before the first scan: nothing else is unknown.
+    assert [r["unknown"] for r in document["recordings"]] == [1] * 6
+
+
+def test_learning_in_several_processes_gives_the_same_file(
+    forewarn: Run, corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.json"
+    bags = corridor_run.recordings[0].parent
+    assert forewarn("learn", bags, "-c", corridor_run.config, "-o", path, "-j", "2").code == 0
+    assert path.read_bytes() == corridor_model.read_bytes()
+
+
+def test_merged_models_equal_learning_from_all(
+    forewarn: Run, corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    parts = [tmp_path / "a.json", tmp_path / "b.json"]
+    halves = [corridor_run.recordings[:2], corridor_run.recordings[2:]]
+    for part, half in zip(parts, halves, strict=True):
+        assert forewarn("learn", *half, "-c", corridor_run.config, "-o", part).code == 0
+    result = forewarn("merge", *parts, "-o", tmp_path / "all.json")
+    assert result.code == 0
+    assert "2 models, 6 recordings" in result.out
+    assert (tmp_path / "all.json").read_bytes() == corridor_model.read_bytes()
+    added = tmp_path / "added.json"
+    arguments = [*halves[0], "-c", corridor_run.config, "-o", added, "--add-to", parts[1]]
+    assert forewarn("learn", *arguments).code == 0
+    assert load_model(added).counts.sum() == load_model(corridor_model).counts.sum()
+
+
+def test_merging_a_recording_twice_is_pointed_out(
+    forewarn: Run, corridor_model: Path, tmp_path: Path
+) -> None:
+    result = forewarn("merge", corridor_model, corridor_model, "-o", tmp_path / "twice.json")
+    assert result.code == 0
+    assert "run0.mcap is in several of the models" in result.err
+
+
+def test_inspect_names_states_and_ranks_their_risk(
+    forewarn: Run, corridor_run: Any, corridor_model: Path
+) -> None:
+    result = forewarn("inspect", corridor_model, "-c", corridor_run.config, "--json")
+    assert result.code == 0
+    document = json.loads(result.out)
+    model = load_model(corridor_model)
+    assert [s["visits"] for s in document["states"]] == sorted(model.visits.tolist(), reverse=True)
+    monitor = build_monitor(compile_spec(load_spec(corridor_run.config)), model)
+    contact = monitor.properties[1]
+    assert contact.table is not None
+    for each in document["riskiest"]["no_contact"]:
+        row = model.vocabulary.parse_key(each["state"])
+        values = contact.table.values[model.index[row]]
+        assert each["risk"] in values.tolist()
+    risks = [each["risk"] for each in document["riskiest"]["no_contact"]]
+    assert risks == sorted(risks, reverse=True)
+    assert "nearest<0.6" in document["riskiest"]["no_contact"][0]["name"]
+    text = forewarn("inspect", corridor_model, "-c", corridor_run.config, "-n", "2").out
+    assert "slow_down: the riskiest states" in text
+    assert "the 2 most visited states" in text
+
+
+def test_replay_tells_alerts_violations_and_lead_times(
+    forewarn: Run, corridor_run: Any, corridor_model: Path
+) -> None:
+    bag, config = corridor_run.held_out, corridor_run.config
+    result = forewarn("replay", bag, "-c", config, "-m", corridor_model)
+    assert result.code == 1
+    assert "VIOLATION" in result.out
+    assert "foreseen" in result.out
+    document = json.loads(forewarn("replay", bag, "-c", config, "-m", corridor_model, "--json").out)
+    events = document["recordings"][0]["events"]
+    contacts = [e for e in events if e["event"] == "violation" and e["property"] == "no_contact"]
+    found = document["properties"]["no_contact"]
+    assert found["violations"] == len(contacts) > 2
+    leads = [e["lead"] for e in contacts if e["lead"] is not None]
+    assert found["detected"] == len(leads)
+    assert found["lead"]["greatest"] == max(leads)
+    for each in contacts:
+        if each["lead"] is not None:
+            assert each["lead"] == pytest.approx((each["tick"] - each["alert_tick"]) / 10)
+    assert forewarn("replay", bag, "-c", config, "-m", corridor_model, "--exit-zero").code == 0
+
+
+def test_violations_are_found_without_a_model(forewarn: Run, corridor_run: Any) -> None:
+    result = forewarn("replay", corridor_run.held_out, "-c", corridor_run.config, "--json")
+    assert result.code == 1
+    found = json.loads(result.out)["properties"]["no_contact"]
+    assert found["violations"] > 2
+    assert found["detected"] == 0
+    assert found["calibration"] is None
+
+
+def test_verdict_lines_hold_the_bits_of_the_monitor(
+    forewarn: Run, corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    bag, config = corridor_run.held_out, corridor_run.config
+    forewarn("replay", bag, "-c", config, "-m", corridor_model, "--verdicts", path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    monitor = build_monitor(compile_spec(load_spec(config)), load_model(corridor_model))
+    with open_recording(bag) as recording:
+        session = Session(monitor, recorded_types(monitor, recording))
+        samples = recording.read(monitor.spec.topics)
+        verdicts = list(run(session, samples, recording.start_ns, recording.end_ns))
+    assert len(lines) == len(verdicts)
+    for line, verdict in zip(lines, verdicts, strict=True):
+        assert (line["tick"], line["time_ns"]) == (verdict.tick, verdict.time_ns)
+        for written, each in zip(line["properties"], verdict.properties, strict=True):
+            assert written["violation"] == each.violation
+            assert written["level"] == each.level.name
+            assert tuple(written["automaton"]) == each.automaton
+            for key in ("probability", "lower", "upper"):
+                value = getattr(each, key)
+                if math.isnan(value):
+                    assert written[key] is None
+                else:
+                    assert float(written[key]).hex() == float(value).hex()
+
+
+def test_verdicts_to_stdout_are_nothing_but_json_lines(
+    forewarn: Run, corridor_run: Any, corridor_model: Path
+) -> None:
+    result = forewarn(
+        "replay", corridor_run.held_out, "-c", corridor_run.config, "-m", corridor_model,
+        "--verdicts", "-",
+    )  # fmt: skip
+    assert len([json.loads(line) for line in result.out.splitlines()]) == 601
+
+
+def test_several_recordings_are_scored_together(
+    forewarn: Run, corridor_run: Any, corridor_model: Path
+) -> None:
+    config, (first, second, *_) = corridor_run.config, corridor_run.recordings
+
+    def violations(*bags: Path) -> int:
+        result = forewarn("replay", *bags, "-c", config, "-m", corridor_model, "--json")
+        return int(json.loads(result.out)["properties"]["no_contact"]["violations"])
+
+    assert violations(first, second) == violations(first) + violations(second)
+
+
+def test_the_model_named_in_the_monitor_file_is_used(
+    forewarn: Run, corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "monitor.yaml"
+    path.write_text(corridor_run.config.read_text() + "model: kept.json\n")
+    missing = forewarn("replay", corridor_run.held_out, "-c", path)
+    assert missing.code == 2
+    assert "kept.json does not exist" in missing.err
+    (tmp_path / "kept.json").write_bytes(corridor_model.read_bytes())
+    document = json.loads(forewarn("replay", corridor_run.held_out, "-c", path, "--json").out)
+    assert document["properties"]["no_contact"]["detected"] > 0
+
+
+def test_explain_says_what_is_monitored(forewarn: Run, corridor_run: Any) -> None:
+    result = forewarn("explain", "always(near implies eventually[0:2](slow))")
+    assert result.code == 0
+    assert "within 2 s" in result.out
+    assert "22 states" in result.out
+    assert forewarn("explain", "always(not near)", "--dot").out.startswith("digraph")
+    of_file = forewarn("explain", "-c", corridor_run.config, "--json")
+    assert set(json.loads(of_file.out)) == {"slow_down", "no_contact"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["always(near implies eventualy[0:2](slow))"], ["column 21", "'eventually'"]),
+        (["always(near"], ["never closed"]),
+        ([], ["FORMULA or -c FILE"]),
+    ],
+)
+def test_explain_refuses_what_is_no_formula(
+    forewarn: Run, arguments: list[str], named: list[str]
+) -> None:
+    result = forewarn("explain", *arguments)
+    assert result.code == 2
+    for text in named:
+        assert text in result.err
+
+
+def test_validate_warns_of_what_foresees_nothing(
+    forewarn: Run, corridor_run: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "monitor.yaml"
+    path.write_text(corridor_run.config.read_text().replace("horizon: 2.0", "horizon: 0.5"))
+    result = forewarn("validate", path)
+    assert result.code == 1
+    assert "properties.slow_down.horizon" in result.out
+    assert "take a longer horizon" in result.out
+
+
+def test_quiet_keeps_warnings_and_drops_remarks(forewarn: Run, corridor_run: Any) -> None:
+    loud = forewarn("replay", corridor_run.held_out, "-c", corridor_run.config)
+    quiet = forewarn("replay", corridor_run.held_out, "-c", corridor_run.config, "-q")
+    assert "note: without a model" in loud.err
+    assert "note:" not in quiet.err
+    assert "warning: held.mcap" in quiet.err
+
+
+def test_the_installed_command_and_the_module_are_the_same(corridor_run: Any) -> None:
+    command = [sys.executable, "-m", "forewarn", "validate", str(corridor_run.config)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "valid" in done.stdout
