@@ -115,13 +115,14 @@ def test_the_model_lists_masks_before_terminals_and_adds_admissible_states() -> 
         admissible=[2, 3],
         forbid=lambda states: sparse.csr_matrix(np.diag([s == 2 for s in states])),
     )
-    assert built.states == (0, 2, 3, CRASH)
+    assert built.states == (0, 2, 3, CRASH, -2)
     assert built.counts.toarray().tolist() == [
-        [0, 0, 1, 0],
-        [0, 0, 0, 0],
-        [0, 0, 1, 1],
-        [0, 0, 0, 0],
+        [0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 0],
+        [0, 0, 1, 1, 0],
+        [0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0],
     ]
-    assert built.starts.tolist() == [1, 0, 1, 0]
+    assert built.starts.tolist() == [1, 0, 1, 0, 0]
     assert built.forbidden[1, 1]
-    assert built.observed.tolist() == [True, False, True, True]
+    assert built.observed.tolist() == [True, False, True, True, False]

@@ -63,14 +63,21 @@ class Countdown:
     @cached_property
     def dense_waiting(self) -> Floats | None:
         """``P_N`` of each block, shape (blocks, n / blocks, n / blocks); None if that is large."""
+        small = self.size // self.blocks <= DENSE_SIZE
+        return self.in_blocks(self.waiting) if small else None
+
+    def in_blocks(self, operator: Operator) -> Floats:
+        """Return the diagonal blocks of an operator, shape (blocks, n / blocks, n / blocks)."""
         size = self.size // self.blocks
-        if size > DENSE_SIZE:
-            return None
-        if self.blocks == 1:
-            return self.waiting.dense()[None]
-        coo = self.waiting.matrix.tocoo()
         result = np.zeros((self.blocks, size, size))
+        coo = operator.matrix.tocoo()
         result[coo.row // size, coo.row % size, coo.col % size] = coo.data
+        if operator.prior is not None:
+            drawn = operator.supports.tocoo()
+            spread = np.zeros((operator.supports.shape[0], size))
+            spread[drawn.row, drawn.col % size] = drawn.data
+            filled = operator.prior[:, None] * spread[operator.group]
+            result += filled.reshape(result.shape)
         return result
 
     @cached_property

@@ -13,7 +13,7 @@ from forewarn.models.chain import Chain, Floats
 from forewarn.properties.automaton import Automaton
 
 
-def _entered(automaton: Automaton, classes: NDArray[np.int64]) -> NDArray[np.int64]:
+def entered_states(automaton: Automaton, classes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the automaton state after reading each chain state, shape (n, m)."""
     return np.asarray(automaton.transitions.T[np.maximum(classes, 0)], dtype=np.int64)
 
@@ -25,7 +25,7 @@ def bounded(chain: Chain, automaton: Automaton, classes: NDArray[np.int64], hori
     if automaton.violated is None:
         return values
     values[:, automaton.violated] = 1.0
-    entered = _entered(automaton, classes)
+    entered = entered_states(automaton, classes)
     rows = np.arange(n)[:, None]
     # Where a terminal state has been read, only a violation counts.
     stopped = ~chain.live | (classes == ENDED)
@@ -50,7 +50,7 @@ def product_graph(
     """
     n, m = chain.size, automaton.transitions.shape[0]
     g = chain.supports.shape[0]
-    entered = _entered(automaton, classes)
+    entered = entered_states(automaton, classes)
     states = np.arange(m)
     size = (n + g) * m + 1
     after = np.arange(n)[:, None] * m + entered

@@ -49,7 +49,9 @@ def unbounded(problem: Countdown, precision: float = PRECISION) -> tuple[Floats,
     idle = sure.one.astype(np.float64)
     maybe = ~(sure.zero | sure.one)
     if maybe.any():
-        if int(maybe.sum()) <= DENSE_STATES and n <= 2 * DENSE_STATES:
+        if problem.blocks > 1 and problem.dense_waiting is not None:
+            idle[maybe] = _solve_blocks(problem, maybe, sure, powers[-1])[maybe]
+        elif int(maybe.sum()) <= DENSE_STATES and n <= 2 * DENSE_STATES:
             idle[maybe] = _solve_dense(problem, maybe, sure, powers[-1])
         else:
             idle[maybe] = _solve_iteratively(problem, maybe, sure, powers, precision)
@@ -112,6 +114,31 @@ def _solve_dense(problem: Countdown, maybe: Mask, sure: Certain, expired: Floats
     violated = raised @ expired + moves[:, sure.one].sum(axis=1)
     safe = problem.leaving + after[:, n] + moves[:, sure.zero].sum(axis=1)
     return solve_dense(moves[np.ix_(maybe, maybe)], violated[maybe], safe[maybe])
+
+
+def _solve_blocks(problem: Countdown, maybe: Mask, sure: Certain, expired: Floats) -> Floats:
+    """Solve for the idle layers of many small chains at once, shape (n,); rest meaningless."""
+    waiting = problem.in_blocks(problem.waiting)
+    raised = problem.in_blocks(problem.raised)
+    blocks, size = waiting.shape[:2]
+
+    def column(values: Floats) -> Floats:
+        return values.reshape(blocks, size, 1)
+
+    direct = np.concatenate([problem.in_blocks(problem.answered), column(problem.leaving)], axis=2)
+    after = raised @ power_sum(waiting, direct, problem.layers)
+    moves = problem.in_blocks(problem.idle) + after[:, :, :size]
+    good = column(sure.zero.astype(np.float64))
+    bad = column(sure.one.astype(np.float64))
+    hit = raised @ column(expired) + moves @ bad
+    miss = column(problem.leaving) + after[:, :, size:] + moves @ good
+    inside = maybe.reshape(blocks, size)
+    moves *= inside[:, :, None] & inside[:, None, :]
+    moves[:, np.arange(size), np.arange(size)] = 0.0
+    leaving = np.where(inside, moves.sum(axis=2) + hit[:, :, 0] + miss[:, :, 0], 1.0)
+    system = -moves
+    system[:, np.arange(size), np.arange(size)] = leaving
+    return np.asarray(np.linalg.solve(system, hit).ravel())
 
 
 def power_sum(matrix: Floats, start: Floats, terms: int) -> Floats:

@@ -14,7 +14,7 @@ from forewarn.errors import CheckingError
 from forewarn.models.chain import Chain, Floats
 from forewarn.properties.automaton import Automaton
 
-UNSEEN_NOTE = 1e-9
+PRECISION = 1e-10
 
 
 def risk_table(
@@ -22,6 +22,8 @@ def risk_table(
     automaton: Automaton,
     classes: NDArray[np.int64],
     horizon: int | None,
+    *,
+    precision: float = PRECISION,
 ) -> RiskTable:
     """Return the probability of a violation for all states of the product.
 
@@ -40,6 +42,8 @@ def risk_table(
         Letter class of each chain state (`label_states`).
     horizon : int or None
         Steps; None for the probability ever to violate.
+    precision : float
+        Relative error allowed where a bounded response is solved by iteration.
 
     Raises
     ------
@@ -47,7 +51,7 @@ def risk_table(
         If the arguments do not fit, or the accuracy of an unbounded risk cannot be assured.
     """
     check_arguments(chain, automaton, classes, horizon)
-    values, notes = point_values(chain, automaton, classes, horizon)
+    values, notes = point_values(chain, automaton, classes, horizon, precision)
     notes += horizon_notes(automaton, horizon)
     if chain.unseen.any():
         notes.append(_unseen_note(chain, horizon))
@@ -56,14 +60,23 @@ def risk_table(
 
 
 def point_values(
-    chain: Chain, automaton: Automaton, classes: NDArray[np.int64], horizon: int | None
+    chain: Chain,
+    automaton: Automaton,
+    classes: NDArray[np.int64],
+    horizon: int | None,
+    precision: float = PRECISION,
+    blocks: int = 1,
 ) -> tuple[Floats, list[str]]:
-    """Return the table as numbers, shape (n, m), and notes on what the graph decides."""
+    """Return the table as numbers, shape (n, m), and notes on what the graph decides.
+
+    `blocks` chains of equal size may stand side by side in one, without transitions between them.
+    """
     if is_countdown(automaton):
-        problem = countdown(chain, classes, automaton.transitions.shape[0] - 2)
+        layers = automaton.transitions.shape[0] - 2
+        problem = countdown(chain, classes, layers, blocks)
         if horizon is not None:
-            return passage.bounded(problem, horizon), []
-        values, sure = idle.unbounded(problem)
+            return passage.bounded(problem, horizon, precision), []
+        values, sure = idle.unbounded(problem, precision)
     else:
         if horizon is not None:
             return general.bounded(chain, automaton, classes, horizon), []

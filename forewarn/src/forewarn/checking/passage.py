@@ -188,8 +188,8 @@ def geometric(ratio: Floats, terms: int) -> Floats:
     gap = 1.0 - positive
     safe = np.where(gap == 0.0, 1.0, gap)
     with np.errstate(over="ignore"):
-        grown = np.expm1(terms * np.log(positive))
-    closed = np.where(gap == 0.0, terms, -positive * grown / safe)
+        grown = -positive * np.expm1(terms * np.log(positive)) / safe
+    closed = np.where(gap == 0.0, terms, grown)
     return np.where(ratio > 0, closed, 0.0)
 
 

@@ -200,6 +200,8 @@ def build_model(
 ) -> CountModel:
     """Return the model of what `counter` has counted.
 
+    All terminal labels are among its states, seen or not: what they mean is known.
+
     Parameters
     ----------
     counter : TransitionCounter
@@ -219,7 +221,8 @@ def build_model(
     """
     counted = counter.result
     seen = {state for pair in counted.transitions for state in pair} | set(counted.starts)
-    states = state_order(seen | set(admissible))
+    terminals = {terminal_code(i) for i in range(len(counter.vocabulary.terminals))}
+    states = state_order(seen | terminals | set(admissible))
     n = len(states)
     index = {state: i for i, state in enumerate(states)}
     starts = np.zeros(n, dtype=np.int64)

@@ -30,9 +30,23 @@ class Successors(NamedTuple):
     numbers: NDArray[np.int64]
 
 
-def valid_successors(model: CountModel, smoothing: Smoothing) -> Successors:
-    """Return which states may follow which, by the candidates' choice and declared rules."""
-    candidates = model.observed if smoothing.candidates == "observed" else np.ones(model.size, bool)
+def valid_successors(
+    model: CountModel, smoothing: Smoothing, with_terminals: bool = False
+) -> Successors:
+    """Return which states may follow which, by the candidates' choice and declared rules.
+
+    Parameters
+    ----------
+    model : CountModel
+        The counts.
+    smoothing : Smoothing
+        Whether candidates are the observed or all admissible states.
+    with_terminals : bool
+        Take terminal states for candidates even if no recording ended in them.
+    """
+    candidates: NDArray[np.bool_] = np.ones(model.size, dtype=bool)
+    if smoothing.candidates == "observed":
+        candidates = model.observed | model.terminal if with_terminals else model.observed
     forbidden = model.forbidden
     group = np.zeros(model.size, dtype=np.int64)
     patterns: dict[bytes, int] = {b"": 0}

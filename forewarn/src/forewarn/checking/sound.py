@@ -1,0 +1,321 @@
+"""Sound bounds: what every chain that the counts allow at a confidence level agrees on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, special
+from scipy.sparse import linalg
+
+from forewarn.checking.general import entered_states
+from forewarn.checking.graph import backward_reachable
+from forewarn.checking.interface import RiskTable
+from forewarn.checking.labels import ENDED
+from forewarn.checking.numeric import mark_unseen, risk_table
+from forewarn.errors import CheckingError
+from forewarn.models.chain import Chain, Floats
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
+from forewarn.properties.automaton import Automaton
+
+CONFIDENCE = 0.95
+VACUOUS_WIDTH = 0.9
+MAX_UNIVERSE = 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Intervals for the transition probabilities of a chain, all valid at once.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of int, shape (k,)
+        Transitions that were seen, row by row.
+    lower, upper : ndarray, shape (k,)
+        Clopper-Pearson bounds of each.
+    elsewhere : ndarray, shape (n,)
+        Upper bound of the probability to go where a state was never seen to go.
+    size : int
+        Number of states n.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    lower: Floats
+    upper: Floats
+    elsewhere: Floats
+    size: int
+
+    @cached_property
+    def padded(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]:
+        """Seen transitions as one line of equal length for each state with data.
+
+        Returns the states (r,), and successors, lower bounds and spare probability, all (r, d).
+        """
+        number = np.bincount(self.rows, minlength=self.size)
+        states = np.flatnonzero(number)
+        line = np.full(self.size, -1)
+        line[states] = np.arange(states.size)
+        place = np.arange(self.rows.size) - np.repeat(np.cumsum(number) - number, number)
+        shape = (states.size, int(number.max(initial=0)))
+        successors = np.zeros(shape, dtype=np.int64)
+        lower, spare = np.zeros(shape), np.zeros(shape)
+        at = (line[self.rows], place)
+        successors[at] = self.columns
+        lower[at] = self.lower
+        spare[at] = self.upper - self.lower
+        return states, successors, lower, spare
+
+
+def transition_intervals(
+    model: CountModel, confidence: float = CONFIDENCE, universe: int | None = None
+) -> Intervals:
+    """Return intervals that hold for all transitions at once, with probability `confidence`.
+
+    Half of the error goes to the transitions seen, each with its own Clopper-Pearson interval;
+    half to what was never seen: of all sets S of D successors that a row of n visits may have
+    been confined to, one whose true probability is below ``1 - e`` was hit n times with
+    probability at most ``C(k, D) (1 - e)^n``, so that
+    ``e = 1 - (delta / (k C(k, D)))^(1 / n)`` bounds the unseen mass by a union over D and S.
+    The numbers of visits are taken as given, as in the PAC literature.
+
+    Parameters
+    ----------
+    model : CountModel
+        The counts.
+    confidence : float
+        Probability that all intervals hold.
+    universe : int, optional
+        Number k of states there can be at all; by default all vectors of predicates and all
+        terminal labels, or the states of the model if its candidates are the admissible ones.
+    """
+    counts = model.counts.tocsr()
+    counts.sort_indices()
+    coo = counts.tocoo()
+    n, size = model.visits[coo.row].astype(np.float64), model.size
+    seen = coo.data.astype(np.float64)
+    delta = 1.0 - confidence
+    tail = 0.25 * delta / max(seen.size, 1)
+    lower = special.betaincinv(seen, n - seen + 1.0, tail)
+    full = seen >= n
+    upper = np.ones(seen.size)
+    upper[~full] = special.betaincinv(seen[~full] + 1.0, (n - seen)[~full], 1.0 - tail)
+    known = np.maximum(np.diff(counts.indptr), 1)
+    active = (model.visits > 0) & ~model.terminal
+    states = _universe(model) if universe is None else universe
+    states = np.maximum(states, known)
+    share = np.log(0.5 * delta / max(int(active.sum()), 1))
+    ways = (
+        special.gammaln(states + 1)
+        - special.gammaln(known + 1)
+        - special.gammaln(states - known + 1)
+    )
+    visits = np.maximum(model.visits, 1)
+    missing = -np.expm1((share - np.log(states) - ways) / visits)
+    # A row that has been everywhere has nowhere else to go.
+    missing = np.where(states == known, 0.0, missing)
+    elsewhere = np.where(active, missing, 1.0)
+    elsewhere[model.terminal] = 0.0
+    return Intervals(
+        coo.row.astype(np.int64), coo.col.astype(np.int64), lower, upper, elsewhere, size
+    )
+
+
+def _universe(model: CountModel) -> int:
+    if model.smoothing.candidates == "admissible":
+        return model.size
+    number = 1 << min(len(model.vocabulary.predicates), 40)
+    return min(number + len(model.vocabulary.terminals), MAX_UNIVERSE)
+
+
+def sound_table(
+    model: CountModel,
+    automaton: Automaton,
+    classes: NDArray[np.int64],
+    horizon: int | None,
+    *,
+    confidence: float = CONFIDENCE,
+    smoothing: Smoothing | None = None,
+    universe: int | None = None,
+) -> RiskTable:
+    """Return a risk table with bounds that hold for the true chain at a confidence level.
+
+    Within a horizon, robust backward induction takes the worst (and the best) chain that the
+    intervals allow, anew at each step, with a successor *elsewhere* whose value is 1 (0). Without
+    one, the bound is ``|x - x^| <= (I - Q^)^-1 w`` with w the total variation that each row
+    allows.
+
+    Parameters
+    ----------
+    model : CountModel
+        Counts of n states.
+    automaton : Automaton
+        The property's monitor, m states.
+    classes : ndarray of int, shape (n,)
+        Letter class of each chain state.
+    horizon : int or None
+        Steps; None is unbounded.
+    confidence : float
+        Probability that the bounds hold, for all states at once.
+    smoothing : Smoothing, optional
+        Of the point estimate, instead of the model's own choice.
+    universe : int, optional
+        See `transition_intervals`.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise CheckingError(f"a confidence of {confidence}", accepted="between 0 and 1")
+    chain = estimate_chain(model, smoothing)
+    table = risk_table(chain, automaton, classes, horizon)
+    intervals = transition_intervals(model, confidence, universe)
+    if horizon is None:
+        lower, upper = _unbounded(chain, intervals, automaton, table.values)
+    else:
+        arguments = (chain, intervals, automaton, classes, horizon)
+        lower, upper = _robust(*arguments, worst=False), _robust(*arguments, worst=True)
+    if chain.unseen.any():
+        unknown = np.isnan(mark_unseen(chain, automaton, table.values))
+        lower[unknown], upper[unknown] = 0.0, 1.0
+    notes = table.notes + _vacuous_note(chain, automaton, lower, upper)
+    return replace(
+        table, lower=lower, upper=upper, kind="sound", confidence=confidence, notes=notes
+    )
+
+
+def _robust(
+    chain: Chain,
+    intervals: Intervals,
+    automaton: Automaton,
+    classes: NDArray[np.int64],
+    horizon: int,
+    worst: bool,
+) -> Floats:
+    """Return the greatest (or least) risk that any chain within the intervals has, (n, m)."""
+    n, m = chain.size, automaton.transitions.shape[0]
+    values: Floats = np.zeros((n, m))
+    if automaton.violated is None:
+        return values
+    values[:, automaton.violated] = 1.0
+    entered = entered_states(automaton, classes)
+    ended = classes == ENDED
+    stopped = chain.absorbing | ended
+    blank = ~stopped & (intervals.elsewhere >= 1.0)
+    states, successors, _, _ = intervals.padded
+    for _ in range(horizon):
+        after = np.take_along_axis(values, entered, axis=1)
+        after[ended] = 0.0
+        following: Floats = np.zeros((n, m))
+        following[states] = _extreme(intervals, after[successors], worst)
+        following[blank] = float(worst)
+        following[stopped] = 0.0
+        following[:, automaton.violated] = 1.0
+        if automaton.satisfied is not None:
+            following[:, automaton.satisfied] = 0.0
+        if np.array_equal(following, values):
+            break
+        values = following
+    return values
+
+
+def _extreme(intervals: Intervals, values: Floats, worst: bool) -> Floats:
+    """Return the extreme expectation of `values` (r, d, m) over the intervals, shape (r, m).
+
+    All lower bounds are given out first; what is left of the probability goes elsewhere and then
+    to the most (least) valuable successors, as far as their upper bounds allow.
+    """
+    states, _, lower, spare = intervals.padded
+    base = np.einsum("rd,rdm->rm", lower, values)
+    left = (1.0 - lower.sum(axis=1))[:, None]
+    # Elsewhere counts as 1 at worst and 0 at best; only what must go to known states is bound.
+    away = np.minimum(intervals.elsewhere[states][:, None], left)
+    budget = np.broadcast_to(left - away, base.shape)
+    order = np.argsort(-values if worst else values, axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    room = np.take_along_axis(np.broadcast_to(spare[:, :, None], values.shape), order, axis=1)
+    before = np.cumsum(room, axis=1) - room
+    given = np.clip(budget[:, None, :] - before, 0.0, room)
+    found = base + (given * ordered).sum(axis=1)
+    # What the upper bounds do not take can only be elsewhere.
+    lost = np.maximum(budget - room.sum(axis=1), 0.0)
+    return np.asarray(found + (away + lost if worst else 0.0))
+
+
+def _unbounded(
+    chain: Chain, intervals: Intervals, automaton: Automaton, values: Floats
+) -> tuple[Floats, Floats]:
+    radius = row_radii(chain, intervals)
+    error = total_error(chain, radius)[:, None]
+    point = np.where(np.isnan(values), 0.5, values)
+    lower, upper = np.maximum(point - error, 0.0), np.minimum(point + error, 1.0)
+    for state, value in ((automaton.violated, 1.0), (automaton.satisfied, 0.0)):
+        if state is not None:
+            lower[:, state] = upper[:, state] = value
+    return lower, upper
+
+
+def row_radii(chain: Chain, intervals: Intervals) -> Floats:
+    """Return how far each row of any chain within the intervals can be from the estimate.
+
+    The distance is total variation, half the sum of absolute differences, shape (n,).
+    """
+    n = intervals.size
+    flat = chain.flat().sparse
+    estimate = np.asarray(flat[intervals.rows, intervals.columns]).ravel()
+    known = np.bincount(intervals.rows, weights=estimate, minlength=n)
+    up = np.bincount(
+        intervals.rows, weights=np.maximum(intervals.upper - estimate, 0.0), minlength=n
+    )
+    down = np.bincount(
+        intervals.rows, weights=np.maximum(estimate - intervals.lower, 0.0), minlength=n
+    )
+    unknown = np.where(chain.live, 1.0 - known, 0.0)
+    radius = np.minimum(up + intervals.elsewhere, down + np.maximum(unknown, 0.0))
+    radius[chain.absorbing] = 0.0
+    return np.asarray(np.clip(np.where(chain.unseen, 1.0, radius), 0.0, 1.0))
+
+
+def total_error(chain: Chain, radius: Floats) -> Floats:
+    """Return ``(I - Q)^-1 radius``, Q the estimate among states that are not terminal, (n,).
+
+    A state from which the estimate does not surely reach a terminal state gets infinity.
+    """
+    n = chain.size
+    inner = chain.flat().sparse.copy()
+    live = chain.live
+    keep = sparse.diags(live.astype(np.float64))
+    error = np.full(n, np.inf)
+    error[chain.absorbing] = 0.0
+    from_inside = sparse.csr_matrix(keep @ inner @ keep)
+    leaves = np.asarray(inner[:, ~live].sum(axis=1)).ravel() > 0
+    finite = _surely_leaves(from_inside, live & leaves, live)
+    if finite.any():
+        system = sparse.identity(int(finite.sum())) - from_inside[finite][:, finite]
+        solved = np.atleast_1d(linalg.spsolve(sparse.csc_matrix(system), radius[finite]))
+        error[finite] = np.where(np.isfinite(solved) & (solved >= 0), solved, np.inf)
+    error[chain.unseen] = np.inf
+    return error
+
+
+def _surely_leaves(
+    graph: sparse.csr_matrix, leaving: NDArray[np.bool_], live: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return the states from which no path stays inside for ever, by reachability, shape (n,)."""
+    stuck = live & ~backward_reachable(graph, leaving)
+    return np.asarray(live & ~backward_reachable(graph, stuck))
+
+
+def _vacuous_note(
+    chain: Chain, automaton: Automaton, lower: Floats, upper: Floats
+) -> tuple[str, ...]:
+    """Say in how many states the bounds tell next to nothing."""
+    start = automaton.initial
+    width = (upper - lower)[chain.live, start]
+    if not width.size or not (width >= VACUOUS_WIDTH).any():
+        return ()
+    share = float((width >= VACUOUS_WIDTH).mean())
+    return (
+        f"the sound bounds are vacuous (wider than {VACUOUS_WIDTH}) in {share:.0%} of the states: "
+        "take a shorter horizon, more data, or credible bounds",
+    )
