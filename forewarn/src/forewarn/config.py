@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from forewarn.errors import ConfigError, ConfigErrors, InputError
+from forewarn.inclusion import with_fragments
 from forewarn.yamlfile import Document, load_document
 
 Action = Literal["WARN", "LIMIT_SPEED", "COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER", "REPLAN"]
@@ -63,6 +64,8 @@ class SignalSpec(Section):
     ----------
     topic, type : str or None
         ROS topic and its message type; neither for a derived or external signal.
+    channel, message : str or None
+        Channel of Apollo's Cyber RT and its message type, in place of `topic` and `type`.
     value : str or None
         Expression over the message's fields, or over other signals. Without topic and value the
         signal is external: another process, or a trace, supplies it by name.
@@ -77,6 +80,8 @@ class SignalSpec(Section):
 
     topic: str | None = None
     type: str | None = None
+    channel: str | None = None
+    message: str | None = None
     value: Expr | None = None
     timeout: Annotated[float, BeforeValidator(_timeout), Field(gt=0)] | None = None
     default: SCALAR | None = None
@@ -87,22 +92,35 @@ class SignalSpec(Section):
     def _source_or_derived(self) -> SignalSpec:
         if (self.topic is None) != (self.type is None):
             raise ValueError("topic and type go together; a derived signal has neither")
-        if self.topic is not None and self.value is None:
+        if (self.channel is None) != (self.message is None):
+            raise ValueError("channel and message go together: apollo.canbus.Chassis, say")
+        if self.topic is not None and self.channel is not None:
+            raise ValueError("a signal comes from a topic or from a channel, not from both")
+        if self.source is not None and self.value is None:
             raise ValueError("value is missing: an expression over the message's fields")
         if self.is_derived and (self.timeout is not None or self.default is not None):
             raise ValueError("timeout and default belong to signals that arrive, not derived ones")
         if self.type is not None and not re.match(r"[a-z]\w*/(msg/)?[A-Z]\w*\Z", self.type):
             raise ValueError(f"{self.type!r} is no message type (accepted: nav_msgs/msg/Odometry)")
+        if self.message is not None and not re.match(r"[A-Za-z_]\w*(\.\w+)+\Z", self.message):
+            raise ValueError(f"{self.message!r} is no message (accepted: apollo.canbus.Chassis)")
         return self
+
+    @property
+    def source(self) -> str | None:
+        """Return the topic or channel that the signal is read from."""
+        return self.channel if self.topic is None else self.topic
 
     @property
     def is_derived(self) -> bool:
         """Tell whether other signals determine this one."""
-        return self.topic is None and self.value is not None
+        return self.source is None and self.value is not None
 
     @property
     def message_type(self) -> str:
-        """Return the type as ``package/msg/Name``."""
+        """Return the type as ``package/msg/Name``, or the full name of a channel's message."""
+        if self.message is not None:
+            return self.message
         parts = (self.type or "").split("/")
         return f"{parts[0]}/msg/{parts[-1]}"
 
@@ -275,8 +293,8 @@ class MonitorSpec(Section):
 
     @property
     def topics(self) -> dict[str, str]:
-        """Return the message type of every topic that the signals read."""
-        return {s.topic: s.message_type for s in self.signals.values() if s.topic is not None}
+        """Return the message type of every topic and channel that the signals read."""
+        return {s.source: s.message_type for s in self.signals.values() if s.source is not None}
 
     def with_thresholds(self, name: str, values: Mapping[str, object]) -> MonitorSpec:
         """Return a copy in which property `name` has other thresholds or policy values.
@@ -313,7 +331,7 @@ def load_spec(path: Path | str) -> MonitorSpec:
         Naming file, line, key path, value and what is accepted; all findings at once.
     """
     path = Path(path)
-    return parse_spec(load_document(path))
+    return parse_spec(with_fragments(load_document(path)))
 
 
 def parse_spec(document: Document) -> MonitorSpec:
@@ -351,7 +369,8 @@ def _problems(
     for item in error.errors():
         # pydantic appends the tried branch of a union to the path; keys of the file only.
         known = tuple(p for p in item["loc"] if not _is_branch(p))
-        location = document.locate(prefix + known) if document else ""
+        origin = document.origin(prefix + known) if document else None
+        location = origin.locate(prefix + known) if origin else ""
         path = key_path(prefix + known)
         value, kind = item["input"], item["type"]
         if kind == "missing":
@@ -366,7 +385,7 @@ def _problems(
             seen.add(f"{path}{problem}")
             yield ConfigError(
                 problem,
-                file=document.file if document else None,
+                file=origin.file if origin else None,
                 key=location + path,
                 accepted=accepted,
             )

@@ -28,18 +28,26 @@ class Document:
         Plain Python values.
     lines : dict
         Line number (from 1) for each key path, as a tuple of keys and indices.
+    parts : tuple of Document
+        Fragments that were merged into `data`.
     """
 
     file: Path | None
     data: Any
     lines: dict[tuple[object, ...], int]
+    parts: tuple[Document, ...] = ()
 
     def locate(self, path: tuple[object, ...]) -> str:
         """Return ``line 7: `` for the nearest known part of `path`, or nothing."""
-        for end in range(len(path), 0, -1):
-            if path[:end] in self.lines:
-                return f"line {self.lines[path[:end]]}: "
-        return ""
+        known = self._known(path)
+        return f"line {self.lines[path[:known]]}: " if known else ""
+
+    def origin(self, path: tuple[object, ...]) -> Document:
+        """Return the document that says most about `path`: this one, or a fragment of it."""
+        return max((self, *self.parts), key=lambda document: document._known(path))
+
+    def _known(self, path: tuple[object, ...]) -> int:
+        return next((n for n in range(len(path), 0, -1) if path[:n] in self.lines), 0)
 
 
 def load_document(path: Path) -> Document:
