@@ -211,7 +211,8 @@ def test_unknown_names_are_refused_with_a_suggestion() -> None:
 numbers = st.one_of(st.floats(), st.integers(-5, 5).map(float))
 ELEMENTWISE = [
     "-x", "abs(x)", "x + 0.5", "x * y", "x / y", "x // y", "x % y", "x ** y", "x ** 2", "sqrt(x)",
-    "exp(x)", "log(x)", "sin(x)", "cos(x)", "tan(x)", "asin(x)", "acos(x)", "atan(x)", "atan2(x, y)",
+    "exp(x)", "log(x)", "sin(x)", "cos(x)", "tan(x)", "asin(x)", "acos(x)", "atan(x)",
+    "atan2(x, y)",
     "hypot(x, y)", "min(x, y)", "max(x, y)", "clamp(x, -1, 1)", "floor(x)", "ceil(x)", "round(x)",
     "int(x)", "sign(x)", "wrap_angle(x)", "degrees(x)", "radians(x)", "x if x > y else y",
     "isnan(x) or x > 2", "x in (0, 1, 2)", "yaw(x, y, 1, 2)", "x < y < 2 or not y",

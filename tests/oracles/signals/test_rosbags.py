@@ -14,9 +14,9 @@ from rosbags.interfaces import Nodetype
 from rosbags.serde.utils import ndtype
 
 from forewarn.signals import MessageType, compile_extractor, parse_expression
-from forewarn.signals.columns import open_message
 from forewarn.signals.decoder import COMPILED, decoder
 from forewarn.signals.plan import ALL, Path, Planner, Wants
+from forewarn.signals.records import open_message
 from forewarn.signals.schema import PLACEHOLDER, FieldType, Primitive, Struct
 
 INTERPRETERS = [False] if COMPILED is None else [True, False]

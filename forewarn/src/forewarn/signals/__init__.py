@@ -3,6 +3,7 @@
 from forewarn.signals.compiler import compile_expression
 from forewarn.signals.definitions import MessageType, installed_message_type, message_type
 from forewarn.signals.extraction import Extractor, compile_extractor
+from forewarn.signals.foreign import ForeignExtractor, ForeignType
 from forewarn.signals.functions import CONSTANTS, FUNCTIONS
 from forewarn.signals.schema import DefinitionError
 from forewarn.signals.syntax import Expression, normal_form, parse_expression
@@ -14,6 +15,8 @@ __all__ = [
     "DefinitionError",
     "Expression",
     "Extractor",
+    "ForeignExtractor",
+    "ForeignType",
     "MessageType",
     "Unknown",
     "Value",

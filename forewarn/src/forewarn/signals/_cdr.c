@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Of the words of a program; decoder.py takes no module with another one. */
+enum { FORMAT = 1 };
 enum { FIXED = 1, TEXT = 2, REPEAT = 3 };
 enum { FIXED_HEAD = 10, READ_WORDS = 10, TEXT_WORDS = 3, REPEAT_HEAD = 7 };
 enum { MAX_DEPTH = 200, HEADER = 4 };
@@ -518,7 +520,8 @@ PyMODINIT_FUNC PyInit__cdr(void)
     if (created == NULL)
         return NULL;
     Py_INCREF(&ProgramType);
-    if (PyModule_AddObject(created, "Program", (PyObject *)&ProgramType) < 0) {
+    if (PyModule_AddIntConstant(created, "FORMAT", FORMAT) < 0 ||
+        PyModule_AddObject(created, "Program", (PyObject *)&ProgramType) < 0) {
         Py_DECREF(&ProgramType);
         Py_DECREF(created);
         return NULL;

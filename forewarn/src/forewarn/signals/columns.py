@@ -1,8 +1,7 @@
-"""From the columns of a plan to the values of paths, and to records for what is not planned.
+"""From the columns of a plan to the values of places in the message.
 
 A plan reads each field once for all expressions, as one flat column over all elements that the
-sequences on the way have. Here the columns are put together again: an element picked by its
-index, or a message that is looked at field by field.
+sequences on the way have. Here an element that an expression picks by its index is found again.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from forewarn.signals.plan import ALL, Path, Plan
-from forewarn.signals.schema import FieldType, Primitive, Struct
-from forewarn.signals.values import NAN, Record, Vector, vector
+from forewarn.signals.values import NAN
 
 
 class Pick(NamedTuple):
@@ -163,67 +161,3 @@ def direct_slot(plan: Plan, place: Place, counted: bool) -> int | None:
     if any(isinstance(step, Pick) for step in place):
         return None
     return plan.counts[place] if counted else plan.values[place]  # type: ignore[index]
-
-
-class Shelf(NamedTuple):
-    """The columns below one path of one message, for reading it like a message."""
-
-    part: FieldType
-    path: Path
-    plan: Plan
-    columns: Columns
-    starts: dict[Path, Vector]
-
-    def read(self, at: int) -> Any:
-        """Return the value of the element `at`: a number, text, vector, list or record."""
-        if isinstance(self.part, Struct):
-            return Book(self, at)
-        if isinstance(self.part, Primitive):
-            column = self.columns[self.plan.values[self.path]]
-            if not isinstance(column, (np.ndarray, list)):
-                return column
-            value = column[at]
-            return value.item() if isinstance(value, np.generic) else value
-        count = int(np.atleast_1d(self.columns[self.plan.counts[self.path]])[at])
-        start = int(self._starts()[at])
-        inner = self.below(self.part.element, ALL)
-        if isinstance(self.part.element, Primitive):
-            column = self.columns[self.plan.values[inner.path]] if inner.known() else [NAN] * count
-            return column[start : start + count]
-        return vector([inner.read(start + i) for i in range(count)])
-
-    def known(self) -> bool:
-        """Tell whether the plan reads the values."""
-        return self.path in self.plan.values
-
-    def below(self, part: FieldType, step: str) -> Shelf:
-        """Return the columns of a field, or of the elements."""
-        return self._replace(part=part, path=(*self.path, step))
-
-    def _starts(self) -> Vector:
-        if self.path not in self.starts:
-            counts = np.atleast_1d(self.columns[self.plan.counts[self.path]])
-            stored = np.minimum(counts, self.plan.caps[self.path])
-            self.starts[self.path] = np.cumsum(stored) - stored
-        return self.starts[self.path]
-
-
-class Book(Record):
-    """A message read from columns, field by field, of the fields that the plan reads."""
-
-    __slots__ = ("at", "shelf")
-
-    def __init__(self, shelf: Shelf, at: int) -> None:
-        self.shelf = shelf
-        self.at = at
-
-    def field(self, name: str) -> Any:
-        """Return the value of a field."""
-        part = self.shelf.part
-        assert isinstance(part, Struct)
-        return self.shelf.below(part.fields[name], name).read(self.at)
-
-
-def open_message(struct: Struct, plan: Plan, columns: Columns) -> Book:
-    """Return the whole message as a record."""
-    return Book(Shelf(struct, (), plan, columns, {}), 0)

@@ -387,6 +387,9 @@ def _check_signals(expression: Expression, known: list[str]) -> None:
         elif isinstance(node, ast.Name) and node.id in expression.names - set(known):
             problem = f"there is no signal {node.id!r}{suggestion(node.id, known)}"
             accepted = ", ".join(sorted(known)) or "no signals are defined"
+        elif isinstance(node, ast.Call) and called(node) == "has":
+            problem = "has() asks about a field, but signals are numbers, arrays and text"
+            accepted = "has() only in the value of a signal that has a topic or a channel"
         elif isinstance(node, ast.Call) and len(node.args) < FUNCTIONS[called(node)].low:
             problem = f"{called(node)}() of one value needs a message"
             accepted = f"{called(node)}({', '.join(EXPANSIONS[called(node)])})"

@@ -13,6 +13,8 @@ import numpy as np
 from forewarn.signals.plan import Plan, encode
 from forewarn.signals.walker import Malformed, interpreter
 
+# Of the words that plan.encode() writes; a module built from older sources has another one.
+FORMAT = 1
 KINDS = ("f8", "i8", "u8", "?", "str")
 
 
@@ -21,9 +23,10 @@ def _load() -> Any:
     if os.environ.get("FOREWARN_PURE_PYTHON"):
         return None
     try:
-        return importlib.import_module("forewarn.signals._cdr")
+        module = importlib.import_module("forewarn.signals._cdr")
     except ImportError:
         return None
+    return module if module.FORMAT == FORMAT else None
 
 
 COMPILED = _load()

@@ -14,13 +14,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from forewarn.errors import DecodeError
-from forewarn.signals.columns import Pick, direct_slot, flat, open_message, recipe
+from forewarn.signals.columns import Pick, direct_slot, flat, recipe
 from forewarn.signals.compiler import compile_rewritten, compile_tree, settle
 from forewarn.signals.decoder import COMPILED, Malformed, decoder
 from forewarn.signals.definitions import MessageType
+from forewarn.signals.foreign import ForeignExtractor, ForeignType
 from forewarn.signals.inference import ROOT, Typed, infer
 from forewarn.signals.lifting import Lifted, NotLifted, Source, lift
 from forewarn.signals.plan import Plan, Planner, Wants
+from forewarn.signals.records import open_with, shelve
 from forewarn.signals.syntax import Expression, shown
 from forewarn.signals.touching import touch
 from forewarn.signals.values import Notes, Unknown, Value
@@ -29,7 +31,7 @@ Columns: TypeAlias = "list[Any]"
 
 # Measured by benchmarks/extraction.py on a 3 GHz core: microseconds for one operation of one
 # element where an expression is computed element by element.
-MICROSECONDS_PER_OPERATION = 0.5
+MICROSECONDS_PER_OPERATION = 1.0
 
 
 class Evaluation(NamedTuple):
@@ -70,7 +72,7 @@ class Extractor:
         self._decode = decoder(plan, compiled)
         self._recipes = recipes
         self._evaluations = evaluations
-        self._last = len(plan.slots)
+        self._shelf = shelve(mtype.struct, plan)
 
     def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:
         """Return the value of each expression.
@@ -113,7 +115,7 @@ class Extractor:
     ) -> Value | Unknown:
         notes = Notes()
         if evaluation.columns is None:
-            record = open_message(self.message_type.struct, self.plan, columns)
+            record = open_with(self._shelf, columns)
             return settle(evaluation.function(notes, record), notes)
         for at in reasons:
             if at in evaluation.columns:
@@ -124,7 +126,7 @@ class Extractor:
 
 def compile_extractor(
     mtype: MessageType, expressions: Sequence[Expression], compiled: bool = COMPILED is not None
-) -> Extractor:
+) -> Extractor | ForeignExtractor:
     """Prepare the evaluation of `expressions` over messages of type `mtype`.
 
     Parameters
@@ -139,7 +141,7 @@ def compile_extractor(
 
     Returns
     -------
-    Extractor
+    Extractor or ForeignExtractor
         A function from bytes to one value for each expression, in their order.
 
     Raises
@@ -148,6 +150,8 @@ def compile_extractor(
         If an expression reads a field that the type does not have, or uses one in a way that its
         type does not allow.
     """
+    if isinstance(mtype, ForeignType):
+        return ForeignExtractor(mtype, expressions)
     typed = [infer(each, mtype.struct) for each in expressions]
     ways = [_lift(each) for each in typed]
     notes = []

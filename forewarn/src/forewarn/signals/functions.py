@@ -228,6 +228,10 @@ def _range(notes: Notes, *bounds: Any) -> Any:
     return np.arange(span.start, span.stop, span.step, dtype=np.int64)
 
 
+def _has(notes: Notes, value: Any) -> Any:
+    return notes.unknown("has() of something that is no field of a message")
+
+
 def _sequences(notes: Notes, name: str, values: tuple[Any, ...]) -> list[list[Any]] | None:
     found = []
     for value in values:
@@ -314,6 +318,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "isnan": Function(_test(np.isnan), 1, 1, "whether the value is unknown", 1),
         "isinf": Function(_test(np.isinf), 1, 1, "whether the value is infinite", 1),
         "isfinite": Function(_test(np.isfinite), 1, 1, "whether the value is known and finite", 1),
+        "has": Function(_has, 1, 1, "whether an optional field of a message is set"),
         "range": Function(_range, 1, 3, "whole numbers, as in Python"),
         "zip": Function(_zip, 1, None, "elements of several lists in step (after 'in')"),
         "enumerate": Function(_enumerate, 1, 1, "pairs of index and element (after 'in')"),

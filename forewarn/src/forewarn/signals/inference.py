@@ -14,7 +14,15 @@ from typing import NamedTuple, TypeAlias
 
 from forewarn.errors import FieldError
 from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
-from forewarn.signals.schema import PLACEHOLDER, FieldType, Primitive, Struct
+from forewarn.signals.schema import (
+    PLACEHOLDER,
+    ArrayOf,
+    FieldType,
+    Primitive,
+    SequenceOf,
+    Struct,
+    presence,
+)
 from forewarn.signals.syntax import Expression, called, position, shown, suggestion
 
 ROOT = "msg"
@@ -105,6 +113,10 @@ def actual_field(struct: Struct, name: str) -> str | None:
     return None
 
 
+def _innermost_type(field: FieldType) -> FieldType:
+    return field.element if isinstance(field, (ArrayOf, SequenceOf)) else field
+
+
 def _innermost(kind: Kind) -> Kind:
     while isinstance(kind, Many):
         kind = kind.element
@@ -173,7 +185,9 @@ class _Inference:
         if name in CONSTANTS:
             return ast.Name(name, ast.Load()), NUMBER
         if actual_field(self.struct, name) is not None or name in self.struct.constants:
-            return self._read(node, ast.Name(ROOT, ast.Load()), self.struct, name)
+            root = ast.Name(ROOT, ast.Load())
+            self.kinds[root] = self.struct
+            return self._read(node, root, self.struct, name)
         if name == ROOT:
             return ast.Name(ROOT, ast.Load()), self.struct
         raise self._no_field(node, self.struct, name)
@@ -192,6 +206,8 @@ class _Inference:
     def _read(self, node: ast.expr, value: ast.expr, struct: Struct, name: str) -> Result:
         field = actual_field(struct, name)
         if field is not None:
+            if _innermost_type(struct.fields[field]) == Primitive("float128"):
+                raise self.fail(node, f"{name!r} is a float128", "numbers of at most 64 bits")
             return ast.Attribute(value, field, ast.Load()), kind_of(struct.fields[field])
         if name in struct.constants:
             constant = struct.constants[name]
@@ -346,6 +362,8 @@ class _Inference:
         name = called(node)
         if name in ("zip", "enumerate"):
             return self._iteration(node, name, scope)
+        if name == "has":
+            return self._presence(node, scope)
         results = [self.visit(each, scope) for each in node.args]
         kinds = [result[1] for result in results]
         trees = [result[0] for result in results]
@@ -360,6 +378,16 @@ class _Inference:
         ]
         call = ast.Call(ast.Name(name, ast.Load()), trees, keywords)
         return call, self._result(node, name, kinds)
+
+    def _presence(self, node: ast.Call, scope: Scope) -> Result:
+        """Turn ``has(a.b)`` into a field of ``a`` that tells whether ``b`` is set."""
+        tree, _ = self.visit(node.args[0], scope)
+        if not isinstance(tree, ast.Attribute):
+            raise self.fail(node, "has() of a value that is no field", "has(field)")
+        owner = self.kinds[tree.value]
+        if not isinstance(owner, Struct) or not owner.optional:
+            raise self.fail(node, f"has(): all fields of {describe(owner)} are always set")
+        return ast.Attribute(tree.value, presence(tree.attr), ast.Load()), NUMBER
 
     def _expand(
         self, node: ast.expr, name: str, tree: ast.expr, kind: Struct

@@ -10,6 +10,7 @@ computed element by element (:mod:`forewarn.signals.extraction`).
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -19,6 +20,7 @@ from forewarn.signals.compiler import Rewriter, read_names
 from forewarn.signals.functions import FUNCTIONS
 from forewarn.signals.inference import NUMBER, ROOT, TEXT, Many, Typed
 from forewarn.signals.plan import ALL
+from forewarn.signals.schema import Struct
 from forewarn.signals.segments import REDUCTIONS
 from forewarn.signals.syntax import called
 
@@ -121,7 +123,8 @@ class _Lifter:
             return Made(self.source(part.place, False), part.level)
         if isinstance(kind, Many) and kind.element in (NUMBER, TEXT) and part.level == 0:
             return Made(self.source((*part.place, ALL), False), 0)
-        raise NotLifted(f"{ast.unparse(node)} is an array for each element")
+        whole = "used as a whole" if part.level == 0 else "an array for each element"
+        raise NotLifted(f"{text(node)} is {whole}")
 
     def made(self, node: ast.expr, loops: Loops) -> Made:
         """Visit a node that must be a value."""
@@ -139,7 +142,7 @@ class _Lifter:
     def _Attribute(self, node: ast.Attribute, loops: Loops) -> Part:
         part = self.visit(node.value, loops)
         if not isinstance(part, At):
-            raise NotLifted(f"{ast.unparse(node.value)} is a message chosen by the data")
+            raise NotLifted(f"{text(node.value)} is a message chosen by the data")
         return At((*part.place, node.attr), part.level)
 
     def _Subscript(self, node: ast.Subscript, loops: Loops) -> Part:
@@ -148,10 +151,10 @@ class _Lifter:
         if isinstance(part, At) and index is not None and isinstance(self.kinds[node.value], Many):
             return At((*part.place, Pick(index)), part.level)
         if isinstance(part, At) and part.level > 0:
-            raise NotLifted(f"the index of {ast.unparse(node)} differs from element to element")
+            raise NotLifted(f"the index of {text(node)} differs from element to element")
         items = self.code(part, node.value)
         if items.level > 0:
-            raise NotLifted(f"{ast.unparse(node)} indexes text of each element")
+            raise NotLifted(f"{text(node)} indexes text of each element")
         if isinstance(node.slice, ast.Slice):
             bounds = (node.slice.lower, node.slice.upper, node.slice.step)
             ends = [ast.Constant(None) if b is None else self._single(b, loops) for b in bounds]
@@ -161,7 +164,7 @@ class _Lifter:
     def _single(self, node: ast.expr, loops: Loops) -> ast.expr:
         made = self.made(node, loops)
         if made.level > 0:
-            raise NotLifted(f"the index {ast.unparse(node)} differs from element to element")
+            raise NotLifted(f"the index {text(node)} differs from element to element")
         return made.tree
 
     # -- operators and functions that work element by element
@@ -175,18 +178,15 @@ class _Lifter:
         parts = [self.made(child, loops) for child in children]
         level = max((part.level for part in parts), default=0)
         if level > 0:
-            self._refuse_arrays(node, children, parts)
+            self._refuse_arrays(node, children)
         columns = [self.at_level(part, level, loops) for part in parts]
         return Made(Rewriter(dict(zip(children, columns, strict=True))).rewrite(node), level)
 
-    def _refuse_arrays(self, node: ast.expr, children: list[ast.expr], parts: list[Made]) -> None:
+    def _refuse_arrays(self, node: ast.expr, children: list[ast.expr]) -> None:
         """Refuse arrays next to columns: they would be taken for columns."""
-        for child, part in zip(children, parts, strict=True):
+        for child in children:
             if isinstance(self.kinds[child], Many) and not _is_choice(node, child):
-                text = ast.unparse(child)
-                raise NotLifted(
-                    f"the array {text} is combined with each element (level {part.level})"
-                )
+                raise NotLifted(f"the array {text(child)} is combined with each element")
 
     def at_level(self, part: Made, level: int, loops: Loops) -> ast.expr:
         """Repeat a column of an outer loop for the elements of the loops inside it."""
@@ -210,7 +210,7 @@ class _Lifter:
                     isinstance(item, ast.Constant) for item in right.elts
                 )
                 if not constant:
-                    raise NotLifted(f"'in {ast.unparse(right)}' is not a list of constants")
+                    raise NotLifted(f"'in {text(right)}' is not a list of constants")
         return self._elementwise(node, loops)
 
     def _Call(self, node: ast.Call, loops: Loops) -> Part:
@@ -266,9 +266,7 @@ class _Lifter:
                 condition = self._both(generator.ifs, condition, inner)
                 conditions.append(condition)
         depth = len(inner.places)
-        element = self.made(node.elt, inner)
-        if isinstance(self.kinds[node.elt], Many):
-            raise NotLifted("it makes an array for each element")
+        element = self._element(node.elt, inner)
         values = self.at_level(element, depth, inner)
         last = ast.Constant(True) if condition is None else self.at_level(condition, depth, inner)
         counts = self.source(inner.places[outside], True)
@@ -280,6 +278,14 @@ class _Lifter:
         if any(generator.ifs for generator in node.generators[:-1]):
             raise NotLifted("an inner comprehension has an 'if' between its loops")
         return Nested(values, counts, last, outside)
+
+    def _element(self, node: ast.expr, loops: Loops) -> Made:
+        kind = self.kinds[node]
+        if isinstance(kind, Struct):  # only their number can matter here
+            return Made(ast.Constant(0), 0)
+        if isinstance(kind, Many):
+            raise NotLifted("it makes an array for each element")
+        return self.made(node, loops)
 
     def _both(self, nodes: list[ast.expr], before: Made | None, loops: Loops) -> Made:
         """Return the condition of the innermost loop, given that of the loops outside it."""
@@ -296,13 +302,18 @@ class _Lifter:
         part = self.visit(generator.iter, loops)
         kind = self.kinds[generator.iter]
         if not isinstance(part, At) or not isinstance(kind, Many):
-            raise NotLifted(f"it runs over {ast.unparse(generator.iter)}, which is computed")
+            raise NotLifted(f"it runs over {text(generator.iter)}, which is computed")
         if part.level != len(loops.places):
             raise NotLifted("it pairs all elements of two sequences")
         assert isinstance(generator.target, ast.Name)
         element = At((*part.place, ALL), part.level + 1)
         variables = {**loops.variables, generator.target.id: element}
         return Loops((*loops.places, part.place), variables)
+
+
+def text(node: ast.expr) -> str:
+    """Write a resolved tree as the user did."""
+    return re.sub(rf"\b{ROOT}\.", "", ast.unparse(node))
 
 
 def _is_choice(node: ast.expr, child: ast.expr) -> bool:

@@ -59,11 +59,15 @@ class SequenceOf(NamedTuple):
 
 @dataclass(frozen=True)
 class Struct:
-    """A message type: its fields in order, and its constants."""
+    """A message type: its fields in order, and its constants.
+
+    `optional` tells that a message may leave fields out, so that ``has(field)`` means something.
+    """
 
     name: str
     fields: Mapping[str, FieldType]
     constants: Mapping[str, float | int | bool | str] = field(default_factory=dict)
+    optional: bool = False
 
     def __str__(self) -> str:
         """Return the name."""
@@ -75,6 +79,14 @@ class Struct:
 
 
 FieldType: TypeAlias = "Primitive | ArrayOf | SequenceOf | Struct"
+
+PRESENCE = "has "
+
+
+def presence(name: str) -> str:
+    """Return the name under which a record tells whether its field `name` is set."""
+    return f"{PRESENCE}{name}"
+
 
 # The member that IDL gives to a struct without members; it is on the wire.
 PLACEHOLDER = "structure_needs_at_least_one_member"

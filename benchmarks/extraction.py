@@ -1,0 +1,301 @@
+"""What it costs to read signals from messages, against rclpy and rosbags decoding them whole.
+
+Three messages: an odometry, an array of 200 markers with 8 points each, and a stand-in for
+Autoware's PredictedObjects with 200 objects of 5 predicted paths of 50 poses. Run it with
+``python benchmarks/extraction.py``; ``--json`` prints the figures for machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from forewarn.signals import (
+    MessageType,
+    compile_extractor,
+    installed_message_type,
+    parse_expression,
+)
+from forewarn.signals.decoder import COMPILED
+
+OBJECTS = """\
+std_msgs/Header header
+PredictedObject[] objects
+{line}
+MSG: standin_msgs/PredictedObject
+unique_identifier_msgs/UUID object_id
+float32 existence_probability
+ObjectClassification[] classification
+geometry_msgs/PoseWithCovariance initial_pose_with_covariance
+geometry_msgs/TwistWithCovariance initial_twist_with_covariance
+geometry_msgs/AccelWithCovariance initial_acceleration_with_covariance
+PredictedPath[] predicted_paths
+Shape shape
+{line}
+MSG: standin_msgs/ObjectClassification
+uint8 CAR=1
+uint8 label
+float32 probability
+{line}
+MSG: standin_msgs/PredictedPath
+geometry_msgs/Pose[] path
+builtin_interfaces/Duration time_step
+float32 confidence
+{line}
+MSG: standin_msgs/Shape
+uint8 type
+geometry_msgs/Polygon footprint
+geometry_msgs/Vector3 dimensions
+"""
+SPEED = ["hypot(twist.twist.linear.x, twist.twist.linear.y)"]
+MARKERS = [
+    "[m.pose.position.x for m in markers]",
+    "[m.pose.position.y for m in markers]",
+    "[m.id for m in markers]",
+    "[m.color.r for m in markers]",
+]
+FILTERED = [
+    "min([hypot(m.pose.position.x, m.pose.position.y) for m in markers if m.ns == 'vehicle'],"
+    " default=inf)"
+]
+ONE_BY_ONE = ["[m.points[len(m.points) - 1].z for m in markers]"]
+PREDICTED = [
+    "[o.initial_pose_with_covariance.pose.position.x for o in objects]",
+    "[o.initial_pose_with_covariance.pose.position.y for o in objects]",
+    "[o.initial_twist_with_covariance.twist.linear.x for o in objects]",
+    "[o.classification[0].label for o in objects]",
+    "[o.existence_probability for o in objects]",
+]
+
+
+class Case(NamedTuple):
+    """A message, and the expressions read from it."""
+
+    name: str
+    mtype: MessageType
+    data: bytes
+    expressions: list[str]
+    target: float | None
+
+
+class Figure(NamedTuple):
+    """Times in microseconds; `target` is the most that p50 may be."""
+
+    name: str
+    size: int
+    p50: float
+    p99: float
+    python: float
+    rosbags: float
+    rclpy: float | None
+    target: float | None
+
+
+def odometry() -> tuple[MessageType, bytes]:
+    """Return an odometry message."""
+    mtype = installed_message_type("nav_msgs/msg/Odometry")
+    make = mtype.typestore.types
+    message = make[mtype.name](
+        header(make),
+        "base_link",
+        posed(make),
+        make["geometry_msgs/msg/TwistWithCovariance"](twist(make), np.zeros(36)),
+    )
+    return mtype, bytes(mtype.typestore.serialize_cdr(message, mtype.name))
+
+
+def header(make: Any) -> Any:
+    """Return a header."""
+    return make["std_msgs/msg/Header"](make["builtin_interfaces/msg/Time"](1, 2), "map")
+
+
+def twist(make: Any) -> Any:
+    """Return a velocity."""
+    vector = make["geometry_msgs/msg/Vector3"]
+    return make["geometry_msgs/msg/Twist"](vector(5.0, 0.1, 0.0), vector(0.0, 0.0, 0.1))
+
+
+def pose(make: Any, x: float = 1.0) -> Any:
+    """Return a pose."""
+    turn = make["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0)
+    return make["geometry_msgs/msg/Pose"](make["geometry_msgs/msg/Point"](x, 2.0, 0.0), turn)
+
+
+def posed(make: Any, x: float = 1.0) -> Any:
+    """Return a pose with covariance."""
+    return make["geometry_msgs/msg/PoseWithCovariance"](pose(make, x), np.zeros(36))
+
+
+def markers(count: int = 200, points: int = 8) -> tuple[MessageType, bytes]:
+    """Return an array of markers."""
+    mtype = installed_message_type("visualization_msgs/msg/MarkerArray")
+    make = mtype.typestore.types
+    empty = np.zeros(0, np.uint8)
+    point = make["geometry_msgs/msg/Point"](1.0, 2.0, 3.0)
+
+    def marker(at: int) -> Any:
+        return make["visualization_msgs/msg/Marker"](
+            header(make),
+            "vehicle" if at % 2 else "pedestrian",
+            at,
+            1,
+            0,
+            pose(make, float(at)),
+            make["geometry_msgs/msg/Vector3"](1.0, 1.0, 1.0),
+            make["std_msgs/msg/ColorRGBA"](1.0, 0.0, 0.0, 1.0),
+            make["builtin_interfaces/msg/Duration"](0, 0),
+            False,
+            [point] * points,
+            [],
+            "",
+            make["sensor_msgs/msg/CompressedImage"](header(make), "", empty),
+            [],
+            "",
+            "",
+            make["visualization_msgs/msg/MeshFile"]("", empty),
+            False,
+        )
+
+    message = make[mtype.name]([marker(at) for at in range(count)])
+    return mtype, bytes(mtype.typestore.serialize_cdr(message, mtype.name))
+
+
+def predicted_objects(
+    count: int = 200, paths: int = 5, poses: int = 50
+) -> tuple[MessageType, bytes]:
+    """Return objects with their predicted paths."""
+    name = "standin_msgs/msg/PredictedObjects"
+    own = get_types_from_msg(OBJECTS.format(line="=" * 80), name)
+    mtype = MessageType(name, {**get_typestore(Stores.LATEST).fielddefs, **own})
+    make = mtype.typestore.types
+    standin = {name.split("/")[-1]: cls for name, cls in make.items() if "standin" in name}
+    vector = make["geometry_msgs/msg/Vector3"]
+    acceleration = make["geometry_msgs/msg/Accel"](vector(0.1, 0.0, 0.0), vector(0.0, 0.0, 0.0))
+    path = standin["PredictedPath"](
+        [pose(make)] * poses, make["builtin_interfaces/msg/Duration"](0, 500_000_000), 0.5
+    )
+
+    def item(at: int) -> Any:
+        return standin["PredictedObject"](
+            make["unique_identifier_msgs/msg/UUID"](np.full(16, at, np.uint8)),
+            0.9,
+            [standin["ObjectClassification"](1 + at % 7, 0.8)],
+            posed(make, float(at)),
+            make["geometry_msgs/msg/TwistWithCovariance"](twist(make), np.zeros(36)),
+            make["geometry_msgs/msg/AccelWithCovariance"](acceleration, np.zeros(36)),
+            [path] * paths,
+            standin["Shape"](0, make["geometry_msgs/msg/Polygon"]([]), vector(4.0, 2.0, 1.5)),
+        )
+
+    message = make[mtype.name](header(make), [item(at) for at in range(count)])
+    return mtype, bytes(mtype.typestore.serialize_cdr(message, mtype.name))
+
+
+def percentiles(work: Callable[[], Any], seconds: float) -> tuple[float, float]:
+    """Return p50 and p99 of the time that one call takes, in microseconds."""
+    work()
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 5:
+        start = time.perf_counter_ns()
+        work()
+        times.append(time.perf_counter_ns() - start)
+    ordered = sorted(times)
+    return ordered[len(ordered) // 2] / 1e3, ordered[math.floor(len(ordered) * 0.99)] / 1e3
+
+
+def rclpy_decoder(name: str) -> Callable[[bytes], Any] | None:
+    """Return rclpy's decoder of a message type, or None where either is not installed."""
+    package, _, base = name.split("/")
+    try:
+        serialization = importlib.import_module("rclpy.serialization")
+        cls = getattr(importlib.import_module(f"{package}.msg"), base)
+    except ImportError:
+        return None
+
+    def decode(data: bytes) -> Any:
+        return serialization.deserialize_message(data, cls)
+
+    return decode
+
+
+def measure(case: Case, seconds: float) -> Figure:
+    """Time one case in all ways."""
+    parsed = [parse_expression(each) for each in case.expressions]
+    extract = compile_extractor(case.mtype, parsed)
+    pure = compile_extractor(case.mtype, parsed, compiled=False)
+    whole = rclpy_decoder(case.mtype.name)
+    store, name, data = case.mtype.typestore, case.mtype.name, case.data
+    p50, p99 = percentiles(lambda: extract(data), seconds)
+    return Figure(
+        case.name,
+        len(data),
+        p50,
+        p99,
+        percentiles(lambda: pure(data), seconds / 2)[0],
+        percentiles(lambda: store.deserialize_cdr(data, name), seconds / 2)[0],
+        None if whole is None else percentiles(lambda: whole(data), seconds / 2)[0],
+        case.target,
+    )
+
+
+def cases() -> list[Case]:
+    """Return what is measured."""
+    marker_array, objects = markers(), predicted_objects()
+    return [
+        Case("odometry: speed", *odometry(), SPEED, 10.0),
+        Case("200 markers: 4 fields", *marker_array, MARKERS, 500.0),
+        Case("200 markers: nearest of a kind", *marker_array, FILTERED, 500.0),
+        Case("200 markers: one by one", *marker_array, ONE_BY_ONE, None),
+        Case("200 objects, 1000 paths: 5 fields", *objects, PREDICTED, 1000.0),
+    ]
+
+
+def run(seconds: float = 1.0) -> list[Figure]:
+    """Measure all cases, `seconds` each."""
+    return [measure(case, seconds) for case in cases()]
+
+
+def table(figures: list[Figure]) -> str:
+    """Return the figures as a table in Markdown."""
+    lines = [
+        "| Message and signals | kB | p50 us | p99 us | target us | without compiler us "
+        "| rosbags us | rclpy us | rosbags / p50 | rclpy / p50 |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for each in figures:
+        rclpy = "-" if each.rclpy is None else f"{each.rclpy:,.0f}"
+        ratio = "-" if each.rclpy is None else f"{each.rclpy / each.p50:,.0f}"
+        target = "-" if each.target is None else f"{each.target:,.0f}"
+        lines.append(
+            f"| {each.name} | {each.size / 1e3:,.1f} | {each.p50:,.1f} | {each.p99:,.1f} "
+            f"| {target} | {each.python:,.0f} | {each.rosbags:,.0f} | {rclpy} "
+            f"| {each.rosbags / each.p50:,.0f} | {ratio} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each case")
+    options = parser.parse_args()
+    figures = run(options.seconds)
+    if options.json:
+        print(json.dumps([figure._asdict() for figure in figures], indent=1))
+        return
+    print(f"compiled interpreter: {'yes' if COMPILED else 'no'}")
+    print(table(figures))
+
+
+if __name__ == "__main__":
+    main()
