@@ -1,0 +1,245 @@
+"""The library's own cost: a tick, a replay, learning, and memory over a long replay.
+
+A tick is measured with 16 predicates over 8 signals and 8 properties of both kinds, on a chain
+learned from a random walk of the same signals. Replay and learning run over the sample
+recordings of the repository with the demo's monitor file, against the loop
+``for message in reader.messages()`` of the bare `rosbags` reader over the same topics.
+
+Run it with ``python -m benchmarks.core``; ``--json`` prints the figures for machines. The exit
+code is 1 if a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rosbags.highlevel import AnyReader
+
+from forewarn.config import load_spec, parse_spec
+from forewarn.learning.counting import TransitionCounter, build_model
+from forewarn.learning.pipeline import count_recording
+from forewarn.models import load_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.predicates.validity import build_validity
+from forewarn.properties.specification import compile_spec
+from forewarn.recordings import open_recording
+from forewarn.yamlfile import parse_document
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"
+CONFIG, MODEL = ROOT / "config" / "demo.yaml", ROOT / "config" / "demo.model.json"
+
+
+class Figure(NamedTuple):
+    """One measured number.
+
+    Attributes
+    ----------
+    target : float or None
+        What it must not pass: a ceiling, or a floor if `at_least`.
+    """
+
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+    at_least: bool = False
+
+    @property
+    def missed(self) -> bool:
+        """Whether the target is missed."""
+        if self.target is None:
+            return False
+        return self.value < self.target if self.at_least else self.value > self.target
+
+
+def tick_yaml() -> str:
+    """Return a monitor file with 8 signals, 16 predicates and 8 properties."""
+    signals = "\n".join(f"  s{i}: {{timeout: 1.0}}" for i in range(8))
+    predicates = "\n".join(f"  p{i}: s{i // 2} > {0.35 + 0.3 * (i % 2):.2f}" for i in range(16))
+    responses = "\n".join(
+        f"  r{i}: {{formula: 'always(p{2 * i + 1} implies eventually[0:{1 + i / 2}](not p{2 * i}))'"
+        ", horizon: 5.0}"
+        for i in range(4)
+    )
+    invariants = "\n".join(
+        f"  n{i}: {{formula: 'always(not (p{2 * i + 8} and p{2 * i + 9}))', horizon: 5.0}}"
+        for i in range(4)
+    )
+    return (
+        f"version: 1\nrate: 10\nsignals:\n{signals}\npredicates:\n{predicates}\n"
+        f"properties:\n{responses}\n{invariants}\n"
+    )
+
+
+def walk(ticks: int, seed: int = 1) -> Iterator[dict[str, float]]:
+    """Yield the signals of a slow random walk in [0, 1]."""
+    draw = random.Random(seed)
+    values = [draw.random() for _ in range(8)]
+    for _ in range(ticks):
+        values = [min(max(v + draw.gauss(0.0, 0.02), 0.0), 1.0) for v in values]
+        yield {f"s{i}": value for i, value in enumerate(values)}
+
+
+def tick_monitor() -> Monitor:
+    """Return a monitor whose chain was learned from the walk."""
+    compiled = compile_spec(parse_spec(parse_document(tick_yaml())))
+    counter = TransitionCounter(compiled.abstraction.vocabulary)
+    for tick, values in enumerate(walk(20_000)):
+        source = [values[s.name] for s in compiled.abstraction.sources]
+        complete, _ = compiled.abstraction.complete(source)
+        counter.add(tick, compiled.abstraction.evaluate(complete).state)
+    counter.end_recording()
+    model = build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
+    return build_monitor(compiled, model)
+
+
+def measure_ticks(ticks: int) -> list[Figure]:
+    """Time the evaluation of single ticks, messages waiting; processor time of the thread."""
+    monitor = tick_monitor()
+    session = Session(monitor, {})
+    times = []
+    for tick, values in enumerate(walk(ticks, seed=2)):
+        session.accept("", session.grid.time_ns(tick), values)
+        begin = time.thread_time_ns()
+        session.tick(tick)
+        times.append(time.thread_time_ns() - begin)
+    times.sort()
+    assert monitor.model is not None
+    return [
+        Figure("states of the chain", len(monitor.model.states), ""),
+        Figure("tick, p50", times[len(times) // 2] / 1e3, "us", 50.0),
+        Figure("tick, p99", times[math.floor(len(times) * 0.99)] / 1e3, "us", 200.0),
+    ]
+
+
+def best(loop: Callable[[], int], turns: int) -> tuple[float, int]:
+    """Return the seconds of the fastest turn, and what it counted."""
+    fastest, count = math.inf, 0
+    for _ in range(turns):
+        begin = time.perf_counter()
+        count = loop()
+        fastest = min(fastest, time.perf_counter() - begin)
+    return fastest, count
+
+
+def measure_replay(turns: int) -> list[Figure]:
+    """Time replay and learning of the sample recordings against the bare read loop."""
+    bags = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
+    compiled = compile_spec(load_spec(CONFIG))
+    spec, abstraction = compiled.spec, compiled.abstraction
+    monitor = build_monitor(compiled, load_model(MODEL))
+    validity = build_validity(spec, abstraction)
+    recorded = 0.0
+
+    def bare() -> int:
+        count = 0
+        for bag in bags:
+            with AnyReader([bag]) as reader:
+                wanted = [each for each in reader.connections if each.topic in spec.topics]
+                for _ in reader.messages(connections=wanted):
+                    count += 1
+        return count
+
+    def replayed() -> int:
+        nonlocal recorded
+        recorded, count = 0.0, 0
+        for bag in bags:
+            with open_recording(bag) as recording:
+                session = Session(monitor, recorded_types(monitor, recording))
+                samples = recording.read(spec.topics)
+                for _ in run(session, samples, recording.start_ns, recording.end_ns):
+                    pass
+                count += session.feed.counters.received
+                recorded += recording.duration
+        return count
+
+    def learned() -> int:
+        for bag in bags:
+            count_recording(bag, spec, abstraction, validity)
+        return messages
+
+    reading, messages = best(bare, turns)
+    replaying, count = best(replayed, turns)
+    if count != messages:
+        raise SystemExit(f"replay read {count} messages, rosbags {messages}")
+    learning, _ = best(learned, turns)
+    return [
+        Figure("messages replayed", messages, ""),
+        Figure("replay, times real time", recorded / replaying, "x"),
+        Figure("bare rosbags loop", messages / reading, "messages/s"),
+        Figure("replay", messages / replaying, "messages/s"),
+        Figure("replay / bare loop", 100 * reading / replaying, "%", 50.0, at_least=True),
+        Figure("learning", messages / learning, "messages/s"),
+        Figure("learning / bare loop", 100 * reading / learning, "%"),
+    ]
+
+
+def resident() -> float:
+    """Return the resident memory of this process in MB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return math.nan
+
+
+def measure_memory(minutes: float) -> list[Figure]:
+    """Replay one recording again and again in one session, as a node that runs for long would."""
+    monitor = build_monitor(compile_spec(load_spec(CONFIG)), load_model(MODEL))
+    bag = RECORDINGS / "held_out"
+    with open_recording(bag) as recording:
+        session = Session(monitor, recorded_types(monitor, recording))
+        samples = list(recording.read(monitor.spec.topics))
+        length = recording.end_ns - recording.start_ns + round(1e9 / monitor.spec.rate)
+        early, offset = math.nan, 0
+        rounds = math.ceil(minutes * 60e9 / length)
+        for number in range(rounds):
+            moved = (s._replace(time_ns=s.time_ns + offset) for s in samples)
+            start = recording.start_ns + offset
+            for _ in run(session, moved, start, start + length - round(2e8)):
+                pass
+            offset += length
+            if number == min(4, rounds - 1):
+                early = resident()
+    return [
+        Figure("memory early on", early, "MB"),
+        Figure(f"growth over {minutes:g} min of replay", resident() - early, "MB", 5.0),
+    ]
+
+
+def main() -> int:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ticks", type=int, default=20_000, help="ticks to time")
+    parser.add_argument("--turns", type=int, default=5, help="the best of how many turns counts")
+    parser.add_argument("--minutes", type=float, default=30.0, help="recorded time to loop over")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    figures = [
+        *measure_ticks(options.ticks),
+        *measure_replay(options.turns),
+        *measure_memory(options.minutes),
+    ]
+    if options.json:
+        print(json.dumps([each._asdict() for each in figures], indent=1))
+    else:
+        for each in figures:
+            bound = "at least" if each.at_least else "at most"
+            aim = "" if each.target is None else f"({bound} {each.target:g}) "
+            verdict = "MISSED" if each.missed else "" if each.target is None else "ok"
+            print(f"{each.name:32} {each.value:12,.1f} {each.unit:11} {aim}{verdict}".rstrip())
+    return 1 if any(each.missed for each in figures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
