@@ -90,6 +90,7 @@ def python_inputs():
     for package in PYTHON_PACKAGES:
         files += [ROOT / package / name for name in ("setup.py", "setup.cfg", "package.xml")]
         files += (ROOT / package / "resource").iterdir()
+        files += (ROOT / package).glob("src/**/*.c")
     return [*files, Path(__file__).resolve()]
 
 
@@ -208,6 +209,7 @@ def install_python_packages():
     pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--prefer-binary"]
     say("installing Python packages and ROS 2 from wheels")
     run([*pip, "--upgrade", "-r", ROOT / "requirements" / "bootstrap.txt"], retry)
+    need_compiler()
     arguments = []
     for name in ("ros-wheels", "build", "dev"):
         arguments += ["-r", ROOT / "requirements" / (name + ".txt")]
@@ -267,7 +269,6 @@ def replace_link(link, target):
 
 def build_ros_packages():
     """Build messages and launch package with colcon, into the prefix of ROS 2 itself: `.venv`."""
-    need_compiler()
     say("building forewarn_msgs and forewarn_bringup")
     environment = clean_environment()
     environment["AMENT_PREFIX_PATH"] = environment["CMAKE_PREFIX_PATH"] = str(VENV)
@@ -299,10 +300,10 @@ def need_compiler():
         missing.append("g++")
     if not shutil.which("make"):
         missing.append("make")
-    if not Path(ask("sysconfig.get_path('include')"), "Python.h").exists():
+    if not Path(ask("sysconfig.get_path('include')", "sysconfig"), "Python.h").exists():
         missing.append(f"python3.{version_of(PYTHON)}-dev")
     if missing:
-        apt_install(" ".join(missing), "what builds messages")
+        apt_install(" ".join(missing), "what builds messages and decoders")
     if not recent_cmake():
         say("installing cmake from its wheel")
         advice = "install cmake 3.22 or newer, or check the network"
