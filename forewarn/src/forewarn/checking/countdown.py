@@ -134,11 +134,17 @@ def waiting_powers(problem: Countdown, upto: int) -> Floats:
     return powers
 
 
-def as_table(idle: Floats, layers: Floats) -> Floats:
-    """Return the risk table from its idle layer (n,) and waiting layers (L, n), (n, L + 2)."""
+def as_layers(idle: Floats, layers: Floats, violated: Floats | float) -> Floats:
+    """Return a table from its idle layer (n,), waiting layers (L, n) and violated one."""
     number, n = layers.shape
     table = np.empty((n, number + 2))
     table[:, 0] = idle
     table[:, 1:-1] = layers.T
-    table[:, -1] = 1.0
+    table[:, -1] = violated
+    return table
+
+
+def as_table(idle: Floats, layers: Floats) -> Floats:
+    """Return the risk table from its idle layer (n,) and waiting layers (L, n), (n, L + 2)."""
+    table = as_layers(idle, layers, 1.0)
     return np.clip(table, 0.0, 1.0, out=table)

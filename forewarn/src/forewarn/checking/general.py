@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -20,23 +22,32 @@ def entered_states(automaton: Automaton, classes: NDArray[np.int64]) -> NDArray[
 
 def bounded(chain: Chain, automaton: Automaton, classes: NDArray[np.int64], horizon: int) -> Floats:
     """Return the table for a horizon of `horizon` steps, shape (n, m)."""
+    for values in backward_induction(chain, automaton, classes, horizon):
+        last = values
+    return last
+
+
+def backward_induction(
+    chain: Chain, automaton: Automaton, classes: NDArray[np.int64], horizon: int
+) -> Iterator[Floats]:
+    """Yield the tables for 0, 1, ... `horizon` steps, shape (n, m)."""
     n, m = chain.size, automaton.transitions.shape[0]
     values: Floats = np.zeros((n, m))
-    if automaton.violated is None:
-        return values
-    values[:, automaton.violated] = 1.0
+    if automaton.violated is not None:
+        values[:, automaton.violated] = 1.0
+    yield values
     entered = entered_states(automaton, classes)
-    rows = np.arange(n)[:, None]
-    # Where a terminal state has been read, only a violation counts.
-    stopped = ~chain.live | (classes == ENDED)
     ended = classes == ENDED
+    # Where a terminal state has been read, only a violation counts.
+    stopped = ~chain.live | ended
     for _ in range(horizon):
-        after = values[rows, entered]
+        after = np.take_along_axis(values, entered, axis=1)
         after[ended] = 0.0
         values = chain.apply(after)
         values[stopped] = 0.0
-        values[:, automaton.violated] = 1.0
-    return values
+        if automaton.violated is not None:
+            values[:, automaton.violated] = 1.0
+        yield values
 
 
 def product_graph(

@@ -34,6 +34,9 @@ class RiskTable:
         Steps; None is unbounded.
     notes : tuple of str
         What a user should know of these numbers.
+    expected : ndarray of shape (n, m) or None
+        Expected steps to the violation, given that there is one within the horizon
+        (`times.expected_steps`); NaN where there is none.
     """
 
     values: Floats
@@ -43,6 +46,7 @@ class RiskTable:
     confidence: float | None = None
     horizon: int | None = None
     notes: tuple[str, ...] = ()
+    expected: Floats | None = None
 
 
 class Checker(Protocol):

@@ -67,7 +67,7 @@ def bounded(problem: Countdown, horizon: int, precision: float = PRECISION) -> F
     passage = first_passage(problem, powers[-1], steps, precision)
     total = passage.first.sum(axis=0)
     if passage.ratio is None:
-        return as_table(total, powers[1:] + _layers(problem, passage.first))
+        return as_table(total, powers[1:] + layers_after_answers(problem, passage.first))
     known = passage.first.shape[0] - 1
     idle = total + _spread(problem, geometric(passage.ratio, steps - known)) * passage.first[-1]
     rest = _geometric_layers(problem, passage.first[-1], passage.ratio, total, steps - known)
@@ -213,7 +213,7 @@ def wait(problem: Countdown, values: Floats, ticks: int) -> Floats:
     return values
 
 
-def _layers(problem: Countdown, first: Floats) -> Floats:
+def layers_after_answers(problem: Countdown, first: Floats) -> Floats:
     """Return what the waiting layers bring after an answer, shape (L, n).
 
     For layer r this is ``sum_{j < r} P_N^j P_B X(H - 1 - j)`` with X the violations up to a
@@ -259,7 +259,7 @@ def _prefix_sums(matrix: Floats, terms: Floats, blocks: int) -> Floats:
 def _geometric_layers(
     problem: Countdown, last: Floats, ratio: Floats, total: Floats, left: int
 ) -> Floats:
-    """Do what `_layers` does where all that matters is a geometric series, shape (L, n).
+    """Do what `layers_after_answers` does where violations are a geometric series, (L, n).
 
     Parameters
     ----------

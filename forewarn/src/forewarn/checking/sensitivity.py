@@ -1,0 +1,152 @@
+"""How much risk changes with the transition probabilities, and with how they are estimated."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.checking.numeric import risk_table
+from forewarn.checking.sound import total_error
+from forewarn.models.chain import Chain, Floats
+from forewarn.models.counts import Alpha, CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain, valid_successors
+from forewarn.properties.automaton import Automaton
+
+
+def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> float:
+    """Return B with ``|P_M(phi) - P_M^(phi)| <= B max |P - P^|`` for every property phi.
+
+    Risk is the solution x of ``x = P x + b``, so that ``x - x^ = (I - Q^)^-1 (P - P^) x``. In a row
+    of k successors, errors of at most e that sum to zero change the product with x in [0, 1] by at
+    most ``floor(k / 2) e``. So ``B = max (I - Q^)^-1 floor(k / 2)`` over the states, Q^ being the
+    estimate among states that are not terminal; within a horizon of H steps
+    ``B = max sum_{h < H} Q^^h floor(k / 2)``. This bound plays the part that the conditioning
+    number has in Bazille et al.; it is derived here, it is not their number.
+
+    Parameters
+    ----------
+    model : CountModel
+        Counts of n states.
+    chain : Chain
+        The chain estimated from them.
+    horizon : int or None
+        Steps; None is unbounded.
+
+    Returns
+    -------
+    float
+        B; infinite without a horizon if the chain does not surely end.
+    """
+    successors = valid_successors(model, model.smoothing)
+    spread = np.where(chain.live, successors.numbers // 2, 0).astype(np.float64)
+    if horizon is None:
+        error = total_error(chain, spread)
+        return float(error[~chain.unseen].max(initial=0.0))
+    total: Floats = np.zeros(chain.size)
+    for _ in range(horizon):
+        following = spread + np.where(chain.live, chain.apply(total), 0.0)
+        if np.array_equal(following, total):
+            break
+        total = following
+    return float(total.max(initial=0.0))
+
+
+class EstimatorRisk(NamedTuple):
+    """Risk under one way to estimate the chain.
+
+    Attributes
+    ----------
+    name : str
+        ``alpha: sparse``, ``alpha: 1`` or ``maximum likelihood``.
+    mean : float
+        Risk with no obligation pending, mean over ticks as counted.
+    difference : float
+        Greatest difference to the model's own estimator over the visited states.
+    state : int
+        Index of the state where that is.
+    """
+
+    name: str
+    mean: float
+    difference: float
+    state: int
+
+
+def estimator_sensitivity(
+    model: CountModel,
+    automaton: Automaton,
+    classes: NDArray[np.int64],
+    horizon: int | None,
+) -> list[EstimatorRisk]:
+    """Return the risk of a property under three estimators, the model's own first.
+
+    Parameters
+    ----------
+    model : CountModel
+        Counts of n states.
+    automaton : Automaton
+        The property's monitor.
+    classes : ndarray of int, shape (n,)
+        Letter class of each chain state.
+    horizon : int or None
+        Steps; None is unbounded.
+    """
+    candidates = model.smoothing.candidates
+    choices = [model.smoothing]
+    alphas: tuple[Alpha, ...] = ("sparse", 1.0, "none")
+    others = (Smoothing(alpha, candidates) for alpha in alphas)
+    choices.extend(choice for choice in others if choice != model.smoothing)
+    idle = automaton.initial
+    tables = [
+        risk_table(estimate_chain(model, choice), automaton, classes, horizon).values[:, idle]
+        for choice in choices
+    ]
+    return [
+        _compared(model, choice, values, tables[0])
+        for choice, values in zip(choices, tables, strict=True)
+    ]
+
+
+def _compared(model: CountModel, choice: Smoothing, values: Floats, own: Floats) -> EstimatorRisk:
+    known = (model.visits > 0) & ~np.isnan(values) & ~np.isnan(own)
+    name = "maximum likelihood" if choice.alpha == "none" else f"alpha: {choice.alpha}"
+    if not known.any():
+        return EstimatorRisk(name, float("nan"), float("nan"), 0)
+    away = np.where(known, np.abs(values - own), -1.0)
+    mean = float(np.average(values[known], weights=model.visits[known]))
+    return EstimatorRisk(name, mean, float(away.max()), int(away.argmax()))
+
+
+def row_change(before: Chain, after: Chain) -> Floats:
+    """Return the total variation between the rows of two chains, shape (n,).
+
+    With these, ``sum_{h < H} max(change)`` bounds how much any risk within H steps can have
+    changed: while it is small, a refresh of the tables can wait.
+    """
+    difference = abs(before.to_csr() - after.to_csr())
+    return np.asarray(difference.sum(axis=1)).ravel() / 2.0
+
+
+def drift(before: Chain, rows: NDArray[np.float64], horizon: int | None) -> float:
+    """Return a bound on the change of any risk when rows change by `rows`.
+
+    Parameters
+    ----------
+    before : Chain
+        The chain of the tables in use.
+    rows : ndarray, shape (n,)
+        Total variation of each row (`row_change`).
+    horizon : int or None
+        Steps; None is unbounded, where the bound may be infinite.
+    """
+    if not rows.any():
+        return 0.0
+    if horizon is None:
+        error = total_error(before, np.asarray(rows, dtype=np.float64))
+        return float(min(error.max(initial=0.0), 1.0))
+    total: Floats = np.zeros(before.size)
+    for _ in range(horizon):
+        total = np.minimum(rows + np.where(before.live, before.apply(total), 0.0), 1.0)
+    return float(total.max(initial=0.0))

@@ -1,0 +1,81 @@
+"""When: expected time to the violation, given that there is one within the horizon."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.checking.countdown import (
+    Countdown,
+    as_layers,
+    countdown,
+    is_countdown,
+    waiting_powers,
+)
+from forewarn.checking.general import backward_induction
+from forewarn.checking.numeric import check_arguments
+from forewarn.checking.passage import MAX_HISTORY, first_passage, layers_after_answers
+from forewarn.models.chain import Chain, Floats
+from forewarn.properties.automaton import Automaton
+
+
+def expected_steps(
+    chain: Chain, automaton: Automaton, classes: NDArray[np.int64], horizon: int
+) -> Floats:
+    """Return ``E[T | T <= H]``, T the steps to the violation, for all product states, (n, m).
+
+    With ``x_h`` the risk within h steps, the sum of ``h P(T = h)`` up to H is
+    ``H x_H - (x_0 + ... + x_{H-1})``. 0 where the property is violated already, NaN where it
+    cannot be within the horizon.
+
+    Parameters
+    ----------
+    chain : Chain
+        The chain, n states.
+    automaton : Automaton
+        The property's monitor, m states.
+    classes : ndarray of int, shape (n,)
+        Letter class of each chain state.
+    horizon : int
+        Steps H.
+    """
+    check_arguments(chain, automaton, classes, horizon)
+    layers = automaton.transitions.shape[0] - 2
+    if is_countdown(automaton) and max(horizon - layers, 1) * chain.size <= MAX_HISTORY:
+        risk, summed = _countdown_sums(countdown(chain, classes, layers), horizon)
+    else:
+        summed = np.zeros((chain.size, automaton.transitions.shape[0]))
+        risk = summed.copy()
+        for step, values in enumerate(backward_induction(chain, automaton, classes, horizon)):
+            risk = values
+            if step < horizon:
+                summed += values
+    later = np.maximum(horizon * risk - summed, 0.0)
+    result = np.divide(later, risk, out=np.full(risk.shape, np.nan), where=risk > 0)
+    result[chain.unseen] = np.nan
+    if automaton.violated is not None:
+        result[:, automaton.violated] = 0.0
+    return np.asarray(result)
+
+
+def _countdown_sums(problem: Countdown, horizon: int) -> tuple[Floats, Floats]:
+    """Return the risk within the horizon, and the sum of the risks within less, (n, L + 2)."""
+    n, layers = problem.size, problem.layers
+    powers = waiting_powers(problem, layers)
+    waits = np.arange(1, layers + 1)[:, None]
+    alone = np.where(waits <= horizon, powers[1:], 0.0)
+    alone_sum = np.maximum(horizon - waits, 0) * powers[1:]
+    violated = np.ones(n)
+    if horizon <= layers:
+        none = np.zeros(n)
+        return (
+            as_layers(none, alone, violated),
+            as_layers(none, alone_sum, horizon * violated),
+        )
+    # Every step is needed, so no geometric rest: a precision of less than nothing.
+    first = first_passage(problem, powers[-1], horizon - layers - 1, -1.0).first
+    total = np.cumsum(first, axis=0)
+    before = np.concatenate([np.zeros((1, n)), total[:-1]])
+    risk = as_layers(total[-1], alone + layers_after_answers(problem, first), violated)
+    later = alone_sum + layers_after_answers(problem, before)
+    return risk, as_layers(total[:-1].sum(axis=0), later, horizon * violated)

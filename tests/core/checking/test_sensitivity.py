@@ -1,0 +1,112 @@
+"""How far risk can move: bounds that hold, by random disturbance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forewarn.checking import ENDED, risk_table
+from forewarn.checking.sensitivity import (
+    drift,
+    estimator_sensitivity,
+    reach_sensitivity,
+    row_change,
+)
+from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.properties.automaton import Automaton
+from forewarn.vocabulary import Vocabulary
+
+Response = Callable[[int], Automaton]
+CLASSES = np.array([0, 1, 2, 0, ENDED])
+COUNTS = np.array(
+    [[40, 10, 0, 3, 5], [0, 20, 30, 0, 2], [25, 0, 0, 25, 2], [0, 0, 50, 1, 1], [0, 0, 0, 0, 0]]
+)
+
+
+def model(counts: np.ndarray = COUNTS) -> CountModel:
+    return CountModel(
+        Vocabulary(("a", "b"), ("end",)),
+        10.0,
+        "d",
+        (0, 1, 2, 3, -1),
+        sparse.csr_matrix(counts),
+        np.array([1, 0, 0, 0, 0]),
+        Smoothing("none"),
+    )
+
+
+def disturbed(chain: Chain, size: float, rng: np.random.Generator) -> Chain:
+    """Change each entry of the rows that are not terminal by at most `size`."""
+    matrix = chain.to_dense()
+    for i in range(4):
+        shift = rng.uniform(-size, size, size=5)
+        row = np.maximum(matrix[i] + shift - shift.mean(), 0.0)
+        row /= row.sum()
+        away = np.abs(row - matrix[i]).max()
+        matrix[i] += (row - matrix[i]) * min(1.0, size / away)
+    return Chain.from_matrix(matrix, chain.absorbing)
+
+
+@pytest.mark.parametrize("horizon", [3, 20, None])
+def test_the_sensitivity_bounds_what_errors_of_a_size_can_do(
+    response: Response, horizon: int | None
+) -> None:
+    counted = model()
+    chain = estimate_chain(counted)
+    factor = reach_sensitivity(counted, chain, horizon)
+    before = risk_table(chain, response(2), CLASSES, horizon).values
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        after = risk_table(disturbed(chain, 0.01, rng), response(2), CLASSES, horizon).values
+        assert np.abs(after - before).max() <= factor * 0.01 + 1e-12
+
+
+def test_a_chain_that_never_ends_is_infinitely_sensitive_without_a_horizon() -> None:
+    counts = COUNTS.copy()
+    counts[:, 4] = 0
+    counted = model(counts)
+    chain = estimate_chain(counted)
+    assert reach_sensitivity(counted, chain, None) == np.inf
+    # By hand: 4 observed successors a row, so 2 a step.
+    assert reach_sensitivity(counted, chain, 5) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("horizon", [3, 20, None])
+def test_drift_bounds_the_change_of_the_tables(response: Response, horizon: int | None) -> None:
+    counted = model()
+    before = estimate_chain(counted)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        counts = COUNTS.copy()
+        counts[:4] += rng.integers(0, 4, size=(4, 5)) * (counts[:4] > 0)
+        after = estimate_chain(model(counts))
+        change = row_change(before, after)
+        old = risk_table(before, response(2), CLASSES, horizon).values
+        new = risk_table(after, response(2), CLASSES, horizon).values
+        assert np.abs(new - old).max() <= drift(before, change, horizon) + 1e-12
+
+
+def test_nothing_changed_means_no_drift() -> None:
+    chain = estimate_chain(model())
+    assert drift(chain, row_change(chain, chain), None) == 0.0
+
+
+def test_estimators_are_compared_on_what_was_visited(response: Response) -> None:
+    found = estimator_sensitivity(model(), response(2), CLASSES, 10)
+    assert [result.name for result in found] == [
+        "maximum likelihood",
+        "alpha: sparse",
+        "alpha: 1.0",
+    ]
+    assert found[0].difference == 0.0
+    assert 0 < found[1].difference < found[2].difference
+    heavy = estimate_chain(model(), Smoothing(1.0))
+    own = risk_table(estimate_chain(model()), response(2), CLASSES, 10).values[:, 0]
+    other = risk_table(heavy, response(2), CLASSES, 10).values[:, 0]
+    worst = int(np.abs(own - other)[:4].argmax())
+    assert found[2].state == worst
+    assert found[2].difference == pytest.approx(abs(own - other)[worst])
+    assert found[2].mean == pytest.approx(np.average(other[:4], weights=COUNTS[:4].sum(axis=1)))
