@@ -244,6 +244,26 @@ class LearningSpec(Section):
     end: Literal["drop", "absorb"] = "drop"
 
 
+class BoundsSpec(Section):
+    """What the bounds of a risk are.
+
+    Attributes
+    ----------
+    kind : str
+        ``credible``: between them lies the risk of most chains that the counts leave possible.
+        ``sound``: they hold for the true chain at the confidence, also for what was never seen;
+        wide at long horizons. ``none``: no bounds.
+    confidence : float
+        Posterior probability, or confidence level, in (0, 1).
+    samples : int
+        Chains drawn for credible bounds.
+    """
+
+    kind: Literal["none", "credible", "sound"] = "credible"
+    confidence: Annotated[Finite, Field(gt=0, lt=1)] = 0.95
+    samples: Annotated[int, BeforeValidator(_no_bool), Field(ge=20, le=100_000)] = 200
+
+
 class MonitorSpec(Section):
     """A checked monitor file.
 
@@ -280,6 +300,7 @@ class MonitorSpec(Section):
     intervened_when: Expr | None = None
     properties: Annotated[dict[str, PropertySpec], Field(min_length=1)]
     learning: LearningSpec = LearningSpec()
+    bounds: BoundsSpec = BoundsSpec()
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
     file: Path | None = Field(default=None, exclude=True)
@@ -404,6 +425,7 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         "signals": SignalSpec,
         "properties": PropertySpec,
         "learning": LearningSpec,
+        "bounds": BoundsSpec,
         "constraints": ConstraintSpec,
     }
     section = Thresholds if "thresholds" in location[:-1] else sections.get(location[0])

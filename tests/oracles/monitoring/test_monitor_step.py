@@ -157,6 +157,9 @@ def test_unknown_values_give_the_hull_of_all_completions(
             assert not ours.possible_violation
             assert set(ours.automaton) == {q for t in theirs for q in t.automaton}
             assert ours.probability == max(t.probability for t in theirs)
+            assert ours.lower == min(t.lower for t in theirs)
+            assert ours.upper == max(t.upper for t in theirs)
+            assert ours.lower <= ours.probability <= ours.upper
 
 
 @given(st.lists(TICKS, max_size=5), st.integers(2, 12), st.lists(TICKS, min_size=1, max_size=3))
@@ -192,6 +195,23 @@ def test_a_state_that_was_never_seen_has_no_probability_and_full_bounds() -> Non
     assert all(math.isnan(v.probability) for v in found)
     assert [(v.lower, v.upper, v.in_model) for v in found] == [(0.0, 1.0, False)] * 3
     assert [int(v.level) for v in found] == [0, 2, 2]
+
+
+@pytest.mark.parametrize("kind", ["none", "credible", "sound"])
+def test_bounds_are_of_the_kind_that_the_file_asks_for(kind: str) -> None:
+    bounds = f"bounds: {{kind: {kind}, confidence: 0.9}}\n"
+    monitor = learned(compile_spec(parse_spec(parse_document(TEXT + bounds))))
+    for each in monitor.properties:
+        assert each.table is not None
+        assert each.table.kind == kind
+        assert each.table.confidence == (None if kind == "none" else 0.9)
+    _, verdict = monitor.step(monitor.start(), Snapshot(0, (1.0, 0.0, 0.0)))
+    response = verdict.properties[0]
+    if kind == "none":
+        assert math.isnan(response.lower)
+        assert math.isnan(response.upper)
+    else:
+        assert response.lower < response.probability < response.upper
 
 
 def test_inactive_phases_are_not_monitored() -> None:

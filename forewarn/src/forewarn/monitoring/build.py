@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from forewarn.checking.interface import Checker
+from forewarn.checking.credible import Question, credible_tables
+from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
-from forewarn.config import PropertySpec
+from forewarn.checking.sound import sound_table
+from forewarn.config import BoundsSpec, PropertySpec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.models import CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
@@ -24,7 +26,7 @@ __all__ = ["CompiledSpec", "build_monitor", "check_model", "compile_spec", "with
 
 
 def build_monitor(
-    compiled: CompiledSpec, model: CountModel | None, solver: Checker = risk_table
+    compiled: CompiledSpec, model: CountModel | None, solver: Checker | None = None
 ) -> Monitor:
     """Return a monitor whose risk tables are solved.
 
@@ -34,8 +36,9 @@ def build_monitor(
         The monitor file.
     model : CountModel or None
         Counts learned with the same abstraction; None for verdicts without risk.
-    solver : callable
-        A checker: chain, automaton, letter classes and steps to `RiskTable`.
+    solver : callable, optional
+        A checker (chain, automaton, letter classes and steps to `RiskTable`) to use instead of the
+        numeric one; there are no bounds then.
 
     Raises
     ------
@@ -44,35 +47,53 @@ def build_monitor(
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     grid = Grid(spec.rate)
-    loaded, chain = None, None
+    loaded = None
     notes: list[str] = []
     vocabulary = abstraction.vocabulary
     if model is not None:
         check_model(compiled, model)
-        chain = estimate_chain(model)
         vocabulary = model.vocabulary  # it may end with one more terminal label, `end`
         validity = build_validity(spec, abstraction)
         loaded = LoadedModel(model.fingerprint, vocabulary, model.index, model.states, validity)
+    questions = [
+        Question(
+            automaton,
+            label_states(automaton, vocabulary, model.states if model else ()),
+            None if section.horizon == math.inf else grid.ticks(section.horizon),
+        )
+        for section, automaton in zip(spec.properties.values(), compiled.automata, strict=True)
+    ]
+    tables: Sequence[RiskTable | None] = [None] * len(questions)
+    if model is not None:
+        tables = _solve(model, questions, spec.bounds, solver)
     properties: list[CompiledProperty] = []
-    for (name, section), automaton in zip(spec.properties.items(), compiled.automata, strict=True):
-        classes = label_states(automaton, vocabulary, model.states if model else ())
-        table = None
-        if chain is not None:
-            steps = None if section.horizon == math.inf else grid.ticks(section.horizon)
-            table = solver(chain, automaton, classes, steps)
-            notes += [f"{name}: {note}" for note in table.notes]
+    for (name, section), question, table in zip(
+        spec.properties.items(), questions, tables, strict=True
+    ):
+        notes += [f"{name}: {note}" for note in (table.notes if table else ())]
         properties.append(
             compile_property(
                 name,
                 section,
-                automaton,
+                question.automaton,
                 compile_rules(section, grid),
                 abstraction.vocabulary,
                 table,
-                classes,
+                question.classes,
             )
         )
     return Monitor(spec, abstraction, tuple(properties), loaded, tuple(notes))
+
+
+def _solve(
+    model: CountModel, questions: Sequence[Question], bounds: BoundsSpec, solver: Checker | None
+) -> list[RiskTable]:
+    if solver is not None or bounds.kind == "none":
+        chain = estimate_chain(model)
+        return [(solver or risk_table)(chain, *question) for question in questions]
+    if bounds.kind == "sound":
+        return [sound_table(model, *q, confidence=bounds.confidence) for q in questions]
+    return credible_tables(model, questions, samples=bounds.samples, confidence=bounds.confidence)
 
 
 def check_model(compiled: CompiledSpec, model: CountModel) -> None:
