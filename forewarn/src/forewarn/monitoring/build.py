@@ -104,9 +104,9 @@ def check_model(compiled: CompiledSpec, model: CountModel) -> None:
 
 def _differences(compiled: CompiledSpec, model: CountModel) -> Iterator[ModelError]:
     vocabulary = compiled.abstraction.vocabulary
-    if model.size == 0:
+    if not model.observed.any():
         yield ModelError(
-            "the model has no states: nothing was learned",
+            "the model has no visited state: nothing was learned",
             key="states",
             accepted="a model learned from recordings in which all predicates are known at times",
         )
