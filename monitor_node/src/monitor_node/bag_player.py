@@ -1,0 +1,359 @@
+"""The executable `bag_player_node`: plays a recording, by the clock or in step with a monitor."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import rclpy
+from rclpy.duration import Duration
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+
+from forewarn.errors import ForewarnError, InputError
+from forewarn.recordings import Recording, Sample, open_recording
+from forewarn.signals.grid import NANOSECONDS, Grid
+from monitor_node import conversions
+from monitor_node.acknowledgement import prompt_acknowledgements
+from monitor_node.bag_metadata import recorded_qualities
+from monitor_node.conversions import ClockMessage, RiskArray, String
+from monitor_node.message_types import message_class
+from monitor_node.parameters import PLAYER_PARAMETERS, declare
+from monitor_node.qos import Quality, missing, offered, profile
+
+RESEND = 0.5
+CLOCK_PERIOD = 0.01
+LOCK_STEP_DEPTH = 1000
+
+
+class PlayError(InputError):
+    """Playing cannot begin or go on."""
+
+
+class Grounds(NamedTuple):
+    """What the monitor has announced: its grid, and the names of its inputs on the graph."""
+
+    grid: Grid
+    settle_ns: int
+    inputs: frozenset[str]
+
+
+class BagPlayer(Node):
+    """Plays one recording; see `parameters.PLAYER_PARAMETERS`."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__("bag_player", **arguments)
+        declare(self, PLAYER_PARAMETERS)
+        self.played = 0
+        self._spinner = SingleThreadedExecutor(context=self.context)
+        self._spinner.add_node(self)
+        self._monitor = self._value("monitor")
+        self._clock_publisher = self.create_publisher(ClockMessage, "/clock", 10)
+        self._outlets: dict[str, Any] = {}
+        self._qualities: dict[str, Quality] = {}
+        self._grounds: Grounds | None = None
+        self._started: list[int] = []
+        self._decided_ns = -1
+        kept = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self.create_subscription(String, f"{self._monitor}/debug/events", self._on_event, kept)
+        self.create_subscription(
+            RiskArray, f"{self._monitor}/output/risk", self._on_risk, LOCK_STEP_DEPTH
+        )
+
+    def _value(self, name: str) -> Any:
+        return self.get_parameter(name).value
+
+    def play(self) -> None:
+        """Play the recording as the parameters say.
+
+        Raises
+        ------
+        ForewarnError
+            Saying why it cannot be played.
+        """
+        path = self._value("bag")
+        if not path:
+            raise PlayError("is not set", key="parameter bag", accepted="a recording")
+        with open_recording(Path(path)) as recording:
+            for warning in recording.warnings:
+                self.get_logger().warning(warning)
+            self._advertise(recording)
+            if self._value("lockstep"):
+                self._play_in_lock_step(recording)
+            else:
+                self._play_by_the_clock(recording)
+
+    # What is published
+
+    def _advertise(self, recording: Recording) -> None:
+        if not recording.count or not recording.topics:
+            raise PlayError("holds no messages that can be published", file=recording.path)
+        wanted = list(filter(None, self._value("topics")))
+        recorded = recorded_qualities(recording)
+        for topic in wanted or recording.topics:
+            if topic not in recording.topics:
+                raise PlayError(
+                    f"the topic {topic} is not in the recording",
+                    file=recording.path,
+                    accepted=", ".join(recording.topics),
+                )
+            info = recording.topics[topic]
+            try:
+                if info.message_type is None:
+                    raise PlayError(f"{info.error}", key=f"topic {topic}")
+                kind = message_class(info.msgtype, topic=topic)
+            except ForewarnError as error:
+                if wanted:
+                    raise
+                self.get_logger().error(f"left out: {error}")
+                continue
+            quality = recorded.get(topic, Quality())
+            if self._value("lockstep"):  # acknowledgement is what lock-step rests on
+                quality = quality._replace(reliable=True)
+            publisher = self.create_publisher(kind, topic, profile(quality, LOCK_STEP_DEPTH))
+            self._outlets[topic] = publisher
+            self._qualities[topic] = quality
+        if not self._outlets:
+            raise PlayError("none of its topics can be published", file=recording.path)
+
+    def _publish(self, sample: Sample) -> Any:
+        publisher = self._outlets[sample.topic]
+        publisher.publish(bytes(sample.data))  # type: ignore[arg-type]
+        self.played += 1
+        return publisher
+
+    def _publish_clock(self, time_ns: int) -> None:
+        self._clock_publisher.publish(ClockMessage(clock=conversions.to_time(time_ns)))
+
+    # What the monitor says
+
+    def _on_event(self, message: Any) -> None:
+        event = json.loads(message.data)
+        if event["event"] == "activate":
+            self._grounds = Grounds(
+                Grid(event["rate"]), event["settle_ns"], frozenset(event["inputs"].values())
+            )
+        elif event["event"] == "start":
+            self._started.append(event["tick"])
+
+    def _on_risk(self, message: Any) -> None:
+        self._decided_ns = conversions.from_time(message.header.stamp)
+
+    def _await(
+        self,
+        condition: Callable[[], bool],
+        complaint: Callable[[], str],
+        again: Callable[[], None] | None = None,
+    ) -> None:
+        """Serve callbacks until `condition` holds, doing `again` now and then.
+
+        Raises
+        ------
+        PlayError
+            With the complaint, once the time is up.
+        """
+        end = time.monotonic() + self._value("timeout")
+        resend = time.monotonic() + RESEND
+        while not condition():
+            now = time.monotonic()
+            if now > end:
+                raise PlayError(complaint())
+            if now > resend:
+                resend = now + RESEND
+                if again is not None:
+                    again()
+            self._spinner.spin_once(timeout_sec=0.1)
+
+    def _meet_monitor(self, *, clock: bool) -> Grounds:
+        """Wait until the monitor is active and listens to all that it wants of the recording."""
+        self._await(
+            lambda: self._grounds is not None,
+            lambda: (
+                f"no active monitor called {self._monitor} in {self._value('timeout'):g} s "
+                "(accepted: a node that is active; see the parameters monitor and timeout)"
+            ),
+        )
+        assert self._grounds is not None
+        self._await(lambda: not self._unmatched(clock), lambda: "; ".join(self._unmatched(clock)))
+        return self._grounds
+
+    def _unmatched(self, clock: bool) -> list[str]:
+        """Return which of the monitor's inputs are not yet connected, and why."""
+        assert self._grounds is not None
+        found = []
+        for topic, publisher in self._outlets.items():
+            name = publisher.topic_name
+            if name not in self._grounds.inputs:
+                continue
+            offer = self._qualities[topic]
+            if not any(request == offer for request in self._requests(name)):
+                why = {missing(offer, request) for request in self._requests(name)} - {""}
+                found.append(
+                    f"{name}: {self._monitor} does not ask for {offer} {why or ''}".rstrip()
+                )
+            elif not publisher.get_subscription_count():
+                found.append(f"{name}: {self._monitor} is not connected")
+        if clock and not (
+            self._requests("/clock") and self._clock_publisher.get_subscription_count()
+        ):
+            found.append(
+                f"{self._monitor} does not listen to /clock "
+                "(accepted: a monitor with use_sim_time:=true)"
+            )
+        return found
+
+    def _requests(self, name: str) -> Iterator[Quality]:
+        infos = self.get_subscriptions_info_by_topic(name)
+        return [
+            offered(info.qos_profile)
+            for info in infos
+            if f"{info.node_namespace.rstrip('/')}/{info.node_name}" == self._monitor
+        ]
+
+    # Playing
+
+    def _span(self, recording: Recording) -> tuple[int, int]:
+        start_ns = recording.start_ns + round(self._value("start_offset") * NANOSECONDS)
+        if start_ns > recording.end_ns:
+            raise PlayError(
+                f"{self._value('start_offset'):g} s",
+                key="parameter start_offset",
+                accepted=f"less than the recording's {recording.duration:.1f} s",
+            )
+        return start_ns, recording.end_ns
+
+    def _samples(self, recording: Recording, start_ns: int) -> Iterator[Sample]:
+        return (s for s in recording.read(self._outlets) if s.time_ns >= start_ns)
+
+    def _play_in_lock_step(self, recording: Recording) -> None:
+        grounds = self._meet_monitor(clock=True)
+        start_ns, end_ns = self._span(recording)
+        grid = grounds.grid
+        first, last = grid.tick_at_or_after(start_ns), grid.tick_at_or_after(end_ns)
+        while True:
+            self._begin(grid, first)
+            samples = self._samples(recording, start_ns)
+            waiting = next(samples, None)
+            pace = _Pace(self._value("rate"))
+            for tick in range(first, last + 1):
+                due_ns = grid.time_ns(tick) + grounds.settle_ns
+                touched = set()
+                while waiting is not None and waiting.time_ns <= due_ns:
+                    touched.add(self._publish(waiting))
+                    waiting = next(samples, None)
+                self._acknowledged(touched)
+                pace.wait((tick - first) / grid.rate)
+                self._decide(tick, grid.time_ns(tick), due_ns)
+            if not self._value("loop"):
+                return
+
+    def _begin(self, grid: Grid, first: int) -> None:
+        """Set the clock just behind the tick before the first, and wait until ticks begin anew."""
+        self._started.clear()
+        time_ns = grid.time_ns(first - 1) + 1
+        self._publish_clock(time_ns)
+        self._await(
+            lambda: bool(self._started) and self._started[-1] == first,
+            lambda: (
+                f"{self._monitor} does not begin anew at tick {first}, though /clock says so "
+                "(accepted: a monitor that has just been activated, or one whose clock lies later)"
+            ),
+            lambda: self._publish_clock(time_ns),
+        )
+
+    def _acknowledged(self, publishers: set[Any]) -> None:
+        limit = Duration(seconds=self._value("timeout"))
+        for publisher in publishers:
+            if not publisher.wait_for_all_acked(limit):
+                raise PlayError(
+                    f"{publisher.topic_name}: messages are not acknowledged in "
+                    f"{self._value('timeout'):g} s"
+                )
+
+    def _decide(self, tick: int, time_ns: int, due_ns: int) -> None:
+        self._publish_clock(due_ns)
+        self._await(
+            lambda: self._decided_ns == time_ns,
+            lambda: f"{self._monitor} gives no verdict for tick {tick}",
+            lambda: self._publish_clock(due_ns),
+        )
+
+    def _play_by_the_clock(self, recording: Recording) -> None:
+        rate = self._value("rate")
+        if rate <= 0:
+            raise PlayError(f"{rate:g}", key="parameter rate", accepted="above 0 by the clock")
+        if self._value("wait_for_monitor"):
+            self._meet_monitor(clock=self._value("clock"))
+        start_ns, end_ns = self._span(recording)
+        while True:
+            pace = _Pace(rate)
+            for time_ns, sample in self._timeline(recording, start_ns, end_ns):
+                pace.wait((time_ns - start_ns) / NANOSECONDS, self._serve)
+                if sample is None:
+                    self._publish_clock(time_ns)
+                else:
+                    self._publish(sample)
+            if not self._value("loop"):
+                break
+        self._acknowledged(set(self._outlets.values()))
+
+    def _timeline(
+        self, recording: Recording, start_ns: int, end_ns: int
+    ) -> Iterator[tuple[int, Sample | None]]:
+        """Yield the samples, and None where the clock is to be published."""
+        step_ns = round(CLOCK_PERIOD * self._value("rate") * NANOSECONDS)
+        clock_ns = start_ns if self._value("clock") else end_ns + 1
+        for sample in chain(self._samples(recording, start_ns), (None,)):
+            until_ns = end_ns if sample is None else sample.time_ns
+            while clock_ns <= until_ns:
+                yield clock_ns, None
+                clock_ns += step_ns
+            if sample is not None:
+                yield sample.time_ns, sample
+
+    def _serve(self, seconds: float) -> None:
+        self._spinner.spin_once(timeout_sec=seconds)
+
+
+class _Pace:
+    """Holds a course through time at `rate` times real time; 0 is as fast as possible."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._begun = time.monotonic()
+
+    def wait(self, offset: float, serve: Callable[[float], None] = time.sleep) -> None:
+        """Wait until `offset` seconds of the recording have passed."""
+        if self._rate <= 0:
+            return
+        while (left := self._begun + offset / self._rate - time.monotonic()) > 0:
+            if left < 2e-3:
+                time.sleep(left)
+            else:
+                serve(left - 1e-3)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Play, and say in one line what went wrong if anything did."""
+    code = 0
+    with prompt_acknowledgements():
+        rclpy.init(args=args)
+        player = BagPlayer()
+    try:
+        player.play()
+        player.get_logger().info(f"played {player.played} messages")
+    except ForewarnError as error:
+        player.get_logger().error(" | ".join(str(error).splitlines()))
+        code = 1
+    except (KeyboardInterrupt, ExternalShutdownException):
+        code = 130
+    finally:
+        player.destroy_node()
+        rclpy.try_shutdown()
+    sys.exit(code)

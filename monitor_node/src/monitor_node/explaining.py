@@ -1,0 +1,70 @@
+"""The present risk of one property, explained."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.rows import RiskRow
+
+if TYPE_CHECKING:
+    from monitor_node.runtime import Runtime
+
+
+class Explanation(NamedTuple):
+    """The fields of the service Explain's response; see there."""
+
+    time_ns: int
+    row: RiskRow
+    text: str
+    predicates: tuple[str, ...]
+    truths: tuple[bool | None, ...]
+    signals: tuple[str, ...]
+    values: tuple[Any, ...]
+    ages: tuple[float, ...]
+
+
+def explain(runtime: Runtime, row: RiskRow) -> Explanation:
+    """Explain one property at the last tick."""
+    assert runtime.latest is not None
+    observation = runtime.latest.verdict.observation
+    abstraction = runtime.watch.monitor.abstraction
+    used = {name for predicate in abstraction.predicates for name in predicate.names}
+    time_ns = runtime.latest.verdict.time_ns
+    listed = [
+        (name, value, (time_ns - stamp) / 1e9)
+        for name, value, stamp in zip(*runtime.signals(), strict=True)
+        if name in used
+    ]
+    never = {each.name for each in runtime.latest.verdict.stale if each.age is None}
+    return Explanation(
+        time_ns=time_ns,
+        row=row,
+        text=_text(row),
+        predicates=abstraction.vocabulary.predicates,
+        truths=tuple(
+            bool(observation.mask >> i & 1) if observation.known >> i & 1 else None
+            for i in range(len(abstraction.vocabulary.predicates))
+        ),
+        signals=tuple(name for name, _, _ in listed),
+        values=tuple(value for _, value, _ in listed),
+        ages=tuple(math.inf if name in never else age for name, _, age in listed),
+    )
+
+
+def _text(row: RiskRow) -> str:
+    within = "ever" if math.isinf(row.horizon) else f"within {row.horizon:g} s"
+    sentences = [f"The state is {row.state!r}."]
+    if row.automaton_state_names:
+        sentences.append(f"The rule {row.property} is {' or '.join(row.automaton_state_names)}.")
+    if row.in_model and not math.isnan(row.probability):
+        sentences.append(f"It is violated {within} with probability {row.probability:.3g}.")
+    elif not row.in_model:
+        sentences.append("The model has never seen this state, so the risk is unknown.")
+    else:
+        sentences.append("There is no model, so the risk is unknown.")
+    sentences.append(f"Its level is {Level(row.level).name}{' (muted)' if row.muted else ''}.")
+    if row.stale_signals:
+        sentences.append(f"Unknown for now: {', '.join(row.stale_signals)}.")
+    return " ".join(sentences)

@@ -1,0 +1,221 @@
+"""The topics that the monitor reads: raw bytes, taken when a tick is due.
+
+Executors do not see these subscriptions. To wake Python for each message costs several times what
+taking it costs (docs/design/node.md has the figures), and nothing is to be done with a message
+before the next tick. The time at which the middleware received it is in the message info.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+
+from monitor_node.message_types import message_class
+from monitor_node.qos import Quality, follow, missing, offered, profile
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
+
+
+class Taken(NamedTuple):
+    """A message: topic as in the monitor file, bytes, and when the middleware received it."""
+
+    topic: str
+    payload: bytes
+    received_ns: int
+
+
+class Publisher(NamedTuple):
+    """A publisher on an input's topic, as the graph shows it."""
+
+    node: str
+    type: str
+    quality: Quality
+    type_hash: str
+
+
+@dataclass
+class Input:
+    """One topic.
+
+    Attributes
+    ----------
+    topic, type : str
+        As in the monitor file; the name on the graph may be remapped.
+    fixed : tuple of (bool or None)
+        Reliability and durability that a parameter prescribes, None where they follow.
+    received : int
+        Messages so far.
+    """
+
+    topic: str
+    type: str
+    message_class: Any
+    fixed: tuple[bool | None, bool | None]
+    quality: Quality = field(default_factory=Quality)
+    subscription: Any = None
+    received: int = 0
+    publishers: tuple[Publisher, ...] = ()
+    type_hash: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name on the graph."""
+        return str(self.subscription.topic_name) if self.subscription else self.topic
+
+    def problems(self) -> Iterator[str]:
+        """Yield what keeps messages from arriving."""
+        for publisher in self.publishers:
+            if publisher.type != self.type:
+                told = f"the monitor file says {self.type}"
+                yield f"{publisher.node} publishes {publisher.type}, {told}"
+                continue
+            policies = missing(publisher.quality, self.quality)
+            if policies:
+                yield (
+                    f"incompatible QoS: {publisher.node} offers {publisher.quality}, "
+                    f"{self.quality} is asked for ({policies} does not match)"
+                )
+            elif publisher.type_hash and self.type_hash and publisher.type_hash != self.type_hash:
+                yield f"{publisher.node} has another definition of {self.type}"
+        if not self.publishers:
+            yield "nobody publishes it"
+
+
+class Inputs:
+    """All topics of a monitor file.
+
+    Parameters
+    ----------
+    node : Node
+        Where the subscriptions live.
+    topics : mapping of str to str
+        Message type of each topic.
+    depth : int
+        Messages that may wait on each topic between two ticks.
+    fixed : callable
+        Gives the prescribed reliability and durability of a topic, None where it follows.
+
+    Raises
+    ------
+    TypeNotInstalledError
+        If a message type has no Python class.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        topics: Mapping[str, str],
+        depth: int,
+        fixed: Callable[[str], tuple[bool | None, bool | None]],
+    ) -> None:
+        self._node = node
+        self._depth = depth
+        self.inputs = tuple(
+            Input(topic, kind, message_class(kind, topic=topic), fixed(topic))
+            for topic, kind in topics.items()
+        )
+
+    def open(self) -> None:
+        """Subscribe to all topics."""
+        for each in self.inputs:
+            each.publishers = self._publishers(each)
+            each.quality = self._wanted(each)
+            self._subscribe(each)
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        for each in self.inputs:
+            if each.subscription is not None:
+                self._node.destroy_subscription(each.subscription)
+                each.subscription = None
+
+    @property
+    def subscriptions(self) -> frozenset[Subscription]:
+        """The subscriptions that executors are not to see."""
+        return frozenset(e.subscription for e in self.inputs if e.subscription is not None)
+
+    def take(self) -> Iterator[Taken]:
+        """Take all messages that wait."""
+        for each in self.inputs:
+            handle = each.subscription.handle
+            with handle:
+                while (taken := handle.take_message(each.message_class, True)) is not None:
+                    payload, info = taken
+                    each.received += 1
+                    yield Taken(each.topic, payload, info["received_timestamp"])
+
+    def match(self) -> list[str]:
+        """Follow what publishers offer by now; return what was changed, for the log."""
+        changes = []
+        for each in self.inputs:
+            each.publishers = self._publishers(each)
+            wanted = self._wanted(each)
+            if wanted != each.quality and any(p.type == each.type for p in each.publishers):
+                changes.append(f"{each.name}: asks for {wanted} now, as its publishers offer")
+                each.quality = wanted
+                self._subscribe(each)
+        return changes
+
+    def ask_again(self) -> None:
+        """Subscribe anew to what publishers keep for late subscribers: all was forgotten."""
+        for each in self.inputs:
+            if each.quality.latched:
+                self._subscribe(each)
+
+    def _subscribe(self, each: Input) -> None:
+        before, each.subscription = each.subscription, None
+        if before is not None:
+            self._node.destroy_subscription(before)
+        # An event that waits for this reader would make the executor spin while data waits too.
+        silent = SubscriptionEventCallbacks(use_default_callbacks=False)
+        each.subscription = self._node.create_subscription(
+            each.message_class,
+            each.topic,
+            _never_called,
+            profile(each.quality, self._depth),
+            event_callbacks=silent,
+            raw=True,
+        )
+        own = [
+            info
+            for info in self._node.get_subscriptions_info_by_topic(each.name)
+            if info.topic_type == each.type
+            and _owner(info) == self._node.get_fully_qualified_name()
+        ]
+        each.type_hash = _type_hash(own[0]) if own else ""
+
+    def _publishers(self, each: Input) -> tuple[Publisher, ...]:
+        name = each.name if each.subscription else self._node.resolve_topic_name(each.topic)
+        return tuple(
+            Publisher(_owner(info), info.topic_type, offered(info.qos_profile), _type_hash(info))
+            for info in self._node.get_publishers_info_by_topic(name)
+        )
+
+    def _wanted(self, each: Input) -> Quality:
+        follows = follow(p.quality for p in each.publishers if p.type == each.type)
+        reliable, latched = each.fixed
+        return Quality(
+            follows.reliable if reliable is None else reliable,
+            follows.latched if latched is None else latched,
+        )
+
+
+def _owner(info: Any) -> str:
+    return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
+
+
+def _type_hash(info: Any) -> str:
+    """Return the hash of an endpoint's type; empty on Humble, and where the publisher has none."""
+    found = getattr(info, "topic_type_hash", None)
+    return "" if found is None or found.version < 1 else str(found)
+
+
+def _never_called(payload: bytes) -> None:
+    raise AssertionError(f"an executor took {len(payload)} bytes that were none of its business")

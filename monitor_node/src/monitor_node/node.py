@@ -1,0 +1,370 @@
+"""The lifecycle node: a thin shell around `forewarn.monitoring`."""
+
+from __future__ import annotations
+
+import functools
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
+from rclpy.exceptions import InvalidParameterValueException
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.subscription import Subscription
+from rclpy.timer import Timer
+
+from forewarn.config import load_spec
+from forewarn.errors import ConfigError, ForewarnError, ModelError
+from forewarn.models import CountModel, load_model
+from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.external import EXTERNAL_TYPE
+from forewarn.monitoring.record import Names, RecordWriter
+from forewarn.monitoring.watch import Watch
+from forewarn.signals import MessageType, installed_message_type
+from forewarn.signals.grid import NANOSECONDS
+from monitor_node import conversions, parameters
+from monitor_node.diagnosis import node_status, statuses
+from monitor_node.inputs import Inputs
+from monitor_node.outputs import Outputs
+from monitor_node.pacing import Pacer
+from monitor_node.runtime import Runtime
+from monitor_node.services import Services
+
+THROTTLE = 5.0
+Transition = Callable[..., TransitionCallbackReturn]
+
+
+def _reported(transition: Transition) -> Transition:
+    """Turn errors of a transition into one line of log, a diagnostic and a return code."""
+
+    @functools.wraps(transition)
+    def guarded(node: MonitorNode, state: LifecycleState) -> TransitionCallbackReturn:
+        node.problem = ""
+        try:
+            return transition(node, state)
+        except ForewarnError as error:
+            node.problem = " | ".join(str(error).splitlines())
+            code = TransitionCallbackReturn.FAILURE
+        except Exception as error:
+            node.problem = f"{transition.__name__}: {type(error).__name__}: {error}"
+            node.get_logger().debug(traceback.format_exc())
+            code = TransitionCallbackReturn.ERROR
+        node.get_logger().error(node.problem)
+        return code
+
+    return guarded
+
+
+class MonitorNode(LifecycleNode):
+    """The monitor; parameters, topics and services are described in docs/design/node.md."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self._hidden: frozenset[Subscription] = frozenset()
+        super().__init__("monitor", **arguments)
+        parameters.declare(self, parameters.NODE_PARAMETERS)
+        self.problem = ""
+        self.watch: Watch | None = None
+        self.runtime: Runtime | None = None
+        self._types: dict[str, MessageType] = {}
+        self._model: CountModel | None = None
+        self._spec_text = ""
+        self._outputs: Outputs | None = None
+        self._commands: Services | None = None
+        self._timer: Timer | None = None
+        self._policies: list[str] = []
+        self._records = 0
+        self._said: dict[str, float] = {}
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._reporter = self.create_timer(
+            self._value("diagnostics_period"), self._report, clock=self._steady
+        )
+        # rclpy keeps no reference to a jump callback: without ours it would be collected.
+        self._jumps = self.get_clock().create_jump_callback(
+            JumpThreshold(
+                min_forward=Duration(nanoseconds=1),
+                min_backward=Duration(nanoseconds=-1),
+                on_clock_change=True,
+            ),
+            post_callback=self._clock_moved,
+        )
+        self.add_on_set_parameters_callback(self._check_parameters)
+        if hasattr(self, "add_post_set_parameters_callback"):
+            self.add_post_set_parameters_callback(self._use_parameters)
+
+    @property
+    def subscriptions(self) -> Iterable[Subscription]:
+        """Subscriptions that executors wait for: the inputs are taken when a tick is due."""
+        return (each for each in super().subscriptions if each not in self._hidden)
+
+    def _value(self, name: str) -> Any:
+        return self.get_parameter(name).value
+
+    # The life cycle
+
+    @_reported
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Load, check, build; nothing is published yet."""
+        config = self._value("config")
+        if not config:
+            raise ConfigError("is not set", key="parameter config", accepted="a monitor file")
+        spec = load_spec(config)
+        compiled = compile_spec(spec)
+        self._model = self._load_model(spec.model_path)
+        self._spec_text = Path(config).read_text(encoding="utf-8")
+        external = Names.of(self.get_fully_qualified_name()).external
+        self._types = {
+            topic: installed_message_type(kind) for topic, kind in self._topics(compiled).items()
+        }
+        try:
+            watch = Watch(compiled, self._model, self._types, external)
+        except ModelError as error:
+            raise error.located(file=self._value("model") or spec.model_path) from error
+        self._declare_policies(watch)
+        for topic in self._types:
+            parameters.declare(self, parameters.quality_parameters(topic))
+        self._outputs = Outputs(self, spec.rate)
+        self.watch = watch
+        self._commands = Services(self, self)
+        for note in (*watch.monitor.notes, *watch.session.feed.notes):
+            self.get_logger().warning(note)
+        states = len(self._model.states) if self._model else 0
+        self.get_logger().info(
+            f"configured: {config}, {len(watch.names)} properties, {len(self._types)} topics, "
+            f"{spec.rate:g} Hz, mode {spec.mode}, "
+            + (f"model of {states} states" if states else "no model: verdicts without risk")
+        )
+        return super().on_configure(state)
+
+    @_reported
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Subscribe and start the ticks."""
+        assert self.watch is not None and self._outputs is not None
+        spec = self.watch.spec
+        record = self._open_record()
+        pacer = Pacer(
+            self.watch.session.grid,
+            self.watch.session.settle_ns,
+            round(self._value("max_clock_step") * NANOSECONDS),
+        )
+        pacer.simulated = self.get_clock().ros_time_is_active
+        topics = {topic: mtype.name for topic, mtype in self._types.items()}
+        inputs = Inputs(
+            self,
+            topics,
+            self._value("queue_depth"),
+            functools.partial(parameters.fixed_quality, self),
+        )
+        self.runtime = Runtime(self.watch, pacer, inputs, self._outputs, record, self._warn)
+        self.runtime.attach_model(self._model)
+        inputs.open()
+        self._hide()
+        self._timer = self.create_timer(1.0 / spec.rate, self._pump)
+        result = super().on_activate(state)
+        self.runtime.announce()
+        self._pump()
+        return result
+
+    @_reported
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop the ticks, withdraw a present intervention, unsubscribe."""
+        self._stop("the monitor was deactivated")
+        return super().on_deactivate(state)
+
+    @_reported
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Forget monitor file and model."""
+        self._clear()
+        return super().on_cleanup(state)
+
+    @_reported
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop from whatever state."""
+        self._stop("the monitor was shut down")
+        self._clear()
+        return super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Go back to unconfigured after something failed that should not."""
+        problem = self.problem
+        self._stop("the monitor failed")
+        self._clear()
+        self.problem = problem
+        return TransitionCallbackReturn.SUCCESS
+
+    def _stop(self, reason: str) -> None:
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+            self._timer = None
+        if self.runtime is not None:
+            self.runtime.close(self.get_clock().now().nanoseconds, reason)
+            self.runtime = None
+        self._hidden = frozenset()
+
+    def _clear(self) -> None:
+        if self._commands is not None:
+            self._commands.close()
+        if self._outputs is not None:
+            self._outputs.close()
+        for name in self._policies:
+            self.undeclare_parameter(name)
+        self._policies = []
+        self.watch = self._model = self._outputs = self._commands = None
+        self._types = {}
+
+    def finish(self) -> None:
+        """Close the record: the process ends, and with it the middleware."""
+        if self.runtime is not None:
+            self.runtime.finish_record()
+
+    # Configuration
+
+    def _load_model(self, named: Path | None) -> CountModel | None:
+        given = self._value("model")
+        path = Path(given) if given else named
+        if path is None:
+            return None
+        return load_model(path)
+
+    def _topics(self, compiled: Any) -> dict[str, str]:
+        topics = dict(compiled.spec.topics)
+        if any(not source.topic for source in compiled.abstraction.sources):
+            topics[Names.of(self.get_fully_qualified_name()).external] = EXTERNAL_TYPE
+        return topics
+
+    def model_loaded(self, model: CountModel) -> None:
+        """Take note of a model that the service has put into force."""
+        self._model = model
+
+    def _open_record(self) -> RecordWriter | None:
+        path = self._value("record")
+        if not path:
+            return None
+        self._records += 1
+        target = Path(path)
+        if self._records > 1:  # activated again: another file, the first one is complete
+            target = target.with_name(f"{target.stem}-{self._records}{target.suffix}")
+        names = Names.of(self.get_fully_qualified_name())
+        return RecordWriter(target, names, self._spec_text, self._types)
+
+    def _declare_policies(self, watch: Watch) -> None:
+        names = []
+        try:
+            for name, section in watch.compiled.spec.properties.items():
+                found = parameters.policy_parameters(name, section)
+                names += [each.name for each in found]
+                parameters.declare(self, found)
+            changes = parameters.policy_values(names, self._value)
+            for name, values in changes.items():
+                watch.set_policy(name, values)
+        except (InvalidParameterValueException, ForewarnError) as error:
+            for name in names:
+                if self.has_parameter(name):
+                    self.undeclare_parameter(name)
+            raise ConfigError(str(error)) from error
+        self._policies = names
+
+    def _check_parameters(self, changed: list[Parameter]) -> SetParametersResult:
+        refused = "; ".join(
+            filter(None, (parameters.refuse(each.name, each.value) for each in changed))
+        )
+        if not refused and self.watch is not None:
+            try:
+                Watch.with_policy(self.watch.monitor, self._changes(changed))
+            except ForewarnError as error:
+                refused = " | ".join(str(error).splitlines())
+        if not refused and not hasattr(self, "add_post_set_parameters_callback"):
+            self._use_parameters(changed)  # Humble
+        return SetParametersResult(successful=not refused, reason=refused)
+
+    def _changes(self, changed: list[Parameter]) -> dict[str, dict[str, object]]:
+        given = {each.name: each.value for each in changed if each.name in self._policies}
+        return parameters.policy_values(given, given.__getitem__)
+
+    def _use_parameters(self, changed: list[Parameter]) -> None:
+        if self.watch is None:
+            return
+        for name, values in self._changes(changed).items():
+            self.watch.set_policy(name, values)
+            self.get_logger().info(f"properties.{name}: {values}")
+            if self.runtime is not None:
+                self.runtime.note({"event": "policy", "property": name, "values": values})
+
+    # The ticks
+
+    def _clock_moved(self, jump: TimeJump) -> None:
+        runtime = self.runtime
+        if runtime is None:
+            return
+        simulated = self.get_clock().ros_time_is_active
+        if simulated != runtime.pacer.simulated:
+            runtime.pacer.switch(simulated)
+        if simulated:
+            self._pump()
+
+    def _pump(self) -> None:
+        """Evaluate what is due, and have the timer wake us for the next tick."""
+        runtime = self.runtime
+        if runtime is None:
+            return
+        clock = self.get_clock()
+        now_ns = clock.now().nanoseconds
+        simulated = runtime.pacer.simulated
+        if simulated and now_ns == 0:
+            return  # /clock has not spoken yet
+        try:
+            runtime.pump(now_ns, time.time_ns())
+        except Exception as error:
+            self.problem = f"a tick failed: {type(error).__name__}: {error}"
+            self.get_logger().debug(traceback.format_exc())
+            self._warn(self.problem)
+            return
+        self._hide()
+        if not simulated and self._timer is not None:
+            due_ns = runtime.pacer.due_ns(runtime.pacer.next)
+            self._timer.timer_period_ns = max(1, due_ns - clock.now().nanoseconds)
+            self._timer.reset()
+
+    def _hide(self) -> None:
+        if self.runtime is not None:
+            self._hidden = self.runtime.inputs.subscriptions
+
+    # Reports
+
+    def _warn(self, line: str) -> None:
+        """Log a warning, the same one at most every five seconds."""
+        now = time.monotonic()
+        if now - self._said.get(line, -THROTTLE) >= THROTTLE:
+            self._said[line] = now
+            self.get_logger().warning(line)
+
+    def _report(self) -> None:
+        """Follow the publishers' QoS, and publish diagnostics."""
+        runtime = self.runtime
+        found = [node_status(self._state(), self.problem, self._twins())]
+        if runtime is not None:
+            for change in runtime.inputs.match():
+                self.get_logger().info(change)
+            self._hide()
+            for each in runtime.inputs.inputs:
+                for problem in each.problems():
+                    self._warn(f"{each.name}: {problem}")
+            found += statuses(runtime, 1.0 / runtime.watch.spec.rate)
+        now_ns = self.get_clock().now().nanoseconds
+        self._diagnostics.publish(conversions.diagnostics(now_ns, self.get_name(), found))
+
+    def _state(self) -> str:
+        return str(self._state_machine.current_state[1])
+
+    def _twins(self) -> int:
+        own = (self.get_name(), self.get_namespace())
+        twins = sum(each == own for each in self.get_node_names_and_namespaces()) - 1
+        if twins > 0:
+            self._warn(f"{twins} more nodes are called {self.get_fully_qualified_name()}")
+        return max(0, twins)

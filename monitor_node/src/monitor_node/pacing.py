@@ -1,0 +1,173 @@
+"""Which ticks are due, when a message arrived, and whether the clock has jumped: all without ROS.
+
+A message counts from when the middleware received it. That moment is on the system's clock; under
+simulated time it becomes the simulated time that was in force then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from forewarn.signals.grid import NANOSECONDS, Grid
+
+
+class Restart(NamedTuple):
+    """Ticks begin, for the first time or anew.
+
+    Attributes
+    ----------
+    tick : int
+        The first tick.
+    time_ns : int
+        The clock.
+    reason : str
+        For people.
+    jump_ns : int
+        How far the clock jumped; 0 at the first start.
+    """
+
+    tick: int
+    time_ns: int
+    reason: str
+    jump_ns: int
+
+
+class Pacer:
+    """Follows one clock.
+
+    Attributes
+    ----------
+    first, last : int
+        First tick since the last start; newest tick that was evaluated, None before.
+    jumps : int
+        How often the clock jumped.
+    late : int
+        Messages that came to light only after the tick that they would have belonged to.
+
+    Parameters
+    ----------
+    grid : Grid
+        Ticks.
+    settle_ns : int
+        How much later than its tick an evaluation happens.
+    max_step_ns : int
+        A clock that moves on by more than this has jumped.
+    """
+
+    def __init__(self, grid: Grid, settle_ns: int, max_step_ns: int) -> None:
+        self.grid = grid
+        self.settle_ns = settle_ns
+        self.max_step_ns = max_step_ns
+        self.simulated = False
+        self.last: int | None = None
+        self.first = 0
+        self.jumps = 0
+        self.late = 0
+        self._now_ns: int | None = None
+        self._floor_ns = 0
+        self._since_ns = 0
+        self._steps: deque[tuple[int, int]] = deque()
+
+    @property
+    def started(self) -> bool:
+        """Tell whether the clock has been seen."""
+        return self._now_ns is not None
+
+    def advance(self, now_ns: int, system_ns: int) -> Restart | None:
+        """Take in the clock; return what has begun, if anything has.
+
+        Parameters
+        ----------
+        now_ns : int
+            The node's clock; under simulated time after every step of it.
+        system_ns : int
+            The system's clock, which stamps what the middleware receives.
+        """
+        before, self._now_ns = self._now_ns, now_ns
+        if before is None:
+            return self._begin(now_ns, "the monitor was activated", 0)
+        jump_ns = now_ns - before
+        if jump_ns < 0 and (self.simulated or now_ns < self._floor_ns):
+            text = f"the clock jumped back by {-jump_ns / NANOSECONDS:.3f} s"
+        elif jump_ns > self.max_step_ns:
+            text = f"the clock jumped ahead by {jump_ns / NANOSECONDS:.3f} s"
+        else:
+            if self.simulated:
+                self._steps.append((system_ns, now_ns))
+            return None
+        self.jumps += 1
+        self._since_ns = system_ns
+        self._steps.clear()
+        if self.simulated:
+            self._steps.append((system_ns, now_ns))
+        return self._begin(now_ns, text, jump_ns)
+
+    def switch(self, simulated: bool) -> None:
+        """Follow another clock from now on: simulated time was switched on or off."""
+        self.simulated = simulated
+        self._now_ns = None
+        self._steps.clear()
+
+    def _begin(self, now_ns: int, reason: str, jump_ns: int) -> Restart:
+        self.last = None
+        self.first = self.grid.tick_at_or_after(now_ns)
+        self._floor_ns = now_ns
+        return Restart(self.first, now_ns, reason, jump_ns)
+
+    def arrival_ns(self, received_ns: int) -> int | None:
+        """Return when a message counts as arrived; None if that was before the clock jumped.
+
+        Parameters
+        ----------
+        received_ns : int
+            System time at which the middleware had it; 0 if it does not say.
+        """
+        assert self._now_ns is not None
+        if received_ns and received_ns < self._since_ns:
+            return None
+        if self.simulated:
+            time_ns = self._simulated_ns(received_ns)
+        elif received_ns:
+            time_ns = received_ns
+        else:
+            time_ns = min(self._now_ns, self.due_ns(self.last_due))
+        if time_ns < self._floor_ns:
+            self.late += not self.simulated
+            return self._floor_ns
+        return time_ns
+
+    def _simulated_ns(self, received_ns: int) -> int:
+        """Return the simulated time that was in force at a moment of the system's clock."""
+        found = 0
+        for system_ns, simulated_ns in self._steps:
+            if received_ns and system_ns > received_ns:
+                break
+            found = simulated_ns
+        return found if received_ns else min(found, self.due_ns(self.last_due))
+
+    def due_ns(self, tick: int) -> int:
+        """Return when a tick may be evaluated."""
+        return self.grid.time_ns(tick) + self.settle_ns
+
+    @property
+    def last_due(self) -> int:
+        """The newest tick that may be evaluated."""
+        assert self._now_ns is not None
+        return self.grid.tick_at_or_before(self._now_ns - self.settle_ns)
+
+    @property
+    def next(self) -> int:
+        """The next tick to evaluate."""
+        return self.first if self.last is None else self.last + 1
+
+    def due(self) -> range:
+        """Return the ticks that are due and were not evaluated."""
+        return range(self.next, self.last_due + 1)
+
+    def evaluated(self, tick: int) -> None:
+        """Note that a tick is done: what arrives from now on belongs to a later one."""
+        self.last = tick
+        self._floor_ns = self.due_ns(tick) + 1
+        while len(self._steps) > 1:
+            self._steps.popleft()

@@ -1,0 +1,257 @@
+"""The node's parameters: what each means, its range, and when it takes effect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.node import Node
+
+from forewarn.config import PropertySpec
+from monitor_node.qos import AUTO, DURABILITY, RELIABILITY
+
+PREFIX = "properties."
+NEXT_CONFIGURE = "Takes effect at the next configure transition."
+NEXT_ACTIVATE = "Takes effect at the next activate transition."
+
+
+class Parameter(NamedTuple):
+    """One parameter: name, default and descriptor."""
+
+    name: str
+    default: Any
+    descriptor: ParameterDescriptor
+
+
+def _describe(
+    text: str,
+    *,
+    floats: tuple[float, float] | None = None,
+    integers: tuple[int, int] | None = None,
+    read_only: bool = False,
+) -> ParameterDescriptor:
+    descriptor = ParameterDescriptor(description=text, read_only=read_only)
+    if floats is not None:
+        low, high = floats
+        descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+    if integers is not None:
+        least, most = integers
+        descriptor.integer_range = [IntegerRange(from_value=least, to_value=most, step=1)]
+    return descriptor
+
+
+NODE_PARAMETERS = (
+    Parameter("config", "", _describe(f"Monitor file (YAML). {NEXT_CONFIGURE}")),
+    Parameter(
+        "model",
+        "",
+        _describe(
+            "Model file (JSON); empty: the one that the monitor file names. The service "
+            f"~/load_model replaces it while running. {NEXT_CONFIGURE}"
+        ),
+    ),
+    Parameter(
+        "autostart",
+        False,
+        _describe("Configure and activate at once, without a lifecycle manager.", read_only=True),
+    ),
+    Parameter(
+        "record",
+        "",
+        _describe(
+            "MCAP file to write all inputs and verdicts to, so that they can be replayed to the "
+            f"same bits; empty: none. It must not exist. {NEXT_ACTIVATE}"
+        ),
+    ),
+    Parameter(
+        "executor",
+        "single",
+        _describe(
+            "'single' (rclpy's SingleThreadedExecutor) or 'events' (EventsExecutor: experimental, "
+            "about half the CPU, absent on Humble, where 'single' stands in).",
+            read_only=True,
+        ),
+    ),
+    Parameter(
+        "queue_depth",
+        50,
+        _describe(
+            f"Messages that may wait on each input between two ticks. {NEXT_ACTIVATE}",
+            integers=(1, 10_000),
+        ),
+    ),
+    Parameter(
+        "max_clock_step",
+        5.0,
+        _describe(
+            "Seconds; a clock that moves on by more at once has jumped, and everything starts "
+            f"anew. Backward jumps always do that. {NEXT_ACTIVATE}",
+            floats=(0.1, 3600.0),
+        ),
+    ),
+    Parameter(
+        "diagnostics_period",
+        0.5,
+        _describe(
+            "Seconds between two messages on /diagnostics; below 1, at which Autoware's graph "
+            "takes them for stale.",
+            floats=(0.05, 0.9),
+            read_only=True,
+        ),
+    ),
+)
+
+PLAYER_PARAMETERS = (
+    Parameter("bag", "", _describe("Recording to play.", read_only=True)),
+    Parameter(
+        "topics",
+        [""],
+        _describe("Topics to play, as the recording names them; none: all.", read_only=True),
+    ),
+    Parameter(
+        "lockstep",
+        False,
+        _describe(
+            "Play as fast as the monitor decides: all messages up to a tick, then /clock, then "
+            "wait for the verdict of that tick. Gives the same bits as `forewarn replay`.",
+            read_only=True,
+        ),
+    ),
+    Parameter(
+        "rate",
+        1.0,
+        _describe(
+            "Times real time; 0 is as fast as possible (in lock-step only).",
+            floats=(0.0, 1000.0),
+            read_only=True,
+        ),
+    ),
+    Parameter("loop", False, _describe("Begin again at the end.", read_only=True)),
+    Parameter(
+        "start_offset",
+        0.0,
+        _describe("Seconds to leave out at the beginning.", floats=(0.0, 1e7), read_only=True),
+    ),
+    Parameter(
+        "clock",
+        False,
+        _describe("Publish /clock also when not in lock-step.", read_only=True),
+    ),
+    Parameter(
+        "monitor",
+        "/monitor",
+        _describe("Full name of the monitor to wait for.", read_only=True),
+    ),
+    Parameter(
+        "wait_for_monitor",
+        False,
+        _describe("Do not begin before the monitor listens, in lock-step or not.", read_only=True),
+    ),
+    Parameter(
+        "timeout",
+        30.0,
+        _describe(
+            "Seconds to wait for the monitor before giving up.",
+            floats=(0.1, 3600.0),
+            read_only=True,
+        ),
+    ),
+)
+
+POLICY_TEXTS: Mapping[str, str] = {
+    "warn": "Figure at or above which WARN begins.",
+    "act": "Figure at or above which the intervention is asked for; above release.",
+    "release": "Figure below which an intervention may end; below act.",
+    "warn_release": "Figure below which a warning may end; NaN: the lesser of release and warn.",
+    "enter": "Consecutive ticks at or above a threshold that begin an alert.",
+    "exit": "Consecutive ticks below release that end an alert.",
+    "hold": "Seconds that an alert lasts at the least.",
+    "unseen": "Level in a state that the model has never seen: act, warn or ignore.",
+    "unseen_limit": "Seconds after which a never-seen state asks for WARN at most.",
+    "figure": "What is compared with the thresholds: risk, or upper (its upper bound).",
+    "intervention": "What is asked for at act.",
+    "speed_limit": "Upper limit of the speed in m/s, for LIMIT_SPEED; NaN: none.",
+}
+_PROBABILITIES = ("warn", "act", "release")
+_OPTIONAL = ("warn_release", "speed_limit")
+
+
+def declare(node: Node, parameters: Iterable[Parameter]) -> None:
+    """Declare parameters; those that are declared already are left as they are."""
+    for each in parameters:
+        if not node.has_parameter(each.name):
+            node.declare_parameter(each.name, each.default, each.descriptor)
+
+
+def policy_parameters(name: str, section: PropertySpec) -> tuple[Parameter, ...]:
+    """Return the parameters of one property, with the values of the monitor file as defaults."""
+    values = {**section.model_dump(), **section.thresholds.model_dump()}
+    found = []
+    for key, text in POLICY_TEXTS.items():
+        value = values[key]
+        descriptor = _describe(f"{name}: {text}")
+        if key in _PROBABILITIES:
+            descriptor = _describe(f"{name}: {text}", floats=(0.0, 1.0))
+        elif key in ("hold", "unseen_limit"):
+            descriptor = _describe(f"{name}: {text}", floats=(0.0, 3600.0))
+        elif key in ("enter", "exit"):
+            descriptor = _describe(f"{name}: {text}", integers=(1, 100_000))
+        found.append(
+            Parameter(f"{PREFIX}{name}.{key}", math.nan if value is None else value, descriptor)
+        )
+    return tuple(found)
+
+
+def policy_values(
+    names: Iterable[str], value: Callable[[str], Any]
+) -> dict[str, dict[str, object]]:
+    """Return values by property and key from parameters named ``properties.NAME.KEY``."""
+    found: dict[str, dict[str, object]] = {}
+    for name in names:
+        if not name.startswith(PREFIX):
+            continue
+        section, _, key = name.removeprefix(PREFIX).rpartition(".")
+        given = value(name)
+        if key in _OPTIONAL and isinstance(given, float) and math.isnan(given):
+            given = None
+        found.setdefault(section, {})[key] = given
+    return found
+
+
+def quality_parameters(topic: str) -> tuple[Parameter, ...]:
+    """Return the parameters that prescribe an input's quality of service."""
+    return tuple(
+        Parameter(
+            f"qos_overrides.{topic}.subscription.{policy}",
+            AUTO,
+            _describe(
+                f"{policy} asked for on {topic}: {', '.join((AUTO, *choices))}; {AUTO} follows "
+                f"what the publishers offer. {NEXT_ACTIVATE}"
+            ),
+        )
+        for policy, choices in (("reliability", RELIABILITY), ("durability", DURABILITY))
+    )
+
+
+def fixed_quality(node: Node, topic: str) -> tuple[bool | None, bool | None]:
+    """Return the prescribed reliability and durability of an input; None where it follows."""
+    reliability, durability = (
+        str(node.get_parameter(each.name).value) for each in quality_parameters(topic)
+    )
+    return RELIABILITY.get(reliability), DURABILITY.get(durability)
+
+
+def refuse(name: str, value: Any) -> str:
+    """Return why a value is refused that its descriptor allows; empty if it is not."""
+    choices: tuple[str, ...] = ()
+    if name == "executor":
+        choices = ("single", "events")
+    elif name.startswith("qos_overrides.") and name.endswith(".subscription.reliability"):
+        choices = (AUTO, *RELIABILITY)
+    elif name.startswith("qos_overrides.") and name.endswith(".subscription.durability"):
+        choices = (AUTO, *DURABILITY)
+    if choices and value not in choices:
+        return f"{name}: {value!r} (accepted: {', '.join(choices)})"
+    return ""

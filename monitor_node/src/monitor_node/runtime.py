@@ -1,0 +1,272 @@
+"""What runs while the node is active: take messages, evaluate the ticks that are due, publish."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+from forewarn.errors import ForewarnError
+from forewarn.models import CountModel
+from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.record import RecordWriter
+from forewarn.monitoring.watch import Outcome, Watch
+from monitor_node import conversions
+from monitor_node.inputs import Inputs
+from monitor_node.outputs import Outputs
+from monitor_node.pacing import Pacer, Restart
+
+Event = dict[str, Any]
+
+
+class Timing:
+    """How punctual the ticks are, since it was last asked.
+
+    Attributes
+    ----------
+    ticks, overruns : int
+        Ticks evaluated, and those of them that had to wait for an earlier one, in all.
+    worst_late_ns, worst_step_ns : int
+        Greatest time from a tick to its publication, and that it took itself, since `read`.
+    """
+
+    def __init__(self) -> None:
+        self.ticks = self.overruns = 0
+        self.worst_late_ns = self.worst_step_ns = 0
+        self._overruns_read = 0
+
+    def note(self, ticks: int, late_ns: int, step_ns: int) -> None:
+        """Take in the ticks that were evaluated at once."""
+        self.ticks += ticks
+        self.overruns += ticks - 1
+        self.worst_late_ns = max(self.worst_late_ns, late_ns)
+        self.worst_step_ns = max(self.worst_step_ns, step_ns)
+
+    def read(self) -> tuple[int, float, float]:
+        """Return new overruns, worst lateness and worst computing time in ms, and begin anew."""
+        found = (
+            self.overruns - self._overruns_read,
+            self.worst_late_ns / 1e6,
+            self.worst_step_ns / 1e6,
+        )
+        self._overruns_read = self.overruns
+        self.worst_late_ns = self.worst_step_ns = 0
+        return found
+
+
+class Runtime:
+    """One activation of the monitor.
+
+    Parameters
+    ----------
+    watch : Watch
+        The monitor and its memory.
+    pacer : Pacer
+        The clock.
+    inputs, outputs : Inputs, Outputs
+        Topics.
+    record : RecordWriter or None
+        Where to write what happens.
+    warn : callable
+        Logs a line.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        pacer: Pacer,
+        inputs: Inputs,
+        outputs: Outputs,
+        record: RecordWriter | None,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.watch = watch
+        self.pacer = pacer
+        self.inputs = inputs
+        self.outputs = outputs
+        self.timing = Timing()
+        self.latest: Outcome | None = None
+        self.failures: Counter[str] = Counter()
+        self.reasons: dict[str, str] = {}
+        self.record_problem = ""
+        self._record = record
+        self._model_name: str | None = None
+        self._warn = warn
+
+    @property
+    def record_path(self) -> Path | None:
+        """The file that is being written."""
+        return None if self._record is None else self._record.path
+
+    def announce(self) -> None:
+        """Tell a player on which grid ticks lie, and what is listened to."""
+        self.outputs.events.publish(
+            conversions.event(
+                {
+                    "event": "activate",
+                    "rate": self.watch.spec.rate,
+                    "settle_ns": self.pacer.settle_ns,
+                    "inputs": {each.topic: each.name for each in self.inputs.inputs},
+                }
+            )
+        )
+
+    def pump(self, now_ns: int, system_ns: int) -> None:
+        """Evaluate the ticks that are due at `now_ns`; `system_ns` is the system's clock."""
+        restart = self.pacer.advance(now_ns, system_ns)
+        if restart is not None:
+            self._restart(restart)
+        due = self.pacer.due()
+        if not due:
+            return
+        self._accept()
+        begun = perf_counter_ns()
+        for tick in due:
+            self._tick(tick)
+        self.timing.note(
+            len(due), now_ns - self.pacer.due_ns(due[0]), (perf_counter_ns() - begun) // len(due)
+        )
+
+    def _accept(self) -> None:
+        """Hand over all messages that wait."""
+        for topic, payload, received_ns in self.inputs.take():
+            arrival_ns = self.pacer.arrival_ns(received_ns)
+            if arrival_ns is None:
+                continue
+            self.watch.accept(topic, arrival_ns, payload)
+            if self._record is not None:
+                self._try(self._record.message, topic, arrival_ns, payload)
+
+    def _tick(self, tick: int) -> None:
+        outcome = self.watch.tick(tick)
+        time_ns = outcome.verdict.time_ns
+        model = self.watch.monitor.model
+        message: Any = conversions.risk_array(
+            time_ns, "" if model is None else model.digest, outcome.rows
+        )
+        if self._record is not None:
+            message = conversions.serialized(message)
+            self._try(self._record.risk, self.pacer.due_ns(tick), message)
+        self.outputs.risk.publish(message)
+        if outcome.request is not None:
+            self._request(time_ns, outcome.request)
+        self.outputs.alive()
+        self.pacer.evaluated(tick)
+        self.latest = outcome
+        for failure in outcome.verdict.failures:
+            self.failures[failure.where] += 1
+            self.reasons[failure.where] = failure.reason
+        if self.outputs.state.get_subscription_count():
+            self._publish_state(outcome)
+
+    def _request(self, time_ns: int, request: Request) -> None:
+        self.outputs.intervention.publish(conversions.intervention(time_ns, request))
+
+    def _publish_state(self, outcome: Outcome) -> None:
+        names, values, stamps = self.signals()
+        observation = outcome.verdict.observation
+        vocabulary = self.watch.monitor.abstraction.vocabulary
+        for i, name in enumerate(vocabulary.predicates):
+            names.append(f"predicates.{name}")
+            known = observation.known >> i & 1
+            values.append(observation.mask >> i & 1 if known else None)
+            stamps.append(outcome.verdict.time_ns)
+        for i, name in enumerate(vocabulary.terminals):
+            names.append(f"terminal.{name}")
+            unknown = observation.open_terminals >> i & 1
+            values.append(None if unknown else observation.state == -(i + 1))
+            stamps.append(outcome.verdict.time_ns)
+        self.outputs.state.publish(
+            conversions.signals(outcome.verdict.time_ns, names, values, stamps)
+        )
+
+    def signals(self) -> tuple[list[str], list[Any], list[int]]:
+        """Return names, values and times of all signals at the last tick."""
+        tick = self.pacer.last
+        assert tick is not None
+        monitor, feed = self.watch.monitor, self.watch.session.feed
+        values, _ = monitor.abstraction.complete(feed.snapshot(tick).values)
+        ages = feed.ages(tick)
+        newest = [tick if age is None else tick - age for age in ages]
+        for derived in monitor.abstraction.derived:
+            newest.append(min((newest[slot] for slot in derived.arguments), default=tick))
+        times = [self.pacer.grid.time_ns(each) for each in newest]
+        return list(monitor.abstraction.signals), values, times
+
+    def _restart(self, restart: Restart) -> None:
+        """Begin anew: the clock was seen for the first time, or it has jumped."""
+        request = self.watch.withdraw(restart.reason)
+        if request is not None:
+            self._request(restart.time_ns, request)
+        self.watch.restart()
+        self.latest = None
+        if restart.jump_ns:
+            self._warn(f"{restart.reason}: samples, obligations and alerts are forgotten")
+            self.inputs.ask_again()
+        event: Event = {
+            "event": "start",
+            "reason": restart.reason,
+            "tick": restart.tick,
+            "time_ns": restart.time_ns,
+        }
+        if self._record is not None:
+            self._try(self._record.start, restart.time_ns, {**event, "model": self._model_name})
+            for name, values in changed_policies(self.watch).items():
+                self._try(
+                    self._record.event, {"event": "policy", "property": name, "values": values}
+                )
+        self.outputs.events.publish(conversions.event(event))
+
+    def attach_model(self, model: CountModel | None) -> str | None:
+        """Put the model that is in force into the record and return its name there."""
+        if self._record is not None and model is not None:
+            self._model_name = self._try(self._record.model, model)
+        return self._model_name
+
+    def note(self, event: Event) -> None:
+        """Publish and record a command that has been carried out."""
+        self.outputs.events.publish(conversions.event(event))
+        if self._record is not None and self.pacer.started:
+            self._try(self._record.event, event)
+
+    def close(self, time_ns: int, reason: str) -> None:
+        """Withdraw a present intervention, unsubscribe and close the record."""
+        request = self.watch.withdraw(reason)
+        if request is not None:
+            self._request(time_ns, request)
+        self.inputs.close()
+        self.finish_record()
+
+    def finish_record(self) -> None:
+        """Close the record; nothing more is written."""
+        record, self._record = self._record, None
+        if record is not None:
+            self._try(record.close)
+
+    def _try(self, write: Callable[..., Any], *arguments: Any) -> Any:
+        """Write to the record; a full disk ends the record and not the monitor."""
+        try:
+            return write(*arguments)
+        except ForewarnError as error:
+            self.record_problem = str(error)
+            self._warn(f"the record ends here: {error}")
+            self._record = None
+            return None
+
+
+def changed_policies(watch: Watch) -> Mapping[str, dict[str, object]]:
+    """Return the policy values of each property that differ from the monitor file."""
+    found: dict[str, dict[str, object]] = {}
+    for name, section in watch.spec.properties.items():
+        given = watch.compiled.spec.properties[name]
+        changes = {
+            key: value
+            for now, then in ((section, given), (section.thresholds, given.thresholds))
+            for key, value in now.model_dump(exclude={"thresholds"}).items()
+            if getattr(then, key) != value
+        }
+        if changes:
+            found[name] = changes
+    return found

@@ -1,0 +1,194 @@
+"""The node's services: what an operator, or another program, may ask of a running monitor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from rclpy.node import Node
+from rclpy.task import Future
+
+from forewarn.errors import ForewarnError
+from forewarn.models import CountModel, load_model
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.watch import Watch
+from monitor_node import conversions
+from monitor_node.conversions import Explain, LoadModel, Mute, Release, Reset
+from monitor_node.explaining import explain
+from monitor_node.runtime import Runtime
+
+
+class Owner(Protocol):
+    """What the services need of the node."""
+
+    watch: Watch | None
+    runtime: Runtime | None
+
+    def model_loaded(self, model: CountModel) -> None:
+        """Take note of a model that has come into force."""
+
+
+class Services:
+    """Reset, release, mute, load_model and explain.
+
+    Parameters
+    ----------
+    node : Node
+        Where they live.
+    owner : Owner
+        The monitor, which may be absent for the moment.
+    """
+
+    def __init__(self, node: Node, owner: Owner) -> None:
+        self._node = node
+        self._owner = owner
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="load_model")
+        self._services = [
+            node.create_service(kind, f"~/{name}", callback)
+            for kind, name, callback in (
+                (Reset, "reset", self._reset),
+                (Release, "release", self._release),
+                (Mute, "mute", self._mute),
+                (LoadModel, "load_model", self._load_model),
+                (Explain, "explain", self._explain),
+            )
+        ]
+
+    def close(self) -> None:
+        """Destroy the services."""
+        for service in self._services:
+            self._node.destroy_service(service)
+        self._pool.shutdown(wait=False)
+
+    def _answer(self, response: Any, command: Callable[[Watch], str]) -> Any:
+        watch = self._owner.watch
+        if watch is None:
+            response.success, response.message = False, "the monitor is not configured"
+            return response
+        try:
+            response.message = command(watch)
+            response.success = True
+        except ForewarnError as error:
+            response.success, response.message = False, str(error)
+        self._log(response)
+        return response
+
+    def _log(self, response: Any) -> None:
+        logger = self._node.get_logger()
+        if response.success:
+            logger.info(response.message)
+        else:
+            logger.error(response.message)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        if self._owner.runtime is not None:
+            self._owner.runtime.note(event)
+
+    def _reset(self, request: Any, response: Any) -> Any:
+        def command(watch: Watch) -> str:
+            names = watch.reset(request.properties)
+            self._note({"event": "reset", "properties": list(names)})
+            return f"reset: {', '.join(names)}"
+
+        return self._answer(response, command)
+
+    def _release(self, request: Any, response: Any) -> Any:
+        def command(watch: Watch) -> str:
+            response.released = list(watch.release(request.properties))
+            self._note({"event": "release", "properties": response.released, **_asker(request)})
+            return f"released: {', '.join(response.released) or 'nothing alerted'}{_by(request)}"
+
+        return self._answer(response, command)
+
+    def _mute(self, request: Any, response: Any) -> Any:
+        def command(watch: Watch) -> str:
+            names = watch.mute(request.properties, request.duration)
+            self._note(
+                {
+                    "event": "mute",
+                    "properties": list(names),
+                    "duration": request.duration,
+                    **_asker(request),
+                }
+            )
+            if request.duration == 0:
+                return f"no longer muted: {', '.join(names)}{_by(request)}"
+            span = "until further notice"
+            if not math.isinf(request.duration):
+                span = f"for {request.duration:g} s"
+            return f"muted {span}: {', '.join(names)}{_by(request)}"
+
+        return self._answer(response, command)
+
+    async def _load_model(self, request: Any, response: Any) -> Any:
+        watch = self._owner.watch
+        if watch is None:
+            response.success, response.message = False, "the monitor is not configured"
+            return response
+        try:
+            model, monitor = await self._build(watch, request.path)
+            if watch is not self._owner.watch:
+                raise ForewarnError("the monitor was configured anew while the model was built")
+            self._use(watch, model, monitor)
+            response.success, response.message = True, f"loaded {request.path}"
+        except ForewarnError as error:
+            response.success, response.message = False, str(error)
+        if watch.monitor.model is not None:
+            response.model_digest = watch.monitor.model.digest
+            response.states = len(watch.monitor.model.states)
+        self._log(response)
+        return response
+
+    async def _build(self, watch: Watch, path: str) -> tuple[CountModel, Monitor]:
+        """Read and solve in another thread: ticks go on meanwhile."""
+        future = Future(executor=self._node.executor)
+
+        def work() -> None:
+            try:
+                model = load_model(path)
+                try:
+                    future.set_result((model, watch.build(model)))
+                except ForewarnError as error:
+                    raise ForewarnError(f"{path}: {error}") from error
+            except Exception as error:
+                future.set_exception(error)
+
+        self._pool.submit(work)
+        found: tuple[CountModel, Monitor] = await future
+        return found
+
+    def _use(self, watch: Watch, model: CountModel, monitor: Monitor) -> None:
+        runtime = self._owner.runtime
+        watch.use(monitor)
+        self._owner.model_loaded(model)
+        if runtime is not None:
+            name = runtime.attach_model(model)
+            runtime.note({"event": "model", "model": name, "digest": model.fingerprint})
+
+    def _explain(self, request: Any, response: Any) -> Any:
+        runtime = self._owner.runtime
+        if runtime is None or runtime.latest is None:
+            response.success, response.message = False, "no tick has been evaluated yet"
+            return response
+        rows = {row.property: row for row in runtime.latest.rows}
+        if request.property and request.property not in rows:
+            response.success = False
+            response.message = f"{request.property!r} is no property (accepted: {', '.join(rows)})"
+            return response
+        name = request.property or max(rows, key=lambda each: _figure(rows[each]))
+        return conversions.explanation(response, explain(runtime, rows[name]))
+
+
+def _figure(row: Any) -> float:
+    figure = row.upper if row.figure else row.probability
+    return math.inf if figure != figure else figure
+
+
+def _asker(request: Any) -> dict[str, str]:
+    return {"requester": request.requester, "reason": request.reason}
+
+
+def _by(request: Any) -> str:
+    return f" (by {request.requester or 'somebody'}: {request.reason or 'no reason given'})"
