@@ -322,6 +322,8 @@ def compile_rewritten(body: ast.expr, parameters: Sequence[str], label: str) -> 
 
 def settle(result: Any, notes: Notes) -> Value | Unknown:
     """Turn the result of an evaluation into a plain value, or say why there is none."""
+    if type(result) is bool:
+        return result
     value = plain(result)
     if notes and is_unknown(value):
         return Unknown(notes[0])
@@ -361,20 +363,42 @@ def compile_expression(
     used = [name for name in known if name in expression.names]
     places = [list(names).index(name) for name in used]
     function = compile_tree(expression.tree, used, expression.source)
+    silent = _is_silent(expression.tree)
 
     def evaluate(values: Sequence[Value | Unknown]) -> Value | Unknown:
         notes = Notes()
         arguments = [values[place] for place in places]
+        quiet = silent
+        for at, value in enumerate(arguments):
+            if type(value) not in _SCALARS:
+                quiet = False
+                arguments[at] = _argument(value, notes)
+        if quiet:
+            return settle(function(notes, *arguments), notes)
         with np.errstate(all="ignore"):
-            for at, value in enumerate(arguments):
-                if isinstance(value, Unknown):
-                    notes.unknown(value.reason)
-                    arguments[at] = NAN
-                elif type(value) not in _READY:
-                    arguments[at] = plain(value)
             return settle(function(notes, *arguments), notes)
 
     return evaluate
+
+
+def _argument(value: Any, notes: Notes) -> Any:
+    """Turn the value of a signal into what functions of the language take."""
+    if isinstance(value, Unknown):
+        return notes.unknown(value.reason)
+    return plain(value)
+
+
+_SILENT_NODES = (ast.Constant, ast.Name, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare)
+
+
+def _is_silent(node: ast.expr) -> bool:
+    """Tell whether no operation on scalars goes through numpy, which warns of NaN and overflow."""
+    if isinstance(node, ast.BinOp):
+        silent = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult))
+    else:
+        silent = isinstance(node, _SILENT_NODES)
+    children = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    return silent and all(map(_is_silent, children))
 
 
 def _check_signals(expression: Expression, known: list[str]) -> None:
@@ -400,4 +424,4 @@ def _check_signals(expression: Expression, known: list[str]) -> None:
             )
 
 
-_READY = frozenset({float, int, bool, str, list})
+_SCALARS = frozenset({float, int, bool, str})

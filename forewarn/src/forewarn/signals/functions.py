@@ -174,7 +174,9 @@ def _hypot(notes: Notes, *values: Any) -> Any:
     operands = numbers(notes, *values)
     if operands is None:
         return NAN
-    result = np.abs(operands[0])
+    if len(operands) == 1:
+        return finish(np.abs(operands[0]))
+    result = operands[0]
     for operand in operands[1:]:
         result = np.hypot(result, operand)
     return finish(result)
@@ -287,7 +289,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "argmax": Function(_place("argmax", np.argmax), 1, 1, "index of the largest element"),
         "dot": Function(_dot, 2, 2, "scalar product of two arrays"),
         "norm": Function(
-            _norm, 1, None, "Euclidean length of an array, a vector message or values"
+            _norm, 1, None, "Euclidean length of an array, a vector message or values", 2
         ),
         "hypot": Function(_hypot, 1, None, "Euclidean length of the values given", 1),
         "sqrt": Function(_square_root, 1, 1, "square root", 1),

@@ -65,7 +65,11 @@ def _arithmetic(scalar: Callable[[float, float], float], ufunc: Callable[..., An
         if type(a) is float and type(b) is float:
             return scalar(a, b)
         operands = numbers(notes, a, b)
-        return NAN if operands is None else finish(ufunc(*operands))
+        if operands is None:
+            return NAN
+        if type(operands[0]) is float and type(operands[1]) is float:
+            return scalar(operands[0], operands[1])
+        return ufunc(*operands)
 
     return apply
 
@@ -102,14 +106,14 @@ def _comparison(scalar: Callable[[Any, Any], bool]) -> Operator:
     def compare(notes: Notes, a: Any, b: Any) -> Any:
         if type(a) in _PLAIN and type(b) in _PLAIN:
             return scalar(a, b) if a == a and b == b else NAN
+        if type(a) is str and type(b) is str:
+            return scalar(a, b)
         if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
             return _compare_lists(scalar, compare, notes, a, b)
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
             return _compare_vectors(scalar, notes, a, b)
         if is_unknown(a) or is_unknown(b):
             return NAN
-        if kind(a) == kind(b) and isinstance(a, str):
-            return scalar(a, b)
         if isinstance(a, NUMBERS) and isinstance(b, NUMBERS):
             return (
                 compare(notes, a + 0, b + 0)
