@@ -216,10 +216,13 @@ def install_python_packages():
     for package in PYTHON_PACKAGES:
         arguments += ["-e", ROOT / package]
     run([*pip, "--no-build-isolation", *arguments], retry)
-    try:
-        run([*pip, "-r", ROOT / "requirements" / "oracles.txt"], "")
-    except SetupError:
-        say("some of requirements/oracles.txt cannot be installed here: their tests are skipped")
+    for name in ("oracles", "cyber"):
+        try:
+            run([*pip, "-r", ROOT / "requirements" / (name + ".txt")], "")
+        except SetupError:
+            say(f"requirements/{name}.txt cannot be installed here: what needs it is skipped")
+    if version_of(PYTHON) != 10:
+        say("this is no Python 3.10, the only one with a wheel of Cyber RT: live tests are skipped")
     site_packages = Path(ask("sysconfig.get_path('purelib')"))
     hook = "_forewarn_ros_environment"
     shutil.copy(ROOT / "scripts" / "ros_environment.py", site_packages / f"{hook}.py")

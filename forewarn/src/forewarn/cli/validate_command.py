@@ -176,7 +176,7 @@ def _against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
         if found is not None:
             types[topic] = found
         else:
-            first = next(n for n, s in spec.signals.items() if s.topic == topic)
+            first = next(n for n, s in spec.signals.items() if s.source == topic)
             yield _warning(
                 spec,
                 f"signals.{first}.type",
@@ -222,7 +222,7 @@ def _against_recording(spec: MonitorSpec, compiled: CompiledSpec, bag: Path) -> 
 
 def _topics(spec: MonitorSpec, recording: Recording) -> Iterator[Finding]:
     for topic, wanted in spec.topics.items():
-        name = next(n for n, s in spec.signals.items() if s.topic == topic)
+        name = next(n for n, s in spec.signals.items() if s.source == topic)
         info = recording.topics.get(topic)
         problem, accepted, key = "", "", "topic"
         if info is None:

@@ -250,7 +250,7 @@ class _Builder:
         timeout = 1.0 if signal.timeout is None else signal.timeout
         ticks = -1 if math.isinf(timeout) else math.floor(timeout * self.spec.rate + 1e-9)
         return SourceSignal(
-            name, signal.topic or "", signal.message_type, expression, ticks, signal.default
+            name, signal.source or "", signal.message_type, expression, ticks, signal.default
         )
 
     def _derivation_order(self, derived: Mapping[str, Expression]) -> list[str]:
@@ -375,8 +375,8 @@ class _Builder:
                 pending |= (parsed[name].names & spec.signals.keys()) - used
         signals = {
             name: [
-                s.topic,
-                s.message_type if s.topic else None,
+                s.source,
+                s.message_type if s.source else None,
                 normal_form(parsed[name]) if name in parsed else None,
                 None if s.timeout is None else repr(s.timeout),
                 s.default,

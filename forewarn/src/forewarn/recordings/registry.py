@@ -9,7 +9,7 @@ An entry point of the group ``forewarn.recordings`` names a `RecordingFormat`::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -38,12 +38,16 @@ class RecordingFormat(NamedTuple):
         Tells from the path and the first 512 bytes (none for a folder) whether this is one.
     open : callable
         Opens it; raises RecordingError.
+    gather : callable, optional
+        Joins the files of a folder that belong together, for formats that cut their recordings
+        into several; what it returns need not exist as a file, but `matches` must accept it.
     """
 
     name: str
     accepted: str
     matches: Callable[[Path, bytes], bool]
     open: Callable[[Path], Recording]
+    gather: Callable[[Sequence[Path]], list[Path]] | None = None
 
 
 def _open_rosbag1(path: Path) -> Recording:
@@ -129,7 +133,7 @@ def find_recordings(path: Path | str) -> list[Path]:
 
 
 def _find(path: Path) -> list[Path]:
-    if not path.is_dir() or (path / "metadata.yaml").exists():
+    if not path.is_dir() or (path / "metadata.yaml").exists() or _stands_for_several(path):
         return [path]
     files = rosbag2.data_files(path)
     if files and rosbag2.one_recording(files):
@@ -148,6 +152,23 @@ def _find(path: Path) -> list[Path]:
             accepted="; ".join(each.accepted for each in (*BUILT_IN, *_installed()[0])),
             file=path,
         )
+    return _joined(found)
+
+
+def _stands_for_several(path: Path) -> bool:
+    """Tell whether a folder, or a name without a file, is one recording of an installed format."""
+    return any(each.gather is not None and each.matches(path, b"") for each in _installed()[0])
+
+
+def _joined(found: list[Path]) -> list[Path]:
+    """Join the files that are parts of one recording."""
+    for each in _installed()[0]:
+        if each.gather is not None:
+            own = [
+                p for p in found if p.is_file() and p.stat().st_size and each.matches(p, _head(p))
+            ]
+            if own:
+                found = sorted({*found} - {*own} | {*each.gather(own)})
     return found
 
 
@@ -161,6 +182,8 @@ def _is_recording(path: Path, formats: Iterable[RecordingFormat]) -> bool:
 
 def _head(path: Path) -> bytes:
     if not path.exists():
+        if _stands_for_several(path):
+            return b""
         raise RecordingError("does not exist", file=path)
     if path.is_dir():
         return b""

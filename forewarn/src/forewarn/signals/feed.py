@@ -5,6 +5,7 @@ A message is decoded only if it is the newest of its tick; the others are never 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from forewarn.errors import DecodeError, FieldError
 from forewarn.signals import (
     Expression,
     Extractor,
+    ForeignExtractor,
+    ForeignType,
     MessageType,
     Unknown,
     compile_extractor,
@@ -25,6 +28,7 @@ from forewarn.signals.sources import SourceSignal, plain
 Payload = bytes | memoryview | Mapping[str, Any]
 NEVER = -(1 << 62)
 STAMPS = ("header.stamp", "stamp")
+SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
 
 
 class StaleSignal(NamedTuple):
@@ -285,7 +289,9 @@ class Feed:
             channels.append((topic, Channel(topic, slots, extractor, stamp)))  # type: ignore[arg-type]
         return channels
 
-    def _extractor(self, mtype: MessageType, members: list[tuple[int, SourceSignal]]) -> Extractor:
+    def _extractor(
+        self, mtype: MessageType, members: list[tuple[int, SourceSignal]]
+    ) -> Extractor | ForeignExtractor:
         expressions: list[Expression] = []
         for _, source in members:
             assert source.expression is not None
@@ -299,6 +305,8 @@ class Feed:
 
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
     """Return a function from payload to its header stamp in nanoseconds, or None."""
+    if isinstance(mtype, ForeignType):
+        return _seconds_reader(mtype)
     for path in STAMPS:
         try:
             extractor = compile_extractor(
@@ -307,10 +315,28 @@ def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
         except FieldError:
             continue
 
-        def read(payload: Payload, extractor: Extractor = extractor) -> int:
+        def read(
+            payload: Payload, extractor: Extractor | ForeignExtractor = extractor
+        ) -> int:
             assert not isinstance(payload, Mapping)
             seconds, nanoseconds = extractor(payload)
             return int(seconds) * NANOSECONDS + int(nanoseconds)  # type: ignore[arg-type]
 
         return read
     return None
+
+
+def _seconds_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
+    try:
+        extractor = compile_extractor(mtype, [parse_expression(SECONDS)])
+    except FieldError:
+        return None
+
+    def read(payload: Payload) -> int:
+        assert not isinstance(payload, Mapping)
+        (seconds,) = extractor(payload)
+        if not isinstance(seconds, float) or not math.isfinite(seconds):
+            raise DecodeError(f"{SECONDS} is {seconds!r}", accepted="seconds")
+        return round(seconds * NANOSECONDS)
+
+    return read

@@ -1,0 +1,246 @@
+"""One .record file of Cyber RT: its sections, whatever state it is in.
+
+A file is walked from its beginning, section by section, without trusting its index: one that was
+never closed has none, and one that was cut gives what it holds. (The package cyber-record reads
+neither, fails where two channels bring different files of one name, and does not give raw bytes.)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from apollo_bridge.layouts import own_class
+from forewarn.errors import RecordingError
+from forewarn.recordings.interface import Row, plural
+from forewarn.recordings.ordering import Disorder, Segment, in_time_order, sort_rows
+
+SECTION = struct.Struct("<i4xq")
+HEADER, CHUNK_HEADER, CHUNK_BODY, INDEX, CHANNEL = range(5)
+HEADER_SPACE = 2048
+_PACKAGE = "apollo.cyber.proto"
+
+
+class ChannelInfo(NamedTuple):
+    """A channel as a file declares it; `descriptors` is a serialized ProtoDesc."""
+
+    name: str
+    message: str
+    descriptors: bytes
+
+
+def begins_record(head: bytes) -> bool:
+    """Tell whether `head` is the beginning of a record: a header section that says version 1."""
+    if len(head) < SECTION.size + 2:
+        return False
+    kind, size = SECTION.unpack_from(head)
+    return kind == HEADER and 0 < size <= HEADER_SPACE and head[SECTION.size] == 0x08
+
+
+class RecordFile:
+    """One file.
+
+    Attributes
+    ----------
+    channels : dict of str to ChannelInfo
+        In the order of the file.
+    counts : Counter
+        Messages on each channel.
+    start_ns, end_ns : int
+        Log times of the first and the last message.
+    warnings : list of str
+        What is wrong with the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = path.stat().st_size
+        self.channels: dict[str, ChannelInfo] = {}
+        self.counts: Counter[str] = Counter()
+        self.warnings: list[str] = []
+        self._segments: list[Segment] = []
+        self._indexed: Counter[str] | None = None
+        with path.open("rb") as file:
+            self._complete = self._read_header(file)
+            self._walk(file)
+        self._finish()
+
+    @property
+    def count(self) -> int:
+        """Number of messages."""
+        return sum(self.counts.values())
+
+    def _read_header(self, file: Any) -> bool:
+        head = file.read(SECTION.size + HEADER_SPACE)
+        if not begins_record(head):
+            raise RecordingError("is no record of Cyber RT", file=self.path)
+        _, size = SECTION.unpack_from(head)
+        try:
+            header = own_class(f"{_PACKAGE}.Header").FromString(
+                head[SECTION.size : SECTION.size + size]
+            )
+        except DecodeError:
+            self.warnings.append("its header is damaged")
+            return False
+        if header.compress:
+            raise RecordingError(
+                f"is compressed (method {header.compress})",
+                file=self.path,
+                accepted="records as Cyber RT writes them, which are not",
+            )
+        return bool(header.is_complete)
+
+    def _walk(self, file: Any) -> None:
+        position = SECTION.size + HEADER_SPACE
+        times = (0, 0)
+        while position + SECTION.size <= self.size:
+            file.seek(position)
+            kind, size = SECTION.unpack(file.read(SECTION.size))
+            begin = position + SECTION.size
+            if not HEADER <= kind <= CHANNEL or size < 0:
+                self._damaged(position, f"no section begins at byte {position}")
+                return
+            position = begin + size
+            if kind == CHUNK_BODY:
+                cut = position > self.size
+                length = min(size, self.size - begin)
+                self._segments.append(Segment(*times, begin, length, frozenset(), cut))
+            elif position <= self.size:
+                times = self._small_section(kind, file.read(size), times)
+        if position != self.size:
+            self._damaged(position, f"it ends {abs(position - self.size)} bytes amid a section")
+
+    def _small_section(self, kind: int, body: bytes, times: tuple[int, int]) -> tuple[int, int]:
+        name = {CHUNK_HEADER: "ChunkHeader", INDEX: "Index", CHANNEL: "Channel"}.get(kind)
+        if name is None:
+            return times
+        try:
+            section = own_class(f"{_PACKAGE}.{name}").FromString(body)
+        except DecodeError:
+            self.warnings.append(f"a section ({name}) is damaged and left out")
+            return times
+        if kind == CHANNEL:
+            self._add_channel(ChannelInfo(section.name, section.message_type, section.proto_desc))
+        elif kind == CHUNK_HEADER:
+            return section.begin_time, section.end_time
+        else:
+            self._indexed = Counter(
+                {
+                    each.channel_cache.name: each.channel_cache.message_number
+                    for each in section.indexes
+                    if each.HasField("channel_cache")
+                }
+            )
+        return times
+
+    def _add_channel(self, info: ChannelInfo) -> None:
+        known = self.channels.setdefault(info.name, info)
+        if not known.descriptors and info.descriptors:
+            self.channels[info.name] = info
+        elif info.message != known.message:
+            self.warnings.append(
+                f"{info.name} is declared as {known.message} and as {info.message}; "
+                "the first is taken"
+            )
+
+    def _damaged(self, position: int, what: str) -> None:
+        self.warnings.append(f"the file is damaged or cut: {what}; what came before is read")
+
+    def _finish(self) -> None:
+        """Find the time range and the counts, from the index of a whole file or the messages."""
+        if not self._complete:
+            self.warnings.append("the file was not closed (its recorder was killed?)")
+        elif self._indexed is None and not self.warnings:
+            self.warnings.append("the file is cut: it was closed, but its index is missing")
+        trusted = self._complete and self._indexed is not None and not self.warnings
+        spans = [(s.start_ns, s.end_ns) for s in self._segments]
+        if not trusted or any(not 0 < start <= end for start, end in spans):
+            spans = self._measure()
+        elif self._indexed is not None:
+            self.counts = self._indexed
+        self.start_ns = min((start for start, _ in spans), default=0)
+        self.end_ns = max((end for _, end in spans), default=0)
+
+    def _measure(self) -> list[tuple[int, int]]:
+        measured = []
+        self.counts = Counter()
+        with self.path.open("rb") as file:
+            for segment in self._segments:
+                rows = self._load(file, segment)
+                if rows:
+                    self.counts.update(topic for _, topic, _ in rows)
+                    times = [time_ns for time_ns, _, _ in rows]
+                    measured.append(segment._replace(start_ns=min(times), end_ns=max(times)))
+        self._segments = measured
+        return [(each.start_ns, each.end_ns) for each in measured]
+
+    def read(self, topics: Collection[str]) -> Iterator[Row]:
+        """Yield the messages on `topics` in log-time order, simultaneous ones in file order.
+
+        What is found wrong on the way is added to `warnings`.
+        """
+        disorder = Disorder()
+        lost = 0
+
+        def late(rows: int) -> None:
+            nonlocal lost
+            lost += rows
+
+        wanted = frozenset(topics)
+        with self.path.open("rb") as file:
+
+            def load(segment: Segment) -> list[Row]:
+                rows = [row for row in self._load(file, segment) if row[1] in wanted]
+                return sort_rows(rows, disorder)
+
+            for batch in in_time_order(self._segments, load, late):
+                yield from batch
+        for warning in (
+            disorder.warning(),
+            f"{plural(lost, 'message')} older than their chunk says are left out" if lost else None,
+        ):
+            if warning is not None and warning not in self.warnings:
+                self.warnings.append(warning)
+
+    def _load(self, file: Any, segment: Segment) -> list[Row]:
+        file.seek(segment.offset)
+        body = file.read(segment.length)
+        try:
+            messages = own_class(f"{_PACKAGE}.ChunkBody").FromString(body).messages
+        except DecodeError:
+            messages = list(_salvage(body))
+            if not segment.cut:
+                text = f"the chunk at byte {segment.offset} is damaged; its beginning is read"
+                if text not in self.warnings:
+                    self.warnings.append(text)
+        return [(each.time, each.channel_name, each.content) for each in messages]
+
+
+def _salvage(body: bytes) -> Iterator[Any]:
+    """Yield the messages at the beginning of a chunk that are whole."""
+    message_class = own_class(f"{_PACKAGE}.SingleMessage")
+    at = 0
+    while at < len(body) and body[at] == 0x0A:  # field 1, length-delimited
+        size, begin = _varint(body, at + 1)
+        if begin == 0 or begin + size > len(body):
+            return
+        try:
+            yield message_class.FromString(body[begin : begin + size])
+        except DecodeError:
+            return
+        at = begin + size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number and where it ends; 0, 0 if it does not end."""
+    value = 0
+    for shift, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 0x7F) << (7 * shift)
+        if byte < 0x80:
+            return value, at + shift + 1
+    return 0, 0

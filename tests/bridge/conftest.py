@@ -1,0 +1,137 @@
+"""Records and messages of Apollo, built from the bridge's own layouts and by cyber-record."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from google.protobuf import descriptor_pb2
+
+from apollo_bridge.layouts import own_class, own_pool
+
+CHASSIS, POSE = "/apollo/canbus/chassis", "/apollo/localization/pose"
+SECTION = struct.Struct("<i4xq")
+
+
+class Written(NamedTuple):
+    """A message to be put into a record."""
+
+    time_ns: int
+    channel: str
+    message: Any
+
+
+def proto_desc(name: str) -> bytes:
+    """Return the descriptors of a message as Cyber RT puts them into records and topology."""
+    files = own_pool().files
+
+    def node(file: str) -> Any:
+        result = own_class("apollo.cyber.proto.ProtoDesc")(desc=files[file].SerializeToString())
+        result.dependencies.extend(node(each) for each in files[file].dependency)
+        return result
+
+    descriptor = own_pool().descriptor(name)
+    return bytes(node(descriptor.file.name).SerializeToString())
+
+
+def section(kind: int, body: bytes, pad: int = 0) -> bytes:
+    """Return a section of a record."""
+    return SECTION.pack(kind, len(body)) + body.ljust(pad, b"\0")
+
+
+def record_bytes(
+    chunks: Sequence[Sequence[Written]],
+    *,
+    closed: bool = True,
+    descriptors: dict[str, bytes] | None = None,
+) -> bytes:
+    """Return a record with these chunks, channels declared before their first chunk.
+
+    An unclosed one is what a killed recorder leaves: a header without totals and no index.
+    """
+    kinds = {
+        name: own_class(f"apollo.cyber.proto.{name}")
+        for name in ("Header", "Channel", "ChunkHeader", "ChunkBody", "SingleMessage", "Index")
+    }
+    body, counts, positions = b"", {}, {}
+    for chunk in chunks:
+        for each in chunk:
+            if each.channel not in counts:
+                name = each.message.DESCRIPTOR.full_name
+                desc = (descriptors or {}).get(each.channel, None)
+                channel = kinds["Channel"](
+                    name=each.channel,
+                    message_type=name,
+                    proto_desc=proto_desc(name) if desc is None else desc,
+                )
+                positions[each.channel] = 2064 + len(body)
+                body += section(4, channel.SerializeToString())
+            counts[each.channel] = counts.get(each.channel, 0) + 1
+        times = [each.time_ns for each in chunk]
+        head = kinds["ChunkHeader"](
+            begin_time=min(times), end_time=max(times), message_number=len(chunk)
+        )
+        messages = [
+            kinds["SingleMessage"](
+                channel_name=each.channel,
+                time=each.time_ns,
+                content=each.message.SerializeToString(),
+            )
+            for each in chunk
+        ]
+        body += section(1, head.SerializeToString())
+        body += section(2, kinds["ChunkBody"](messages=messages).SerializeToString())
+    header = kinds["Header"](major_version=1, minor_version=0, compress=0)
+    if closed:
+        index = kinds["Index"]()
+        for name, count in counts.items():
+            entry = index.indexes.add(type=4, position=positions[name])
+            entry.channel_cache.name = name
+            entry.channel_cache.message_number = count
+        header.index_position = 2064 + len(body)
+        header.is_complete = True
+        header.message_number = sum(counts.values())
+        body += section(3, index.SerializeToString())
+    return section(0, header.SerializeToString(), 2048) + body
+
+
+def chassis(speed: float, **fields: Any) -> Any:
+    """Return a Chassis message."""
+    return own_class("apollo.canbus.Chassis")(speed_mps=speed, **fields)
+
+
+def drive(count: int = 40, start_ns: int = 1_600_000_000_000_000_000) -> list[Written]:
+    """Return chassis messages at 100 Hz whose speed rises by 0.5 m/s each."""
+    return [
+        Written(start_ns + number * 10_000_000, CHASSIS, chassis(0.5 * number))
+        for number in range(count)
+    ]
+
+
+class Apollo:
+    """What the tests of this folder share; handed to them as a fixture."""
+
+    CHASSIS = CHASSIS
+    POSE = POSE
+    Written = Written
+    FileDescriptorProto = descriptor_pb2.FileDescriptorProto
+    record_bytes = staticmethod(record_bytes)
+    proto_desc = staticmethod(proto_desc)
+    chassis = staticmethod(chassis)
+    drive = staticmethod(drive)
+    own_class = staticmethod(own_class)
+
+
+@pytest.fixture(scope="session")
+def apollo() -> type[Apollo]:
+    """Return the builders of messages and records."""
+    return Apollo
+
+
+@pytest.fixture(scope="session")
+def example_record(shared_data: Path) -> Path:
+    """Return a record of a real Apollo 7."""
+    return shared_data / "apollo" / "cyber_record_example.record.00000"

@@ -1,0 +1,66 @@
+"""The bridge's own layouts against the descriptors that a real Apollo embedded in its record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apollo_bridge.layouts import _Parser, own_pool
+from apollo_bridge.messages import Pool
+from apollo_bridge.records import pool_of
+from apollo_bridge.sections import RecordFile
+
+# Added by versions after the one that wrote the record.
+LATER = {"TURN_HAZARD_WARNING", "STOP_REASON_PULL_OVER"}
+
+
+@pytest.fixture(scope="module")
+def real_pools(example_record: Path) -> list[Pool]:
+    return [pool_of(info.descriptors) for info in RecordFile(example_record).channels.values()]
+
+
+def real_descriptor(pools: list[Pool], name: str) -> object:
+    for pool in pools:
+        try:
+            return pool.descriptor(name)
+        except ValueError:
+            continue
+    return None
+
+
+def test_fields_have_the_numbers_types_and_defaults_of_apollo(real_pools: list[Pool]) -> None:
+    compared = 0
+    for file in own_pool().files.values():
+        for message in file.message_type:
+            ours = own_pool().descriptor(f"{file.package}.{message.name}")
+            theirs = real_descriptor(real_pools, ours.full_name)
+            for field in ours.fields if theirs is not None else ():
+                real = theirs.fields_by_name[field.name]  # type: ignore[attr-defined]
+                what = f"{ours.full_name}.{field.name}"
+                assert real.number == field.number, what
+                # An enumeration that only counts as a number is declared as one.
+                assert real.type == field.type or real.cpp_type == real.CPPTYPE_ENUM, what
+                assert repr(real.default_value) == repr(field.default_value), what
+                compared += 1
+    assert compared > 140
+
+
+def test_enumerations_have_the_numbers_of_apollo(real_pools: list[Pool]) -> None:
+    compared = 0
+    for file in own_pool().files.values():
+        for message in file.message_type:
+            ours = own_pool().descriptor(f"{file.package}.{message.name}")
+            theirs = real_descriptor(real_pools, ours.full_name)
+            for enum in ours.enum_types if theirs is not None else ():
+                real = theirs.enum_types_by_name[enum.name]  # type: ignore[attr-defined]
+                known = {value.name: value.number for value in real.values}
+                for value in enum.values:
+                    assert value.name in LATER or known[value.name] == value.number
+                    compared += 1
+    assert compared > 30
+
+
+def test_layout_files_with_other_syntax_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"'oneof' where .*'optional'"):
+        _Parser("odd.proto", 'syntax = "proto2"; message A { oneof b { int32 c = 1; } }').file()

@@ -1,0 +1,92 @@
+"""``forewarn learn`` and ``forewarn replay`` over records, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+MONITOR = """\
+version: 1
+rate: 50
+signals:
+  speed: {channel: /apollo/canbus/chassis, message: apollo.canbus.Chassis, value: speed_mps}
+  auto: {channel: /apollo/canbus/chassis, message: apollo.canbus.Chassis,
+         value: driving_mode == COMPLETE_AUTO_DRIVE}
+predicates:
+  fast: speed > 6
+bins:
+  speed: [2, 4]
+active_when: auto
+properties:
+  slow_down:
+    formula: always(fast implies eventually[0:1](not fast))
+    horizon: 2.0
+    thresholds: {warn: 0.2, act: 0.5, release: 0.1}
+"""
+
+
+def forewarn(*words: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "forewarn", *map(str, words)], capture_output=True, text=True
+    )
+
+
+def write_drives(folder: Path, apollo: Any) -> None:
+    """Write two segments: a car whose speed swings between 0 and 10 m/s with a period of 4 s."""
+    for number in range(2):
+        messages = []
+        for step in range(6000):
+            time_ns = 10**18 + (number * 6000 + step) * 10_000_000
+            phase = (number * 6000 + step) % 400
+            speed = phase / 20 if phase < 200 else (400 - phase) / 20
+            message = apollo.chassis(speed, driving_mode=1)
+            messages.append(apollo.Written(time_ns, apollo.CHASSIS, message))
+        data = apollo.record_bytes([messages[:3000], messages[3000:]])
+        (folder / f"d.record.{number:05d}").write_bytes(data)
+
+
+def test_learns_and_replays_a_segmented_record(tmp_path: Path, apollo: Any) -> None:
+    folder = tmp_path / "drive"
+    folder.mkdir()
+    write_drives(folder, apollo)
+    config, model = tmp_path / "monitor.yaml", tmp_path / "model.json"
+    config.write_text(MONITOR)
+    learned = forewarn("learn", folder, "-c", config, "-o", model, "--json")
+    assert learned.returncode in (0, 1), learned.stderr
+    counts = json.loads(model.read_text())
+    # 120 s at 50 Hz: one recording, without a break between its segments.
+    assert len(counts["provenance"]) == 1
+    assert counts["provenance"][0]["ticks"] >= 6000 - 2
+    assert counts["provenance"][0]["transitions"] == counts["provenance"][0]["ticks"] - 1
+    replayed = forewarn("replay", folder, "-c", config, "-m", model, "--json")
+    assert replayed.returncode in (0, 1), replayed.stderr
+    # Speed is above 6 for 1.6 s of every 4: the obligation of 1 s is violated each time.
+    assert '"violations"' in replayed.stdout
+
+
+def test_a_wrong_channel_or_message_is_named(tmp_path: Path, apollo: Any) -> None:
+    path = tmp_path / "x.record"
+    path.write_bytes(apollo.record_bytes([apollo.drive(5)]))
+    config = tmp_path / "monitor.yaml"
+    for old, new, text in (
+        ("channel: /apollo/canbus/chassis", "channel: /apollo/chassis", "is not in the recording"),
+        ("apollo.canbus.Chassis", "apollo.canbus.Chasis", "has type apollo.canbus.Chassis"),
+        ("value: speed_mps", "value: speed", "did you mean 'speed_mps'"),
+    ):
+        config.write_text(MONITOR.replace(old, new))
+        result = forewarn("learn", path, "-c", config, "-o", tmp_path / "model.json")
+        assert result.returncode == 2
+        assert text in result.stderr
+
+
+def test_a_channel_needs_its_message(tmp_path: Path) -> None:
+    config = tmp_path / "monitor.yaml"
+    config.write_text(
+        MONITOR.replace(", message: apollo.canbus.Chassis, value: speed_mps", ", value: speed_mps")
+    )
+    result = forewarn("validate", config)
+    assert result.returncode == 2
+    assert "channel and message go together" in result.stdout

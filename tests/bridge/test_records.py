@@ -1,0 +1,220 @@
+"""Records: all that they hold comes out, in order, whatever state the file is in."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apollo_bridge.messages import Pool
+from apollo_bridge.records import CyberRecording
+from forewarn.errors import RecordingError
+from forewarn.recordings import find_recordings, open_recording
+from forewarn.signals import Unknown, compile_extractor, parse_expression
+
+
+def speeds(recording: Any, channel: str) -> list[float]:
+    extract = compile_extractor(
+        recording.topics[channel].message_type, [parse_expression("speed_mps")]
+    )
+    return [extract(sample.data)[0] for sample in recording.read([channel])]
+
+
+def test_reads_a_record_of_apollo_like_cyber_record_does(example_record: Path) -> None:
+    record = pytest.importorskip("cyber_record.record")
+    theirs = sorted(
+        (time, topic, message.SerializeToString(deterministic=True))
+        for topic, message, time in record.Record(str(example_record)).read_messages()
+    )
+    with open_recording(example_record) as recording:
+        assert isinstance(recording, CyberRecording)
+        samples = list(recording.read())
+        times = [each.time_ns for each in samples]
+        assert times == sorted(times)
+        assert (recording.start_ns, recording.end_ns) == (times[0], times[-1])
+        assert recording.count == len(samples) == len(theirs) == 34
+        assert recording.warnings == []
+        classes = {}
+        for name, info in recording.topics.items():
+            assert info.error is None and info.message_type is not None
+            classes[name] = info.message_type.open
+        ours = sorted(
+            (
+                s.time_ns,
+                s.topic,
+                classes[s.topic](s.data).message.SerializeToString(deterministic=True),
+            )
+            for s in samples
+        )
+    assert ours == theirs
+
+
+def test_values_of_a_real_apollo(example_record: Path) -> None:
+    expressions = [
+        "len(trajectory_point)",
+        "has(decision.main_decision.stop)",
+        "estop.is_estop",
+        "has(estop) or is_replan",
+        "header.module_name",
+        "trajectory_point[0].path_point.x",
+    ]
+    with open_recording(example_record) as recording:
+        mtype = recording.topics["/apollo/planning"].message_type
+        extract = compile_extractor(mtype, [parse_expression(each) for each in expressions])
+        (sample,) = recording.read(["/apollo/planning"])
+        points, stop, estop, either, module, x = extract(sample.data)
+        message = mtype.open(sample.data).message
+    assert points == len(message.trajectory_point) > 0
+    assert stop == message.decision.main_decision.HasField("stop")
+    # The part `estop` was never set: it has no values, and a field of its own says so.
+    assert not message.HasField("estop")
+    assert math.isnan(estop) if isinstance(estop, float) else isinstance(estop, Unknown)
+    assert either == message.is_replan
+    assert module == "planning"
+    assert x == message.trajectory_point[0].path_point.x
+
+
+def test_a_record_that_cyber_record_wrote(tmp_path: Path, apollo: Any) -> None:
+    record = pytest.importorskip("cyber_record.record")
+    path = tmp_path / "written.record"
+    with record.Record(str(path), mode="w") as writer:
+        for time_ns, channel, message in apollo.drive():
+            writer.write(channel, message, time_ns)
+    with open_recording(path) as recording:
+        assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(40)]
+
+
+def test_messages_come_in_time_order_across_chunks(tmp_path: Path, apollo: Any) -> None:
+    messages = apollo.drive(60)
+    # Neighbouring chunks overlap in time, as those of a real recorder with many threads do.
+    chunks = [messages[0:25] + messages[30:35], messages[25:30] + messages[35:60]]
+    for chunk in chunks:
+        random.Random(4).shuffle(chunk)
+    path = tmp_path / "x.record"
+    path.write_bytes(apollo.record_bytes(chunks))
+    with open_recording(path) as recording:
+        assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(60)]
+        assert any("log times go backwards" in each for each in recording.warnings)
+
+
+def test_an_unclosed_record_gives_what_it_holds_and_says_so(tmp_path: Path, apollo: Any) -> None:
+    messages = apollo.drive()
+    path = tmp_path / "x.record"
+    path.write_bytes(apollo.record_bytes([messages[:20], messages[20:]], closed=False))
+    with open_recording(path) as recording:
+        assert recording.count == 40
+        assert recording.start_ns == messages[0].time_ns
+        assert recording.end_ns == messages[-1].time_ns
+        assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(40)]
+        assert any("was not closed" in each for each in recording.warnings)
+
+
+def test_every_cut_gives_a_prefix_of_the_messages(tmp_path: Path, apollo: Any) -> None:
+    messages = apollo.drive(12)
+    whole = apollo.record_bytes([messages[:6], messages[6:]])
+    path = tmp_path / "x.record"
+    counts = []
+    for length in range(2064, len(whole), 23):
+        path.write_bytes(whole[:length])
+        with open_recording(path) as recording:
+            found = speeds(recording, apollo.CHASSIS) if recording.topics else []
+            assert recording.warnings, length
+            assert recording.count == len(found)
+        assert found == [0.5 * k for k in range(len(found))]
+        counts.append(len(found))
+    assert counts == sorted(counts)
+    assert {0, 3, 6, 9, 12} <= set(counts)
+
+
+def test_damage_amid_a_chunk_is_told_and_the_rest_is_read(tmp_path: Path, apollo: Any) -> None:
+    messages = apollo.drive(20)
+    data = bytearray(apollo.record_bytes([messages[:10], messages[10:]]))
+    at = data.index(messages[4].message.SerializeToString())
+    data[at - 20 : at - 2] = b"\xff" * 18
+    path = tmp_path / "x.record"
+    path.write_bytes(bytes(data))
+    with open_recording(path) as recording:
+        found = speeds(recording, apollo.CHASSIS)
+        assert any("is damaged" in each for each in recording.warnings)
+    assert found[-10:] == [0.5 * k for k in range(10, 20)]
+
+
+def test_two_channels_with_different_files_of_one_name(tmp_path: Path, apollo: Any) -> None:
+    # cyber_record 0.1.13 fails with a KeyError on such a file: one pool for all channels.
+    apollo_desc = apollo.own_class("apollo.cyber.proto.ProtoDesc")
+    descriptors, written = {}, []
+    for number, field in ((3, "alpha"), (5, "beta")):
+        file = apollo.FileDescriptorProto(
+            name="modules/shared.proto", package="demo", syntax="proto2"
+        )
+        message = file.message_type.add(name=f"Of{field}")
+        message.field.add(name=field, number=number, type=1, label=1)
+        made = Pool([file]).message_class(f"demo.Of{field}")(**{field: 1.0 * number})
+        descriptors[f"/{field}"] = apollo_desc(desc=file.SerializeToString()).SerializeToString()
+        written.append(apollo.Written(10**18 + number, f"/{field}", made))
+    path = tmp_path / "x.record"
+    path.write_bytes(apollo.record_bytes([written], descriptors=descriptors))
+    with open_recording(path) as recording:
+        values = {}
+        for field in ("alpha", "beta"):
+            extract = compile_extractor(
+                recording.topics[f"/{field}"].message_type, [parse_expression(field)]
+            )
+            values[field] = [extract(s.data) for s in recording.read([f"/{field}"])]
+    assert values == {"alpha": [[3.0]], "beta": [[5.0]]}
+
+
+def test_a_channel_without_descriptor_is_named(tmp_path: Path, apollo: Any) -> None:
+    path = tmp_path / "x.record"
+    path.write_bytes(apollo.record_bytes([apollo.drive(3)], descriptors={apollo.CHASSIS: b""}))
+    with open_recording(path) as recording:
+        assert recording.topics[apollo.CHASSIS].error == "the record holds no descriptor for it"
+        assert list(recording.read()) == []
+        assert "channel /apollo/canbus/chassis is left out" in recording.warnings[-1]
+        with pytest.raises(RecordingError, match="/apollo/canbus/chassis: the record holds no"):
+            list(recording.read([apollo.CHASSIS]))
+
+
+def test_segments_are_one_recording(tmp_path: Path, apollo: Any) -> None:
+    messages = apollo.drive(60)
+    for number in range(3):
+        # The last message of a segment is younger than the first of the next one.
+        part = messages[number * 20 : number * 20 + 20]
+        if number < 2:
+            part = [*part[:-1], messages[number * 20 + 20]]
+        if number > 0:
+            part = [messages[number * 20 - 1], *part[1:]]
+        (tmp_path / f"d.record.{number:05d}").write_bytes(apollo.record_bytes([part]))
+    for name in (tmp_path, tmp_path / "d.record"):
+        assert find_recordings(name) == [name]
+        with open_recording(name) as recording:
+            assert recording.count == 60
+            assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(60)]
+            assert recording.warnings == []
+    (tmp_path / "d.record.00001").unlink()
+    with open_recording(tmp_path) as recording:
+        assert recording.warnings == ["segments are missing: 00001"]
+
+
+def test_a_folder_of_several_recordings_joins_the_segments_of_each(
+    tmp_path: Path, apollo: Any
+) -> None:
+    for name in ("a.record.00000", "a.record.00001", "b.record.00000", "c.record"):
+        start = 10**18 + sum(name.encode()) * 10**9
+        (tmp_path / name).write_bytes(apollo.record_bytes([apollo.drive(5, start)]))
+    found = find_recordings(tmp_path)
+    assert [each.name for each in found] == ["a.record", "b.record.00000", "c.record"]
+    with open_recording(found[0]) as recording:
+        assert recording.count == 10
+
+
+def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.record"
+    path.write_bytes(b"not a record" * 300)
+    with pytest.raises(RecordingError, match=r"no recording of a known format.*\.record files"):
+        open_recording(path)
+    with pytest.raises(RecordingError, match="does not exist"):
+        open_recording(tmp_path / "absent.record")
