@@ -66,7 +66,8 @@ def as_spots_automaton(automaton, dictionary):
         guards[letter_class] = guards.get(letter_class, buddy.bddfalse) | guard
     for state, row in enumerate(automaton.transitions.tolist()):
         for letter_class, target in enumerate(row):
-            if automaton.violated not in (state, target):
+            # A bounded response has three classes even where no letter belongs to one of them.
+            if automaton.violated not in (state, target) and letter_class in guards:
                 result.new_edge(state, target, guards[letter_class])
     return result
 

@@ -10,6 +10,7 @@ from forewarn.properties.automaton import Automaton
 from forewarn.properties.guards import guard_text
 
 _SHORTEST_FOLD = 4
+_LARGEST_FOLDED = 20_000
 _MAX_NODES = 60
 _MAX_LABEL = 80
 _MAX_GUARD_ATOMS = 12
@@ -70,6 +71,8 @@ def graph_of(automaton: Automaton) -> Graph:
 
 def _folded(automaton: Automaton) -> list[int]:
     """Return the node of each state: its own, or that of the chain it is inside of."""
+    if automaton.n_states > _LARGEST_FOLDED:
+        return list(range(automaton.n_states))
     links = ((state, _next_in_chain(automaton, state)) for state in range(automaton.n_states))
     after = {state: target for state, target in links if target is not None}
     entered = set(after.values())
