@@ -124,3 +124,13 @@ def test_a_definition_in_an_unknown_language_spoils_its_own_topic_only(bags, dat
         assert repr(encoding) in recording.topics["/odom"].error
         assert recording.topics["/limit"].error is None
         assert bags.read(recording) == bags.expected(bags.drive(200))
+
+
+def test_a_damaged_schema_is_refused_even_where_its_text_cannot_be_decoded(database):
+    # SQLite quotes the damaged text in its error, and Python may fail to decode that.
+    whole = database.read_bytes()
+    assert b"NOT NULL" in whole
+    database.write_bytes(whole.replace(b"NOT NULL", b"NOT \xceULL"))
+    with pytest.raises(RecordingError, match="cannot be read as a bag") as caught:
+        open_recording(database)
+    assert str(database) in str(caught.value)

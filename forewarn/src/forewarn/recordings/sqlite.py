@@ -28,6 +28,8 @@ from forewarn.recordings.interface import (
 
 ACCEPTED = "an SQLite bag of rosbag2 (.db3), as `ros2 bag record -s sqlite3` writes it"
 MAGIC = b"SQLite format 3\x00"
+# From Python 3.11 on, sqlite3 fails to decode its own message where that quotes damaged text.
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 
 _BATCH = 512
 _topic = attrgetter("topic")
@@ -90,7 +92,7 @@ def _stand_in(path: Path, folder: Path, warnings: list[str]) -> Path:
     try:
         with closing(sqlite3.connect(copy)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    except sqlite3.Error as error:
+    except DAMAGE as error:
         warnings.append(f"the write-ahead log beside the recording cannot be used ({error})")
     else:
         warnings.append("its recorder did not close it: the write-ahead log beside it is read too")
@@ -147,7 +149,7 @@ class SqliteFile:
                 times, worst_ns = 0, 0
                 if any(one > other for one, other in pairwise(connection.execute(_IN_TIME_ORDER))):
                     times, worst_ns = connection.execute(_BACKWARDS).fetchone()
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             raise self._damaged(error) from error
         if times:
             self.warnings.append(
@@ -215,7 +217,7 @@ class DamagedSqliteFile:
         try:
             self._connection = _connect(source)
             topics = self._rows("SELECT id, name, type, serialization_format FROM topics")
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             raise RecordingError(
                 f"cannot be read as a bag ({error})", accepted=ACCEPTED, file=path
             ) from error
@@ -260,7 +262,7 @@ class DamagedSqliteFile:
                 ):
                     self._index.append((time_ns, number, topic))
                     counts[topic] += 1
-        except (sqlite3.Error, OverflowError) as error:
+        except (*DAMAGE, OverflowError) as error:
             why = str(error)
         self._index.sort()
         self.warnings.append(
@@ -273,7 +275,7 @@ class DamagedSqliteFile:
         query = "SELECT topic_type, encoded_message_definition, encoding FROM message_definitions"
         try:
             return {name: (text, encoding) for name, text, encoding in self._rows(query)}
-        except sqlite3.Error:
+        except DAMAGE:
             return {}  # bags before ROS 2 Iron have none
 
     def read(self, topics: Collection[str]) -> Iterator[Sample]:
