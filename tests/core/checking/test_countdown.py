@@ -109,6 +109,7 @@ def test_without_a_horizon_a_chain_that_hardly_leaves_is_solved_or_refused(
     classes = some_classes(chain)
     exact = risk_table(chain, response(30), classes, None).values
     monkeypatch.setattr(idle, "DENSE_STATES", 0)
+    monkeypatch.setattr(idle, "LAST_RESORT_STATES", 0)
     try:
         iterative = risk_table(chain, response(30), classes, None).values
     except CheckingError:

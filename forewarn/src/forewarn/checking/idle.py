@@ -22,6 +22,7 @@ from forewarn.errors import CheckingError
 from forewarn.models.chain import Floats
 
 DENSE_STATES = 256
+LAST_RESORT_STATES = 1500
 PRECISION = 1e-10
 CUT = 1e-7
 MAX_REFINEMENTS = 12
@@ -51,10 +52,8 @@ def unbounded(problem: Countdown, precision: float = PRECISION) -> tuple[Floats,
     if maybe.any():
         if problem.blocks > 1 and problem.dense_waiting is not None:
             idle[maybe] = _solve_blocks(problem, maybe, sure, powers[-1])[maybe]
-        elif int(maybe.sum()) <= DENSE_STATES and n <= 2 * DENSE_STATES:
-            idle[maybe] = _solve_dense(problem, maybe, sure, powers[-1])
         else:
-            idle[maybe] = _solve_iteratively(problem, maybe, sure, powers, precision)
+            idle[maybe] = _solve(problem, maybe, sure, powers, precision)
     answered = problem.answered(idle)
     # The powers are not needed any more: their memory takes the layers.
     powers[0] = 1.0
@@ -101,6 +100,23 @@ def idle_certain(problem: Countdown, expired: Floats) -> Certain:
     targets[violated] = True
     result = certain(graph, targets)
     return Certain(result.zero[:n], result.one[:n])
+
+
+def _solve(
+    problem: Countdown, maybe: Mask, sure: Certain, powers: Floats, precision: float
+) -> Floats:
+    """Solve for the idle layer, shape (number of `maybe`,), by whatever is fast and safe."""
+    if problem.size <= DENSE_STATES:
+        return _solve_dense(problem, maybe, sure, powers[-1])
+    found = _solve_iteratively(problem, maybe, sure, powers, precision)
+    if found is not None:
+        return found
+    if problem.size <= LAST_RESORT_STATES:
+        return _solve_dense(problem, maybe, sure, powers[-1])
+    raise CheckingError(
+        "the linear system of the risk without a horizon does not converge",
+        accepted="a chain that leaves its transient states faster, or a horizon",
+    )
 
 
 def _solve_dense(problem: Countdown, maybe: Mask, sure: Certain, expired: Floats) -> Floats:
@@ -158,11 +174,11 @@ def power_sum(matrix: Floats, start: Floats, terms: int) -> Floats:
 
 def _solve_iteratively(
     problem: Countdown, maybe: Mask, sure: Certain, powers: Floats, precision: float
-) -> Floats:
+) -> Floats | None:
     """Solve for the idle layer by GMRES on the condensed system, shape (number of `maybe`,).
 
     The Krylov space is built with waits cut short where they have become geometric; residuals
-    are those of the full system.
+    are those of the full system. None if the precision cannot be proven.
     """
     n = problem.size
     cut = _geometric_from(powers)
@@ -185,10 +201,7 @@ def _solve_iteratively(
         residual = right - (guess - condensed(guess))
         if _within(condensed, residual, right, precision):
             return np.maximum(guess, 0.0)
-    raise CheckingError(
-        "the linear system of the risk without a horizon does not converge",
-        accepted="a chain that leaves its transient states faster, or a horizon",
-    )
+    return None
 
 
 def _within(

@@ -1,0 +1,47 @@
+"""The published values of the QComp benchmarks are reproduced, or refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forewarn.checking.mdp import DecisionProcess, extreme_reach
+from forewarn.checking.reachability import reach
+
+FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "qcomp"
+
+
+def entries() -> list[Any]:
+    manifest = FOLDER / "manifest.json"
+    if not manifest.is_file():
+        skip = pytest.mark.skip(reason=f"{FOLDER} is absent: benchmarks of others do not ship")
+        return [pytest.param({}, marks=skip, id="qcomp")]
+    listed = json.loads(manifest.read_text())
+    return [pytest.param(entry, id=Path(entry["file"]).stem) for entry in listed]
+
+
+def published(entry: dict[str, Any]) -> float:
+    if entry["num"] is None:
+        return float(entry["value"])
+    return int(entry["num"]) / int(entry["den"])
+
+
+@pytest.mark.parametrize("entry", entries())
+def test_the_published_value_is_reproduced(entry: dict[str, Any]) -> None:
+    loaded = np.load(FOLDER / entry["file"], allow_pickle=False)
+    matrix = sparse.csr_matrix(
+        (loaded["data"], loaded["indices"], loaded["indptr"]), shape=tuple(loaded["shape"])
+    )
+    phi, psi = loaded["phi"].astype(bool), loaded["psi"].astype(bool)
+    start = int(np.atleast_1d(loaded["init"])[0])
+    if entry["kind"] == "dtmc":
+        values, _ = reach(matrix, psi, phi)
+    else:
+        process = DecisionProcess(matrix, loaded["groups"].astype(np.int64))
+        values = extreme_reach(process, psi, phi, maximise=entry["opt"] == "maximize")
+    assert values[start] == pytest.approx(published(entry), rel=1e-9, abs=1e-15)
