@@ -176,6 +176,30 @@ class Thresholds(Section):
         return self
 
 
+class EscalationStep(Section):
+    """What is asked for once an alert has lasted some time.
+
+    Attributes
+    ----------
+    after : float
+        Seconds since the alert began.
+    action : str
+        Intervention.
+    speed_limit : float or None
+        m/s, for LIMIT_SPEED.
+    """
+
+    after: Seconds
+    action: Action
+    speed_limit: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _speed_limit(self) -> EscalationStep:
+        if self.action == "LIMIT_SPEED" and self.speed_limit is None:
+            raise ValueError("LIMIT_SPEED needs speed_limit: in m/s")
+        return self
+
+
 class PropertySpec(Section):
     """One safety rule and what to do about its risk.
 
@@ -199,6 +223,10 @@ class PropertySpec(Section):
         Action asked for at `act`.
     speed_limit : float or None
         m/s, for LIMIT_SPEED.
+    escalation : tuple of EscalationStep
+        Stronger interventions the longer an alert lasts.
+    cooldown : float
+        Seconds after the end of an alert during which there are warnings only.
     paper_counting : bool
         ProbGuard's Definition 5.2: the bound counts one step more.
     """
@@ -214,6 +242,8 @@ class PropertySpec(Section):
     unseen_limit: Seconds = 3.0
     intervention: Action = "COMFORTABLE_STOP"
     speed_limit: Seconds | None = None
+    escalation: tuple[EscalationStep, ...] = ()
+    cooldown: Seconds = 0.0
     paper_counting: bool = False
     description: str = ""
     source: str = ""
@@ -222,6 +252,9 @@ class PropertySpec(Section):
     def _speed_limit(self) -> PropertySpec:
         if self.intervention == "LIMIT_SPEED" and self.speed_limit is None:
             raise ValueError("LIMIT_SPEED needs speed_limit: in m/s")
+        times = [step.after for step in self.escalation]
+        if times != sorted(set(times)) or any(time <= 0 for time in times):
+            raise ValueError(f"escalation after {times} s: the times must rise, from above 0")
         return self
 
 
@@ -428,7 +461,9 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         "bounds": BoundsSpec,
         "constraints": ConstraintSpec,
     }
-    section = Thresholds if "thresholds" in location[:-1] else sections.get(location[0])
+    section = sections.get(location[0])
+    for key, nested in (("thresholds", Thresholds), ("escalation", EscalationStep)):
+        section = nested if key in location[:-1] else section
     if len(location) == 1 or section is None:
         section = MonitorSpec
     names = [field.alias or name for name, field in section.model_fields.items()]

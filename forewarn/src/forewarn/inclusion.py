@@ -61,12 +61,13 @@ def with_fragments(document: Document) -> Document:
 def _fragment(document: Document, index: int, entry: object) -> Document:
     here = ("include", index)
     chosen: object = None
-    if isinstance(entry, dict) and set(entry) <= {"file", "properties"} and "file" in entry:
-        entry, chosen = entry["file"], entry.get("properties")
-    if not isinstance(entry, str):
+    name = entry
+    if isinstance(entry, dict) and set(entry) <= {"file", "properties"}:
+        name, chosen = entry.get("file"), entry.get("properties")
+    if not isinstance(name, str):
         raise _error(document, here, f"{entry!r} names no file", ACCEPTED)
     base = document.file.parent if document.file else Path()
-    fragment = load_document(base / Path(entry).expanduser())
+    fragment = load_document(base / Path(name).expanduser())
     data = fragment.data
     if not isinstance(data, dict):
         raise ConfigError("a fragment is a mapping", file=fragment.file, accepted=_sections())
@@ -78,12 +79,12 @@ def _fragment(document: Document, index: int, entry: object) -> Document:
     properties = data.get("properties", {})
     if not isinstance(chosen, list):
         raise _error(document, here, f"{chosen!r} is no list of properties", ACCEPTED)
-    for name in chosen:
-        if name not in properties:
+    for each in chosen:
+        if each not in properties:
             raise _error(
-                document, here, f"{name!r} is no property of {entry}", ", ".join(properties)
+                document, here, f"{each!r} is no property of {name}", ", ".join(properties)
             )
-    selected = {name: properties[name] for name in chosen}
+    selected = {each: properties[each] for each in chosen}
     return replace(fragment, data={**data, "properties": selected})
 
 

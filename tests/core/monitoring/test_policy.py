@@ -60,6 +60,19 @@ def test_a_warning_ends_by_its_own_release() -> None:
     assert levels([0.4, 0.4, 0.05, 0.05, 0.05], rules) == [0, 1, 1, 1, 0]
 
 
+def test_after_an_alert_there_are_warnings_only_while_it_cools_down() -> None:
+    rules = replace(RULES, hold=0, cooldown=4)
+    figures = [0.9, 0.9] + [0.1] * 3 + [0.9] * 8
+    assert levels(figures, rules) == [0, 2, 2, 2, 0, 0, 1, 1, 2, 2, 2, 2, 2]
+    calm = [0.9, 0.9] + [0.1] * 12 + [0.9] * 2
+    assert levels(calm, rules)[-1] == 2
+
+
+def test_an_alert_that_goes_on_is_not_cut_by_the_cool_down_of_the_one_before() -> None:
+    rules = replace(RULES, hold=0, cooldown=2)
+    assert levels([0.9, 0.9] + [0.1] * 3 + [0.9] * 6, rules)[-3:] == [2, 2, 2]
+
+
 def test_an_unknown_state_asks_for_its_answer_then_for_a_warning_and_never_wedges() -> None:
     found = levels([None] * 30)
     assert found[:2] == [0, 2]
@@ -93,6 +106,7 @@ RULE_SETS = st.builds(
     hold=st.integers(0, 6),
     unseen=st.sampled_from(Level),
     unseen_limit=st.integers(0, 5),
+    cooldown=st.sampled_from([0, 0, 3]),
 )
 FIGURES = st.lists(
     st.sampled_from([0.0, 0.15, 0.25, 0.3, 0.45, 0.6, 1.0, math.nan, None]), max_size=40
@@ -108,7 +122,10 @@ def test_laws_of_every_run(rules: Rules, figures: list[float | None]) -> None:
         if level == 2 and before != 2:  # an alert begins only after `enter` ticks that ask for it
             assert len(run) == rules.enter
             assert all(f is None or f >= rules.act for f in run)
-        if len(run) == rules.enter and all(f is not None and f >= rules.act for f in run):
+        asked = len(run) == rules.enter and all(f is not None and f >= rules.act for f in run)
+        if asked and (before == 2 or rules.cooldown == 0):
+            assert level == 2
+        if asked and 2 not in found[max(0, tick - rules.cooldown) : tick]:
             assert level == 2
         if before == 2 and level != 2:  # and ends only after its hold
             begin = tick

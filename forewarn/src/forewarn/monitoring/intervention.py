@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from forewarn.config import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.rows import RiskRow
+from forewarn.signals.grid import Grid
 
 NO_ACTION = "NONE"
 SEVERITY = (
@@ -52,14 +54,31 @@ class AdvisorState(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What one property asks for: its section of the monitor file, as far as it matters here."""
+    """What one property asks for, from `after` ticks of its alert on."""
 
     intervention: str
     speed_limit: float | None
+    after: int = 0
+
+
+def wishes_of(section: PropertySpec, grid: Grid) -> tuple[Wish, ...]:
+    """Return the escalation chain of a property, the first step first."""
+    return (
+        Wish(section.intervention, section.speed_limit),
+        *(
+            Wish(step.action, step.speed_limit, math.ceil(step.after * grid.rate - 1e-9))
+            for step in section.escalation
+        ),
+    )
 
 
 def advise(
-    state: AdvisorState, rows: Sequence[RiskRow], wishes: Sequence[Wish], *, act: bool
+    state: AdvisorState,
+    rows: Sequence[RiskRow],
+    since: Sequence[int],
+    wishes: Sequence[Sequence[Wish]],
+    *,
+    act: bool,
 ) -> tuple[AdvisorState, Request | None]:
     """Return the request of this tick: repeated while it holds, withdrawn once, else None.
 
@@ -67,12 +86,20 @@ def advise(
     ----------
     state : AdvisorState
         What the tick before returned.
-    rows, wishes : sequences
-        One entry for each property.
+    rows : sequence of RiskRow
+        One for each property.
+    since : sequence of int
+        Tick at which the level of each property began.
+    wishes : sequence of sequence of Wish
+        Escalation chain of each property.
     act : bool
         False while the monitor only observes.
     """
-    alerting = [(row, wish) for row, wish in zip(rows, wishes, strict=True) if row.level]
+    alerting = [
+        (row, _due(chain, row.tick - begin))
+        for row, begin, chain in zip(rows, since, wishes, strict=True)
+        if row.level
+    ]
     if not alerting:
         withdrawn = withdraw(state, "no property alerts any more") if state.asking else None
         return state._replace(asking=False), withdrawn
@@ -101,6 +128,10 @@ def advise(
 def withdraw(state: AdvisorState, reason: str) -> Request:
     """Return the request that takes the present one back."""
     return Request(state.episodes, NO_ACTION, False, "", (), math.nan, math.nan, reason, ())
+
+
+def _due(chain: Sequence[Wish], lasted: int) -> Wish:
+    return max((wish for wish in chain if wish.after <= lasted), key=lambda wish: wish.after)
 
 
 def _action(row: RiskRow, wish: Wish) -> str:

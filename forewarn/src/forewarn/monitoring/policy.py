@@ -34,6 +34,8 @@ class Rules:
     unseen : Level
         What a state unknown to the model asks for, during the first `unseen_limit` ticks; from
         then on it asks for WARN at most.
+    cooldown : int
+        Ticks after the end of an alert during which no other begins; there are warnings only.
     """
 
     warn: float
@@ -45,6 +47,7 @@ class Rules:
     hold: int
     unseen: Level
     unseen_limit: int
+    cooldown: int = 0
 
 
 class PolicyState(NamedTuple):
@@ -62,6 +65,8 @@ class PolicyState(NamedTuple):
         Consecutive ticks below the release level of the present alert.
     unseen_since : int or None
         Tick at which the state became unknown to the model.
+    cooling_until : int or None
+        First tick at which an alert may begin again.
     """
 
     level: Level = Level.NONE
@@ -70,6 +75,7 @@ class PolicyState(NamedTuple):
     act_run: int = 0
     calm_run: int = 0
     unseen_since: int | None = None
+    cooling_until: int | None = None
 
 
 RESTING = PolicyState()
@@ -89,6 +95,7 @@ def compile_rules(spec: PropertySpec, grid: Grid) -> Rules:
         hold=math.ceil(spec.hold * grid.rate - 1e-9),
         unseen={"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}[spec.unseen],
         unseen_limit=grid.ticks(spec.unseen_limit),
+        cooldown=math.ceil(spec.cooldown * grid.rate - 1e-9),
     )
 
 
@@ -110,8 +117,13 @@ def decide(
     unseen : bool
         The present state is unknown to the model.
     """
+    cooling = state.cooling_until
+    if cooling is not None and tick >= cooling:
+        cooling = None
     if not unseen and figure < rules.warn and state.level is Level.NONE:
-        return state if state[2:] == RESTING[2:] else RESTING._replace(since=state.since)
+        if state[2:] == RESTING[2:]:
+            return state
+        return RESTING._replace(since=state.since, cooling_until=cooling)
     warns, acts = figure >= rules.warn, figure >= rules.act
     calm = figure < (rules.release if state.level == Level.ACT else rules.warn_release)
     unseen_since = None
@@ -128,15 +140,18 @@ def decide(
         min(state.act_run + 1, rules.enter) if acts else 0,
         min(state.calm_run + 1, rules.exit) if calm else 0,
         unseen_since,
+        cooling,
     )
     level = _level(rules, state, tick)
     if level == state.level:
         return state
-    return state._replace(level=level, since=tick, calm_run=0)
+    if state.level == Level.ACT and rules.cooldown:
+        cooling = tick + rules.cooldown
+    return state._replace(level=level, since=tick, calm_run=0, cooling_until=cooling)
 
 
 def _level(rules: Rules, state: PolicyState, tick: int) -> Level:
-    if state.act_run >= rules.enter:
+    if state.act_run >= rules.enter and (state.level == Level.ACT or state.cooling_until is None):
         return Level.ACT
     released = state.calm_run >= rules.exit and tick - state.since >= rules.hold
     if state.level == Level.ACT and not released:

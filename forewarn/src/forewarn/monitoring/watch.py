@@ -15,7 +15,14 @@ from forewarn.errors import ConfigError, DecodeError
 from forewarn.models import CountModel
 from forewarn.monitoring.build import CompiledSpec, build_monitor, with_section
 from forewarn.monitoring.external import ExternalSignals
-from forewarn.monitoring.intervention import AdvisorState, Request, Wish, advise, withdraw
+from forewarn.monitoring.intervention import (
+    AdvisorState,
+    Request,
+    Wish,
+    advise,
+    wishes_of,
+    withdraw,
+)
 from forewarn.monitoring.monitor import Monitor, PropertyState
 from forewarn.monitoring.policy import RESTING, Level
 from forewarn.monitoring.rows import RiskRow, risk_rows
@@ -71,7 +78,7 @@ class Watch:
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()
         self._mutes: dict[str, float] = {}
-        self._wishes = _wishes(compiled.spec)
+        self._wishes = self._chains()
 
     @property
     def monitor(self) -> Monitor:
@@ -109,7 +116,8 @@ class Watch:
             self._mutes = {name: end for name, end in self._mutes.items() if tick < end}
         rows = risk_rows(self.monitor, verdict, self.violations, self._mutes)
         act = self.spec.mode == "act"
-        self.advisor, request = advise(self.advisor, rows, self._wishes, act=act)
+        since = [each.alert_since for each in verdict.properties]
+        self.advisor, request = advise(self.advisor, rows, since, self._wishes, act=act)
         return Outcome(verdict, rows, request)
 
     def withdraw(self, reason: str) -> Request | None:
@@ -201,7 +209,7 @@ class Watch:
             If a value is out of range; then nothing has changed.
         """
         self.session.swap(self.with_policy(self.monitor, {name: values}))
-        self._wishes = _wishes(self.spec)
+        self._wishes = self._chains()
 
     @staticmethod
     def with_policy(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
@@ -245,11 +253,11 @@ class Watch:
             )
         )
 
+    def _chains(self) -> tuple[tuple[Wish, ...], ...]:
+        sections = self.spec.properties.values()
+        return tuple(wishes_of(section, self.session.grid) for section in sections)
+
     @property
     def muted(self) -> Collection[str]:
         """Properties whose alerts are silenced."""
         return self._mutes.keys()
-
-
-def _wishes(spec: MonitorSpec) -> tuple[Wish, ...]:
-    return tuple(Wish(each.intervention, each.speed_limit) for each in spec.properties.values())
