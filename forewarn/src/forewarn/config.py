@@ -74,6 +74,10 @@ class SignalSpec(Section):
         signals.
     default : float or bool or str or None
         Value before the first message, for topics that speak only when something happens.
+    stale : str
+        What a value that is too old means. ``worst``: anything is possible, and the worst of it
+        counts. ``hold``: the last value stays, and is reported as old. ``ignore``: while nothing
+        else is missing, properties are not judged and nothing alerts anew; it is reported.
     unit, description : str
         For people.
     """
@@ -85,6 +89,7 @@ class SignalSpec(Section):
     value: Expr | None = None
     timeout: Annotated[float, BeforeValidator(_timeout), Field(gt=0)] | None = None
     default: SCALAR | None = None
+    stale: Literal["worst", "hold", "ignore"] = "worst"
     unit: str = ""
     description: str = ""
 
@@ -98,8 +103,8 @@ class SignalSpec(Section):
             raise ValueError("a signal comes from a topic or from a channel, not from both")
         if self.source is not None and self.value is None:
             raise ValueError("value is missing: an expression over the message's fields")
-        if self.is_derived and (self.timeout is not None or self.default is not None):
-            raise ValueError("timeout and default belong to signals that arrive, not derived ones")
+        if self.is_derived and self.model_fields_set & {"timeout", "default", "stale"}:
+            raise ValueError("timeout, default and stale belong to signals that arrive")
         if self.type is not None and not re.match(r"[a-z]\w*/(msg/)?[A-Z]\w*\Z", self.type):
             raise ValueError(f"{self.type!r} is no message type (accepted: nav_msgs/msg/Odometry)")
         if self.message is not None and not re.match(r"[A-Za-z_]\w*(\.\w+)+\Z", self.message):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -83,6 +84,25 @@ def test_a_default_stands_in_before_the_first_message_only() -> None:
     inputs.accept("/x", TICK, number(1.0))
     assert inputs.snapshot(1).values == (1.0,)
     assert inputs.snapshot(9).values == (None,)
+
+
+def test_what_an_old_value_means_is_a_choice_and_always_told() -> None:
+    sources = (
+        replace(source("x", "/x"), stale="hold"),
+        replace(source("y", "/y"), stale="ignore"),
+        source("z", "/z"),
+    )
+    inputs = Feed(sources, dict.fromkeys(["/x", "/y", "/z"], FLOAT), Grid(10.0))
+    for topic in ("/x", "/y", "/z"):
+        inputs.accept(topic, 0, number(1.0))
+    old = inputs.snapshot(5)
+    assert old.values == (1.0, None, None)
+    assert old.stale == (("x", 5), ("y", 5), ("z", 5))
+    assert not old.suspended  # z is missing too
+    inputs.accept("/z", 5 * TICK + 1, number(2.0))
+    assert inputs.snapshot(6).suspended
+    inputs.accept("/y", 6 * TICK + 1, number(math.nan))
+    assert not inputs.snapshot(7).suspended  # a NaN that arrived is not old
 
 
 def test_nan_is_unknown_and_infinity_is_a_value() -> None:

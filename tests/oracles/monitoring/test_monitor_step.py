@@ -214,6 +214,19 @@ def test_bounds_are_of_the_kind_that_the_file_asks_for(kind: str) -> None:
         assert response.lower < response.probability < response.upper
 
 
+def test_an_ignored_gap_leaves_alerts_as_they_are() -> None:
+    danger, gap = (1.0, 0.0, 0.0), (None, None, 0.0)
+    state = MONITOR.start()
+    for tick in range(2):
+        state, verdict = MONITOR.step(state, Snapshot(tick, danger))
+    level = verdict.properties[0].level
+    for tick in range(2, 6):
+        state, verdict = MONITOR.step(state, Snapshot(tick, gap, suspended=True))
+        assert verdict.properties[0].status is Status.UNKNOWN
+        assert math.isnan(verdict.properties[0].probability)
+        assert verdict.properties[0].level == level
+
+
 def test_inactive_phases_are_not_monitored() -> None:
     spec = parse_spec(
         parse_document(TEXT.replace("predicates:", "active_when: e != 1\npredicates:"))

@@ -80,6 +80,7 @@ class Risk(NamedTuple):
 
 NO_RISK = Risk(NAN, NAN, NAN, True)
 UNSEEN = Risk(NAN, 0.0, 1.0, False)
+NOT_JUDGED = Risk(NAN, 0.0, 1.0, True)
 
 
 @dataclass(frozen=True)
@@ -146,9 +147,7 @@ class Monitor:
             row = self.model.rows.get(observation.state)
         states, verdicts = [], []
         for compiled, before in zip(self.properties, state.properties, strict=True):
-            after, verdict = self._property(
-                compiled, before, observation, row, snapshot.tick, waiting
-            )
+            after, verdict = self._property(compiled, before, observation, row, snapshot, waiting)
             states.append(after)
             verdicts.append(verdict)
         failures = snapshot.failures
@@ -190,7 +189,7 @@ class Monitor:
         before: PropertyState,
         observation: Observation,
         row: int | None,
-        tick: int,
+        snapshot: Snapshot,
         waiting: bool,
     ) -> tuple[PropertyState, PropertyVerdict]:
         if observation.active is False:
@@ -212,6 +211,8 @@ class Monitor:
             risk = _look_up(compiled, row, automaton[0])
         elif code is not None:
             risk = UNSEEN if row is None else _worst(compiled, [row], automaton)
+        elif snapshot.suspended:
+            risk, status = NOT_JUDGED, Status.UNKNOWN
         else:
             risk = self._uncertain(compiled, before, observation)
         if waiting:
@@ -221,7 +222,8 @@ class Monitor:
         if risk is NO_RISK:
             # Without a model only a violation raises an alert, so its end must release it.
             figure = 0.0
-        policy = decide(compiled.rules, before.policy, tick, figure, unseen=not risk.in_model)
+        unseen = not risk.in_model
+        policy = decide(compiled.rules, before.policy, snapshot.tick, figure, unseen=unseen)
         after = PropertyState(automaton, latched, policy)
         return after, _verdict(compiled, after, status, risk, violation, possible)
 

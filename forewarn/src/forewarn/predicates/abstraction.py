@@ -250,7 +250,13 @@ class _Builder:
         timeout = 1.0 if signal.timeout is None else signal.timeout
         ticks = -1 if math.isinf(timeout) else math.floor(timeout * self.spec.rate + 1e-9)
         return SourceSignal(
-            name, signal.source or "", signal.message_type, expression, ticks, signal.default
+            name,
+            signal.source or "",
+            signal.message_type,
+            expression,
+            ticks,
+            signal.default,
+            signal.stale,
         )
 
     def _derivation_order(self, derived: Mapping[str, Expression]) -> list[str]:
@@ -380,6 +386,7 @@ class _Builder:
                 normal_form(parsed[name]) if name in parsed else None,
                 None if s.timeout is None else repr(s.timeout),
                 s.default,
+                *([s.stale] if s.stale != "worst" else []),
             ]
             for name, s in sorted(spec.signals.items())
             if name in used

@@ -55,15 +55,18 @@ class Snapshot(NamedTuple):
     values : tuple
         One value per source signal in slot order; None where unknown.
     stale : tuple of StaleSignal
-        The unknown ones among them that are too old, or never came.
+        Those that are too old, or never came: unknown, unless their last value is held.
     failures : tuple of Failure
         What was received for this tick and could not be read.
+    suspended : bool
+        Values are missing, and only of signals whose staleness is to be ignored.
     """
 
     tick: int
     values: tuple[Any, ...]
     stale: tuple[StaleSignal, ...] = ()
     failures: tuple[Failure, ...] = ()
+    suspended: bool = False
 
 
 @dataclass
@@ -204,15 +207,20 @@ class Feed:
             self._take_external(payload, own, failures)
         values: list[Any] = []
         stale: list[StaleSignal] = []
+        missing: set[str] = set()
         for slot, source in enumerate(self._sources):
             value, last = self._values[slot], self._ticks[slot]
             if last == NEVER and source.default is not None:
                 value = source.default
             elif last == NEVER or (source.timeout >= 0 and tick - last > source.timeout):
-                value = None
                 stale.append(StaleSignal(source.name, None if last == NEVER else tick - last))
+                value = value if source.stale == "hold" else None
+            if value is None:
+                ignored = source.stale == "ignore" and stale and stale[-1].name == source.name
+                missing.add("ignored" if ignored else "missed")
             values.append(value)
-        return Snapshot(tick, tuple(values), tuple(stale), tuple(failures))
+        suspended = missing == {"ignored"}
+        return Snapshot(tick, tuple(values), tuple(stale), tuple(failures), suspended)
 
     def ages(self, tick: int) -> list[int | None]:
         """Return the age of every source signal at `tick`, in ticks; None if nothing arrived."""
@@ -315,9 +323,7 @@ def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
         except FieldError:
             continue
 
-        def read(
-            payload: Payload, extractor: Extractor | ForeignExtractor = extractor
-        ) -> int:
+        def read(payload: Payload, extractor: Extractor | ForeignExtractor = extractor) -> int:
             assert not isinstance(payload, Mapping)
             seconds, nanoseconds = extractor(payload)
             return int(seconds) * NANOSECONDS + int(nanoseconds)  # type: ignore[arg-type]

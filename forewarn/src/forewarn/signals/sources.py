@@ -18,6 +18,8 @@ class SourceSignal:
     ----------
     timeout : int
         Greatest age in ticks at which a sample still counts; negative for never stale.
+    stale : str
+        What an older one means: ``worst``, ``hold`` or ``ignore``.
     """
 
     name: str
@@ -26,6 +28,7 @@ class SourceSignal:
     expression: Expression | None
     timeout: int
     default: float | bool | str | None
+    stale: str = "worst"
 
 
 def plain(value: Any) -> Any:
