@@ -115,8 +115,14 @@ def test_what_is_wrong_with_a_definition(text: str, encoding: str, problem: str)
 
 def test_deep_nesting_is_refused() -> None:
     parts = {f"T{i}": f"T{i + 1} x" for i in range(200)}
-    with pytest.raises(DefinitionError):
-        message_type("my_msgs/msg/Top", bundle("T0 x", **parts, T200="int8 x"), "ros2msg")
+    with pytest.raises(DefinitionError, match="cycles"):
+        message_type("my_msgs/msg/Top", bundle("T0 x\n", **parts, T200="int8 x"), "ros2msg")
+
+
+def test_types_that_double_their_parts_again_and_again_are_refused() -> None:
+    parts = {f"T{i}": f"T{i + 1} a\nT{i + 1}[] b" for i in range(40)}
+    with pytest.raises(DefinitionError, match="at most 100000"):
+        message_type("my_msgs/msg/Top", bundle("T0 x\n", **parts, T40="string x"), "ros2msg")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,8 @@ class Extractor:
         self._decode = decoder(plan, compiled)
         self._recipes = recipes
         self._evaluations = evaluations
-        self._shelf = shelve(mtype.struct, plan)
+        whole = any(each.columns is None for each in evaluations)
+        self._shelf = shelve(mtype.struct, plan) if whole else None
 
     def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:
         """Return the value of each expression.
@@ -115,6 +116,7 @@ class Extractor:
     ) -> Value | Unknown:
         notes = Notes()
         if evaluation.columns is None:
+            assert self._shelf is not None
             record = open_with(self._shelf, columns)
             return settle(evaluation.function(notes, record), notes)
         for at in reasons:
@@ -216,8 +218,8 @@ def _cost(typed: Typed, reason: str) -> str:
     """Say what an expression costs that is computed element by element."""
     bodies = [node for node in ast.walk(typed.tree) if isinstance(node, ast.ListComp)]
     operations = max((sum(1 for _ in ast.walk(each)) for each in bodies), default=0) // 2
-    price = f"{MICROSECONDS_PER_OPERATION * operations:.0f} us for each element"
+    price = f"about {MICROSECONDS_PER_OPERATION * operations:.0f} us for each element"
     return (
-        f"{shown(typed.expression.source)} is computed element by element, about "
+        f"{shown(typed.expression.source)} is computed element by element, "
         f"{price if bodies else 'a few us for each message'}: {reason}"
     )

@@ -11,6 +11,8 @@ from rosbags.interfaces import Nodetype
 from forewarn.errors import InputError
 
 MAX_LEVELS = 64
+# Fields of a message, counted wherever they occur; types that use each other twice double them.
+MAX_FIELDS = 100_000
 
 
 class DefinitionError(InputError):
@@ -116,6 +118,7 @@ class _Builder:
     def __init__(self, types: Types) -> None:
         self.types = types
         self.done: dict[str, Struct] = {}
+        self.sizes: dict[str, int] = {}
 
     def struct(self, name: str, above: tuple[str, ...]) -> Struct:
         if name in self.done:
@@ -133,7 +136,18 @@ class _Builder:
         values = {each: value for each, _, value in constants}
         struct = Struct(name, built or {PLACEHOLDER: Primitive("uint8")}, values)
         self.done[name] = struct
+        self.sizes[name] = 1 + sum(self._size(each) for each in struct.fields.values())
+        if self.sizes[name] > MAX_FIELDS:
+            raise DefinitionError(
+                f"{name} has {self.sizes[name]} fields, those of its parts included",
+                accepted=f"at most {MAX_FIELDS}",
+            )
         return struct
+
+    def _size(self, field: FieldType) -> int:
+        while isinstance(field, (ArrayOf, SequenceOf)):
+            field = field.element
+        return self.sizes[field.name] if isinstance(field, Struct) else 1
 
     def field(self, desc: Any, above: tuple[str, ...]) -> FieldType:
         node, detail = desc
