@@ -97,6 +97,9 @@ def test_two_atoms(formula):
         "always(once(eventually[0:1](a)) implies b)",
         "always(historically[0:1](next(a)) implies b)",
         "always(prev(eventually[0:1](a)) implies b)",
+        "always(once[1:inf](eventually[0:1](a)) implies b)",
+        "always(b implies historically[1:inf](next(a)))",
+        "always(b implies (a since[1:inf] next(a)))",
         "always(a implies eventually[0:1](b)) and always(b implies eventually[0:1](a))",
         "always(a implies eventually[0:1](b)) and always(not b)",
         "eventually[0:2](a and next(b))",
@@ -108,6 +111,21 @@ def test_two_atoms(formula):
 )
 def test_typical_formulas(text):
     check(parse_formula(text), TRACES[2], 2, look_ahead=4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "always[0:1](a) or eventually[3:4](a)",
+        "always(not a or always[1:2](a) or eventually[4:5](a))",
+        "always(a implies (eventually[2:3](a) and always[1:2](not a)))",
+        "always(once[2:4](a) implies not a)",
+        "always(a implies (rise(a) or (a since[2:inf] rise(a))))",
+        "always[0:3](a) unless[1:2] not a",
+    ],
+)
+def test_windows_that_do_not_meet(text):
+    check(parse_formula(text), TRACES[1], 1, look_ahead=6)
 
 
 def test_the_reference_itself_knows_the_first_tick():
