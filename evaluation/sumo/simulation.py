@@ -25,9 +25,16 @@ class Light(NamedTuple):
 
     colour: str  # red, yellow or green
     distance: (
-        float  # m along the lane from the front bumper to the stop line; negative once crossed
+        float  # m along the lane from the front bumper to the stop line; 0 and less once crossed
     )
     age: float  # s since it shows this colour
+
+
+class Signal(NamedTuple):
+    """One of SUMO's signals: a set of traffic lights and the number of a connection in it."""
+
+    lights: str
+    link: int
 
 
 class Body(NamedTuple):
@@ -124,11 +131,11 @@ class Observer:
         self._sumo = sumo
         self._last_yaw: float | None = None
         self._collided_at = -math.inf
-        self._approach: tuple[str, Light] | None = None
-        self._colour_since: dict[str, tuple[str, float]] = {}
+        self._approach: tuple[Signal, Light] | None = None
+        self._colour_since: dict[Signal, tuple[str, float]] = {}
         self._shapes: dict[str, list[tuple[float, float]]] = {}
         self._numbers: dict[str, int] = {}
-        self._crossed: tuple[str, int, float] | None = None
+        self._crossed: tuple[Signal, float] | None = None
 
     def look(self, step: int) -> Frame:
         """Return the frame of this step (0 is the first of the recording)."""
@@ -191,35 +198,35 @@ class Observer:
 
     def _light(self) -> tuple[Light | None, bool]:
         vehicle = self._sumo.vehicle
-        now = self._sumo.simulation.getTime()
-        lights = vehicle.getNextTLS(EGO)
         on_junction = vehicle.getRoadID(EGO).startswith(":")
         ran_red = False
         if on_junction and self._approach is not None:
-            name, light = self._approach
+            signal, light = self._approach
             ran_red = light.colour == "red"
-            tls, index = name.rsplit("/", 1)
-            self._crossed = tls, int(index), vehicle.getDistance(EGO) - max(0.0, -light.distance)
+            self._crossed = signal, vehicle.getDistance(EGO)
             self._approach = None
         if self._crossed is not None:
-            tls, index, start = self._crossed
+            signal, start = self._crossed
             past = vehicle.getDistance(EGO) - start
             if past <= LIGHT_KEPT:
-                state = self._sumo.trafficlight.getRedYellowGreenState(tls)[index]
-                return self._aged(f"{tls}/{index}", state, -past, now), ran_red
+                states = self._sumo.trafficlight.getRedYellowGreenState(signal.lights)
+                return self._aged(signal, states[signal.link], -past), ran_red
             self._crossed = None
+        lights = vehicle.getNextTLS(EGO)
         if on_junction or not lights:
             return None, ran_red
-        tls, index, distance, state = lights[0]
-        light = self._aged(f"{tls}/{index}", state, distance, now)
-        self._approach = f"{tls}/{index}", light
+        name, index, distance, state = lights[0]
+        signal = Signal(name, index)
+        light = self._aged(signal, state, distance)
+        self._approach = signal, light
         return (light if distance <= LIGHT_RANGE else None), ran_red
 
-    def _aged(self, name: str, state: str, distance: float, now: float) -> Light:
+    def _aged(self, signal: Signal, state: str, distance: float) -> Light:
+        now = self._sumo.simulation.getTime()
         colour = {"r": "red", "y": "yellow", "u": "red"}.get(state.lower(), "green")
-        known = self._colour_since.get(name)
+        known = self._colour_since.get(signal)
         if known is None or known[0] != colour:
-            known = self._colour_since[name] = (colour, now)
+            known = self._colour_since[signal] = (colour, now)
         return Light(colour, distance, now - known[1])
 
     def _path(self, x: float, y: float) -> tuple[tuple[float, float], ...]:
