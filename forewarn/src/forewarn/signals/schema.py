@@ -123,8 +123,12 @@ class _Builder:
     def struct(self, name: str, above: tuple[str, ...]) -> Struct:
         if name in self.done:
             return self.done[name]
-        if name in above or len(above) > MAX_LEVELS:
+        if name in above:
             raise DefinitionError(f"{name} contains itself", accepted="types without cycles")
+        if len(above) > MAX_LEVELS:
+            raise DefinitionError(
+                f"{above[0]} is nested too deep", accepted=f"at most {MAX_LEVELS} levels"
+            )
         if name not in self.types:
             user = f" (used by {above[-1]})" if above else ""
             raise DefinitionError(
