@@ -130,6 +130,32 @@ class SignalSpec(Section):
         return f"{parts[0]}/msg/{parts[-1]}"
 
 
+class ShapeSpec(Section):
+    """Lines and polygons that derived signals may ask about.
+
+    Attributes
+    ----------
+    file, layer : str or None
+        A map file and one of its layers; variables of the environment (``$APOLLO_MAP``) are
+        filled in, relative paths start at the monitor file.
+    polygon, line : list of [x, y] or None
+        A single shape, in metres.
+    """
+
+    file: str | None = None
+    layer: str | None = None
+    polygon: Annotated[tuple[tuple[Finite, Finite], ...], Field(min_length=3)] | None = None
+    line: Annotated[tuple[tuple[Finite, Finite], ...], Field(min_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ShapeSpec:
+        if (self.file is None) != (self.layer is None):
+            raise ValueError("file and layer go together")
+        if sum(each is not None for each in (self.file, self.polygon, self.line)) != 1:
+            raise ValueError("one of: file and layer, polygon, line")
+        return self
+
+
 class ForbidSpec(Section):
     """Transitions that cannot happen: from states where `from` holds to those where `to` does."""
 
@@ -330,6 +356,7 @@ class MonitorSpec(Section):
     startup: Seconds = 5.0
     history: Literal[1, 2] = 1
     signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
+    shapes: dict[str, ShapeSpec] = {}
     predicates: dict[str, Expr] = {}
     bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)]] = {}
     terminal: dict[str, Expr] = {}
@@ -461,6 +488,7 @@ def _is_branch(part: object) -> bool:
 def _accepted_keys(location: tuple[Any, ...]) -> str:
     sections: dict[object, type[Section]] = {
         "signals": SignalSpec,
+        "shapes": ShapeSpec,
         "properties": PropertySpec,
         "learning": LearningSpec,
         "bounds": BoundsSpec,
@@ -476,7 +504,7 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
 
 
 def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:
-    for section in ("signals", "predicates", "terminal", "properties"):
+    for section in ("signals", "shapes", "predicates", "terminal", "properties"):
         for name in getattr(spec, section):
             if not NAME.match(name):
                 where = (section, name)

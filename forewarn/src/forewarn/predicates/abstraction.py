@@ -17,6 +17,7 @@ from forewarn.config import MonitorSpec, SignalSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
 from forewarn.predicates.comparisons import Comparison, as_comparison
 from forewarn.predicates.kleene import KleeneCompiler
+from forewarn.predicates.shapes import load_shapes
 from forewarn.signals import (
     FUNCTIONS,
     Expression,
@@ -168,6 +169,7 @@ class _Builder:
     def __init__(self, spec: MonitorSpec) -> None:
         self.spec = spec
         self.errors: list[InputError] = []
+        self._shapes: dict[str, Any] = {}
 
     def build(self, inline: Iterable[str]) -> Abstraction:
         spec = self.spec
@@ -234,7 +236,7 @@ class _Builder:
 
     def _check_names(self) -> None:
         taken: dict[str, str] = {}
-        for section in ("signals", "predicates", "terminal"):
+        for section in ("signals", "shapes", "predicates", "terminal"):
             for name in getattr(self.spec, section):
                 if name in FUNCTIONS:
                     self._error(f"{name!r} is a function of the language", f"{section}.{name}")
@@ -263,8 +265,9 @@ class _Builder:
         """Order derived signals so that inputs come first; report unknown names and cycles."""
         order: list[str] = []
         for name, expression in derived.items():
-            for used in sorted(expression.names - self.spec.signals.keys()):
-                self._unknown_name(used, f"signals.{name}.value", self.spec.signals)
+            known = self.spec.signals.keys() | self.spec.shapes.keys()
+            for used in sorted(expression.names - known):
+                self._unknown_name(used, f"signals.{name}.value", sorted(known))
         self._raise()
         waiting = dict(derived)
         while waiting:
@@ -285,9 +288,27 @@ class _Builder:
         self._error(f"unknown name {name!r}", key, ", ".join(known) or "nothing is declared")
 
     def _derive(self, name: str, expression: Expression, slots: Mapping[str, int]) -> DerivedSignal:
-        names = sorted(expression.names)
-        function = compile_expression(expression, names)
+        layers = sorted(expression.names & self.spec.shapes.keys())
+        names = sorted(expression.names - self.spec.shapes.keys())
+        function = compile_expression(expression, [*names, *layers])
+        if layers:
+            function = self._with_shapes(function, layers)
         return DerivedSignal(name, expression, tuple(slots[n] for n in names), function)
+
+    def _with_shapes(
+        self, function: Callable[[Sequence[Any]], Any], layers: Sequence[str]
+    ) -> Callable[[Sequence[Any]], Any]:
+        """Give a compiled expression the shapes that it reads after its signals."""
+        found: list[Any] = []
+        for name in layers:
+            if name not in self._shapes:
+                try:
+                    self._shapes[name] = load_shapes(self.spec, name)
+                except InputError as error:
+                    self.errors.append(error.located(file=self.spec.file, key=f"shapes.{name}"))
+                    self._shapes[name] = None
+            found.append(self._shapes[name])
+        return lambda values: function([*values, *found])
 
     def _predicates(self, slots: Mapping[str, int], inline: Iterable[str]) -> dict[str, Expression]:
         found: dict[str, Expression] = {}
@@ -396,6 +417,7 @@ class _Builder:
             "time": [spec.time, spec.settle],
             **({"history": 2} if spec.history == 2 else {}),
             "signals": signals,
+            **_shape_content(spec, [parsed[n] for n in sorted(used) if n in parsed]),
             "predicates": {n: normal_form(e) for n, e in predicates.items()},
             "terminal": {n: normal_form(e) for n, e in terminals.items()},
             "constraints": [c.model_dump(exclude_unset=True) for c in spec.constraints],
@@ -403,6 +425,20 @@ class _Builder:
         }
         text = json.dumps(content, sort_keys=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shape_content(spec: MonitorSpec, used: Iterable[Expression]) -> dict[str, Any]:
+    """Return what the digest covers of shapes: not where a map lies, nor what is on it.
+
+    A model may serve on another map, as it serves on another day; a shape that is written in the
+    monitor file is part of the meaning of its signals.
+    """
+    names = {name for each in used for name in each.names} & spec.shapes.keys()
+    content = {
+        name: spec.shapes[name].model_dump(exclude={"file"}, exclude_none=True)
+        for name in sorted(names)
+    }
+    return {"shapes": content} if content else {}
 
 
 def _observation_source(predicates: int, terminals: int) -> list[str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from forewarn.errors import FieldError
 from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
+from forewarn.signals.geometry_functions import GEOMETRY
 from forewarn.signals.schema import (
     PLACEHOLDER,
     ArrayOf,
@@ -364,6 +365,12 @@ class _Inference:
             return self._iteration(node, name, scope)
         if name == "has":
             return self._presence(node, scope)
+        if name in GEOMETRY:
+            raise self.fail(
+                node,
+                f"{name}() in the value of a topic: shapes are not part of its messages",
+                "in a derived signal, which has no topic",
+            )
         results = [self.visit(each, scope) for each in node.args]
         kinds = [result[1] for result in results]
         trees = [result[0] for result in results]
