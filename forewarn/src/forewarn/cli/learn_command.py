@@ -14,16 +14,35 @@ from forewarn.cli.common import (
     add_config,
     add_recordings,
     existing_recordings,
+    fraction,
     load_compiled,
     overall,
     share,
     span,
     whole_number,
 )
+from forewarn.cli.enough import (
+    coverage_record,
+    estimators,
+    not_markov,
+    print_coverage,
+    print_estimators,
+    print_not_markov,
+)
 from forewarn.cli.output import Output
 from forewarn.errors import RecordingError
-from forewarn.learning.pipeline import Learned, RecordingReport, learn
-from forewarn.models import load_model, merge_models, save_model
+from forewarn.learning.coverage import DELTA, EPSILON, coverage
+from forewarn.learning.pipeline import (
+    Learned,
+    RecordingReport,
+    assemble,
+    count_recording,
+    learn,
+    refuse_duplicates,
+)
+from forewarn.models import CountModel, load_model, merge_models, save_model
+from forewarn.predicates.validity import build_validity
+from forewarn.properties.specification import CompiledSpec
 from forewarn.reports.results import stale_remark
 
 DESCRIPTION = """\
@@ -45,6 +64,9 @@ class Options:
     output: Path
     add_to: list[Path]
     jobs: int
+    epsilon: float
+    delta: float
+    stop_when_covered: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,6 +92,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes to use, 0 for one per core (default: 1)",
     )
+    for name, default, text in (
+        ("--epsilon", EPSILON, "error of a transition probability that is allowed"),
+        ("--delta", DELTA, "probability with which it may be exceeded"),
+    ):
+        parser.add_argument(
+            name,
+            type=fraction,
+            default=default,
+            metavar="P",
+            help=f"for coverage: {text} (default: {default:g})",
+        )
+    parser.add_argument(
+        "--stop-when-covered",
+        action="store_true",
+        help="read no more recordings once every state has the visits that it needs",
+    )
 
 
 def run(options: Options, output: Output) -> int:
@@ -77,14 +115,17 @@ def run(options: Options, output: Output) -> int:
     compiled = load_compiled(options.config)
     recordings = existing_recordings(options.recordings)
     others = [load_model(path) for path in options.add_to]
-    with output.progress(f"learning from {len(recordings)} recordings") as tell:
-        learned = learn(
-            recordings,
-            compiled.spec,
-            compiled.abstraction,
-            jobs=options.jobs or os.cpu_count() or 1,
-            progress=overall(recordings, tell),
-        )
+    if options.stop_when_covered:
+        learned = _until_covered(compiled, recordings, options, output)
+    else:
+        with output.progress(f"learning from {len(recordings)} recordings") as tell:
+            learned = learn(
+                recordings,
+                compiled.spec,
+                compiled.abstraction,
+                jobs=options.jobs or os.cpu_count() or 1,
+                progress=overall(recordings, tell),
+            )
     if not any(report.provenance.transitions for report in learned.reports):
         raise RecordingError(
             "no transition could be counted: " + _why_nothing(learned.reports),
@@ -93,8 +134,32 @@ def run(options: Options, output: Output) -> int:
         )
     model = merge_models([learned.model, *others]) if others else learned.model
     save_model(model, options.output)
-    _report(learned, model.size, int(model.counts.sum()), options, output)
+    _report(compiled, learned, model, options, output)
     return 0
+
+
+def _until_covered(
+    compiled: CompiledSpec, recordings: list[Path], options: Options, output: Output
+) -> Learned:
+    """Learn recording by recording until every state is covered."""
+    spec, abstraction = compiled.spec, compiled.abstraction
+    validity = build_validity(spec, abstraction)
+    reports: list[RecordingReport] = []
+    with output.progress("required visits made") as tell:
+        for path in recordings:
+            reports.append(count_recording(path, spec, abstraction, validity))
+            refuse_duplicates(recordings[: len(reports)], reports)
+            learned = assemble(reports, spec, abstraction, validity)
+            found = coverage(learned.model, options.epsilon, options.delta)
+            tell(found.share, 1.0)
+            if found.complete:
+                break
+    output.note(
+        f"note: every state is covered, {len(recordings) - len(reports)} recordings were not read"
+        if found.complete
+        else "note: all recordings were read, and some states are not covered yet"
+    )
+    return learned
 
 
 def _why_nothing(reports: Iterable[RecordingReport]) -> str:
@@ -108,34 +173,38 @@ def _why_nothing(reports: Iterable[RecordingReport]) -> str:
 
 
 def _report(
-    learned: Learned, states: int, transitions: int, options: Options, output: Output
+    compiled: CompiledSpec, learned: Learned, model: CountModel, options: Options, output: Output
 ) -> None:
     reports = learned.reports
     rows = [_row(report) for report in reports]
     if len(rows) > 1:
         rows.append(_total(reports))
     output.table(
-        (
-            "recording",
-            ">length",
-            ">ticks",
-            ">known",
-            ">inactive",
-            ">intervened",
-            ">gaps",
-            ">transitions",
-        ),
+        ("recording", ">length", ">ticks", ">known", ">inactive", ">intervened", ">gaps",
+         ">transitions"),
         rows,
-    )
+    )  # fmt: skip
     for line in remarks(reports):
         output.warn(line)
-    output.say(f"{states} states, {transitions} transitions -> {options.output}")
+    transitions = int(model.counts.sum())
+    found = coverage(model, options.epsilon, options.delta)
+    print_coverage(model, found, output)
+    dependent = not_markov(model, learned.triples)
+    print_not_markov(model, dependent, output)
+    choices = estimators(compiled, model)
+    print_estimators(model, choices, output)
+    output.say(f"{model.size} states, {transitions} transitions -> {options.output}")
     output.emit(
         {
             "model": options.output,
-            "states": states,
+            "states": model.size,
             "transitions": transitions,
             "recordings": [_record(report) for report in reports],
+            "coverage": coverage_record(model, found),
+            "not_markov": [
+                {**test._asdict(), "state": model.vocabulary.key(test.state)} for test in dependent
+            ],
+            "estimators": choices,
         }
     )
 

@@ -21,9 +21,12 @@ COMMANDS = {
     "learn": "learn a model from recordings",
     "merge": "add up models that were learned with the same monitor file",
     "inspect": "show the states of a model, their coverage and risk",
+    "check": "ask a model a question in PCTL or CTL",
     "replay": "run the monitor over recordings: alerts, lead times, violations",
     "report": "replay recordings and write one HTML page about it",
     "explain": "show what a formula means and the automaton that monitors it",
+    "import": "read a chain of another tool as a model",
+    "export": "write the chain of a model for another tool",
 }
 
 DESCRIPTION = "Says how likely a robot is to break a safety rule, seconds before it does."

@@ -212,7 +212,7 @@ def learn(
             reports.append(count_recording(path, spec, abstraction, validity, tell))
             if progress is not None:
                 progress(path, 1.0)
-    _refuse_duplicates(paths, reports)
+    refuse_duplicates(paths, reports)
     return assemble(reports, spec, abstraction, validity)
 
 
@@ -243,7 +243,8 @@ def _bound(progress: Progress, path: Path) -> Callable[[float], None]:
     return lambda fraction: progress(path, fraction)
 
 
-def _refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport]) -> None:
+def refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport]) -> None:
+    """Raise RecordingError if two recordings hold the same data."""
     seen: dict[str, Path] = {}
     for path, report in zip(paths, reports, strict=True):
         digest = report.provenance.digest

@@ -1,0 +1,54 @@
+"""``forewarn import``: models of other tools."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.cli.common import positive_number
+from forewarn.cli.output import Output
+from forewarn.models import save_model
+from forewarn.models.importers import import_probguard
+
+DESCRIPTION = """\
+Read a chain as ProbGuard's repository keeps it (a folder with model.json and abstraction.json) and
+write it as a model file, for `inspect`, `check` and `export`."""
+
+EPILOG = """\
+exit codes: 0 a model was written, 2 wrong usage or input.
+
+example: forewarn import models/law38_2 -o law38_2.model.json"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``import``."""
+
+    folder: Path
+    output: Path
+    rate: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the chain")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the model file to write"
+    )
+    parser.add_argument(
+        "--rate",
+        type=positive_number,
+        default=1.0,
+        metavar="HZ",
+        help="steps a second, which the folder does not tell (default: 1)",
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Read and write."""
+    model = import_probguard(options.folder, options.rate)
+    save_model(model, options.output)
+    output.say(f"{model.size} states, {model.counts.nnz} transitions -> {options.output}")
+    output.emit({"model": options.output, "states": model.size, "transitions": model.counts.nnz})
+    return 0
