@@ -143,6 +143,9 @@ HOLES = np.array([3.0, NAN, 2.0])
         ("[x * x for x in v if x > 1]", np.array([9.0, 4.0])),
         ("[x - y for x, y in zip(v, v[1:])]", np.array([2.0, -1.0])),
         ("[i * x for i, x in enumerate(v)]", np.array([0.0, 1.0, 4.0])),
+        ("[i for i, x in enumerate(v) if x > 1]", np.array([0, 2])),
+        ("[x for x, y in zip(v, [9, 9]) if y > x]", np.array([3.0, 1.0])),
+        ("[7 for x, y in zip(v, h) if isnan(y)]", np.array([7])),
         ("[v[i + 1] - v[i] for i in range(len(v) - 1)]", np.array([-2.0, 1.0])),
         ("sum(x * y for x in v for y in v)", 36.0),
         ("[min(x + y for y in v) for x in v]", np.array([4.0, 2.0, 3.0])),
@@ -233,12 +236,22 @@ def test_vectors_give_the_bits_of_their_elements(
     assert np.array_equal(at_once[~unknown].view(np.int64), singly[~unknown].view(np.int64))
 
 
-@given(st.lists(numbers, max_size=20), numbers)
-def test_comprehensions_at_once_and_one_by_one_agree(values: list[float], limit: float) -> None:
-    at_once = evaluate("[2 * x + c for x in v if x > c]", v=np.array(values), c=limit)
-    singly = evaluate(
-        "[2 * x + c for x, _ in zip(v, v) if x > c]".replace("_", "q"), v=values, c=limit
-    )
+@given(st.lists(st.tuples(numbers, numbers), max_size=20), numbers)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[2 * x + c for x in v if x > c]",
+        "[x - y for x, y in zip(v, w) if x > c or y < c]",
+        "[i * x for i, x in enumerate(v) if x > i]",
+        "[c for x, y in zip(v, w) if isfinite(x)]",
+    ],
+)
+def test_comprehensions_at_once_and_one_by_one_agree(
+    source: str, rows: list[tuple[float, float]], limit: float
+) -> None:
+    v, w = [row[0] for row in rows], [row[1] for row in rows]
+    at_once = evaluate(source, v=np.array(v), w=np.array(w), c=limit)
+    singly = evaluate(source, v=v, w=w, c=limit)
     if isinstance(singly, Unknown):
         assert isinstance(at_once, Unknown)
     else:

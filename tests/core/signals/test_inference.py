@@ -54,8 +54,6 @@ MARKERS = installed_message_type("visualization_msgs/msg/MarkerArray")
         ("1 if header else 2", "a condition of a message", "stamp"),
         ("1 if true else child_frame_id", "a choice between a number and text", "one kind"),
         ("(1, child_frame_id)", "a list of different kinds", ""),
-        ("[a for a, b in pose.covariance]", "2 variables for one value", ""),
-        ("[a for a in zip(pose.covariance, pose.covariance)]", "one variable for 2 values", ""),
         ("[a for a, b in zip(pose.covariance, header)]", "zip() over a message", "arrays"),
         ("header and true", "'and' or 'or' of a message", ""),
     ],

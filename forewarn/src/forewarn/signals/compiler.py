@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from forewarn.errors import ExpressionError
-from forewarn.signals import operators, segments, trees
+from forewarn.signals import comprehensions, operators, segments, trees
 from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
 from forewarn.signals.syntax import Expression, bound_names, called, position, suggestion
-from forewarn.signals.values import NAN, Notes, Unknown, Value, is_unknown, kind, plain, vector
+from forewarn.signals.values import Notes, Unknown, Value, is_unknown, plain, vector
 
 _BINARY = {
     ast.Add: "_add",
@@ -41,79 +41,12 @@ _COMPARISONS = {
 _UNARY = {ast.USub: "_negative", ast.UAdd: "_positive", ast.Not: "_negate"}
 
 
-class _UnknownMembership(Exception):
-    """A comprehension runs over something unknown, or its filter is unknown."""
-
-
-def _elements(notes: Notes, items: Any) -> list[Any]:
-    if isinstance(items, np.ndarray):
-        return list(items.tolist())
-    if isinstance(items, (list, tuple)):
-        return list(items)
-    if not is_unknown(items):
-        notes.unknown(f"{kind(items)} cannot be run over with 'for'")
-    raise _UnknownMembership
-
-
-def _keep(notes: Notes, condition: Any) -> bool:
-    known = operators.truth(notes, condition)
-    if isinstance(known, np.ndarray):
-        notes.unknown("an array where 'if' needs one truth value; write any(...) or all(...)")
-    elif known == known:
-        return bool(known)
-    else:
-        notes.unknown("the 'if' of a comprehension is unknown for one of the elements")
-    raise _UnknownMembership
-
-
-def _gather(notes: Notes, produce: Callable[[], list[Any]]) -> Any:
-    try:
-        return vector(produce())
-    except _UnknownMembership:
-        return NAN
-
-
-def _each(
-    notes: Notes,
-    items: Any,
-    element: Callable[[Any], Any],
-    condition: Callable[[Any], Any] | None,
-    outer: tuple[Any, ...],
-) -> Any:
-    """Run a comprehension whose parts all work element by element, at once where possible."""
-    lists = (list, tuple, np.ndarray)
-    if not isinstance(items, np.ndarray) or any(isinstance(each, lists) for each in outer):
-        return _gather(
-            notes,
-            lambda: [
-                element(item)
-                for item in _elements(notes, items)
-                if condition is None or _keep(notes, condition(item))
-            ],
-        )
-    chosen = items
-    if condition is not None:
-        known = operators.truth(notes, condition(items))
-        if isinstance(known, np.ndarray):
-            if known.dtype != np.bool_:
-                return notes.unknown("the 'if' of a comprehension is unknown for an element")
-            chosen = items[known]
-        elif len(items) and known != known:
-            return notes.unknown("the 'if' of a comprehension is unknown")
-        elif not known:
-            chosen = items[:0]
-    result = element(chosen)
-    if isinstance(result, np.ndarray):
-        return result
-    return vector([result] * len(chosen))
-
-
 _GLOBALS: dict[str, Any] = {
     "__builtins__": {},
-    "_gather": _gather,
-    "_each": _each,
-    "_keep": _keep,
-    "_elements": _elements,
+    "_gather": comprehensions.gather,
+    "_each": comprehensions.each,
+    "_keep": comprehensions.keep,
+    "_elements": comprehensions.elements,
     "_vector": lambda *items: vector(items),
     "_chain": operators.chain,
     "_both": operators.both,
@@ -278,7 +211,7 @@ class Rewriter:
         first = node.generators[0]
         return (
             len(node.generators) == 1
-            and isinstance(first.target, ast.Name)
+            and (isinstance(first.target, ast.Name) or isinstance(first.iter, ast.Call))
             and all(works_elementwise(part) for part in (node.elt, *first.ifs))
         )
 
@@ -286,19 +219,22 @@ class Rewriter:
         self, node: ast.ListComp | ast.GeneratorExp, bound: frozenset[str]
     ) -> ast.expr:
         first = node.generators[0]
-        assert isinstance(first.target, ast.Name)
-        variable = first.target.id
-        inner = bound | {variable}
+        variables = bound_names(first.target)
+        inner = bound | set(variables)
         parts = (node.elt, *first.ifs)
-        outer = sorted(set().union(*map(read_names, parts)) - {variable})
+        outer = sorted(set().union(*map(read_names, parts)) - set(variables))
         condition: ast.expr = ast.Constant(None)
         if first.ifs:
             every = trees.noted("_both", *self._each(first.ifs, inner))
-            condition = trees.function((variable,), every)
+            condition = trees.function(variables, every)
+        sources, counted = [first.iter], False
+        if isinstance(first.target, ast.Tuple) and isinstance(first.iter, ast.Call):
+            sources, counted = first.iter.args, called(first.iter) == "enumerate"
         return trees.noted(
             "_each",
-            self.rewrite(first.iter, bound),
-            trees.function((variable,), self.rewrite(node.elt, inner)),
+            ast.Constant(counted),
+            ast.Tuple(self._each(sources, bound), ast.Load()),
+            trees.function(variables, self.rewrite(node.elt, inner)),
             condition,
             ast.Tuple([trees.name(name) for name in outer], ast.Load()),
         )

@@ -301,7 +301,7 @@ class _Checker:
                 raise self.fail(node, "'async for' is not allowed")
             self.iterated.add(id(generator.iter))
             self.check(generator.iter, bound, depth)
-            self._check_target(generator.target)
+            self._check_target(generator.target, generator.iter)
             bound = bound | set(bound_names(generator.target))
             for condition in generator.ifs:
                 self.check(condition, bound, depth)
@@ -309,11 +309,20 @@ class _Checker:
 
     check_GeneratorExp = check_ListComp
 
-    def _check_target(self, target: ast.expr) -> None:
+    def _check_target(self, target: ast.expr, items: ast.expr) -> None:
         names = bound_names(target)
         parts = len(target.elts) if isinstance(target, ast.Tuple) else 1
-        if len(names) != parts:
+        if len(names) != parts or len(set(names)) != parts:
             raise self.fail(target, "not a variable", "for x in ..., or for i, x in enumerate(...)")
+        given = 1
+        if isinstance(items, ast.Call) and called(items) in ITERATION_ONLY:
+            given = len(items.args) if called(items) == "zip" else 2
+        if parts != given or isinstance(target, ast.Tuple) != (given > 1):
+            raise self.fail(
+                target,
+                f"{parts} variable{'s' * (parts > 1)} for {given} value{'s' * (given > 1)}",
+                "as many variables as zip() or enumerate() give, else one",
+            )
         for name in names:
             if name.startswith("_") or name in FUNCTIONS or name in CONSTANTS:
                 raise self.fail(
