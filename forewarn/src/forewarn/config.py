@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 from forewarn.inclusion import with_fragments
@@ -369,6 +377,18 @@ class MonitorSpec(Section):
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
     file: Path | None = Field(default=None, exclude=True)
+    _origin: MonitorSpec | None = PrivateAttr(default=None)
+
+    @property
+    def origin(self) -> MonitorSpec:
+        """Return the monitor file that this one was derived from, for a node behind a bridge."""
+        return self if self._origin is None else self._origin
+
+    def derived(self, signals: Mapping[str, SignalSpec]) -> MonitorSpec:
+        """Return a copy with other signals, for which models of this file remain valid."""
+        copy = self.model_copy(update={"signals": dict(signals)})
+        copy._origin = self.origin
+        return copy
 
     @property
     def model_path(self) -> Path | None:

@@ -22,10 +22,12 @@ from rclpy.timer import Timer
 from forewarn.config import load_spec
 from forewarn.errors import ConfigError, ForewarnError, ModelError
 from forewarn.models import CountModel, load_model
+from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.external import EXTERNAL_TYPE
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.watch import Watch
+from forewarn.predicates.inputs import open_feed
 from forewarn.signals import MessageType, installed_message_type
 from forewarn.signals.grid import NANOSECONDS
 from monitor_node import conversions, parameters
@@ -114,7 +116,7 @@ class MonitorNode(LifecycleNode):
         config = self._value("config")
         if not config:
             raise ConfigError("is not set", key="parameter config", accepted="a monitor file")
-        spec = load_spec(config)
+        spec = divide(load_spec(config)).node
         compiled = compile_spec(spec)
         self._model = self._load_model(spec.model_path)
         self._spec_text = Path(config).read_text(encoding="utf-8")
@@ -122,6 +124,7 @@ class MonitorNode(LifecycleNode):
         self._types = {
             topic: installed_message_type(kind) for topic, kind in self._topics(compiled).items()
         }
+        open_feed(spec, compiled.abstraction, self._types)  # fields are checked before the model
         try:
             watch = Watch(compiled, self._model, self._types, external)
         except ModelError as error:
@@ -353,7 +356,7 @@ class MonitorNode(LifecycleNode):
                 self.get_logger().info(change)
             self._hide()
             for each in runtime.inputs.inputs:
-                for problem in each.problems():
+                for problem in each.problems() if each.publishers else ("nobody publishes it",):
                     self._warn(f"{each.name}: {problem}")
             found += statuses(runtime, 1.0 / runtime.watch.spec.rate)
         now_ns = self.get_clock().now().nanoseconds

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from forewarn.config import parse_spec
 from forewarn.errors import RecordingError
 from forewarn.models import CountModel, load_model, save_model
+from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.rows import RiskRow, same_bits
 from forewarn.monitoring.watch import Outcome, Watch
@@ -199,7 +200,8 @@ class _Replay:
                 accepted=f"format {FORMAT}",
             )
         self.names = Names(**{key: table[key] for key in Names._fields})
-        self.compiled = compile_spec(parse_spec(parse_document(self.files[SPEC_NAME].decode())))
+        spec = parse_spec(parse_document(self.files[SPEC_NAME].decode()))
+        self.compiled = compile_spec(divide(spec).node)
         self.types = {
             topic: info.message_type
             for topic, info in recording.topics.items()

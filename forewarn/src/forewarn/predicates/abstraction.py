@@ -166,8 +166,11 @@ def build_abstraction(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstract
 
 
 class _Builder:
-    def __init__(self, spec: MonitorSpec) -> None:
+    """Builds one abstraction; without `maps`, one that cannot be evaluated."""
+
+    def __init__(self, spec: MonitorSpec, *, maps: bool = True) -> None:
         self.spec = spec
+        self._maps = maps
         self.errors: list[InputError] = []
         self._shapes: dict[str, Any] = {}
 
@@ -215,7 +218,9 @@ class _Builder:
             predicates=tuple(predicates.values()),
             comparisons=comparisons,
             rate=spec.rate,
-            digest=self._digest(parsed, predicates, terminals, phases),
+            digest=self._digest(parsed, predicates, terminals, phases)
+            if spec.origin is spec
+            else _Builder(spec.origin, maps=False).build(inline).digest,
             evaluate=evaluate,
             remembers=spec.history == 2,
         )
@@ -291,7 +296,7 @@ class _Builder:
         layers = sorted(expression.names & self.spec.shapes.keys())
         names = sorted(expression.names - self.spec.shapes.keys())
         function = compile_expression(expression, [*names, *layers])
-        if layers:
+        if layers and self._maps:
             function = self._with_shapes(function, layers)
         return DerivedSignal(name, expression, tuple(slots[n] for n in names), function)
 

@@ -31,6 +31,13 @@ STAMPS = ("header.stamp", "stamp")
 SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
 
 
+class Aged(NamedTuple):
+    """A value that another process supplied, and how old it was then, in nanoseconds."""
+
+    value: Any
+    age_ns: int
+
+
 class StaleSignal(NamedTuple):
     """A source signal without a value: `age` is in ticks, None if nothing ever arrived."""
 
@@ -156,7 +163,8 @@ class Feed:
     def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
         """Take one payload that arrived at `time_ns` of the clock.
 
-        A mapping supplies signals by name, whatever topic it came from.
+        A mapping supplies signals by name, whatever topic it came from; values that were not new
+        when they were sent are `Aged`.
         """
         self.counters.received += 1
         if isinstance(payload, Mapping):
@@ -191,6 +199,12 @@ class Feed:
 
     def _enqueue_external(self, time_ns: int, payload: Mapping[str, Any]) -> None:
         tick = self.grid.tick_at_or_after(time_ns)
+        payload = {
+            name: (self.grid.tick_at_or_after(time_ns - value.age_ns), value.value)
+            if isinstance(value, Aged)
+            else (tick, value)
+            for name, value in payload.items()
+        }
         pending = self._external.pending
         if pending and pending[-1][0] == tick:
             payload = {**pending.pop()[3], **payload}  # type: ignore[dict-item]
@@ -203,8 +217,7 @@ class Feed:
             if channel.pending and channel.pending[0][0] <= tick:
                 self._take(channel, tick, failures)
         while self._external.pending and self._external.pending[0][0] <= tick:
-            _, own, _, payload = self._external.pending.popleft()
-            self._take_external(payload, own, failures)
+            self._take_external(self._external.pending.popleft()[3])
         values: list[Any] = []
         stale: list[StaleSignal] = []
         missing: set[str] = set()
@@ -245,9 +258,9 @@ class Feed:
             self._values[slot] = plain(value)
             self._ticks[slot] = own
 
-    def _take_external(self, payload: Payload, own: int, failures: list[Failure]) -> None:
+    def _take_external(self, payload: Payload) -> None:
         assert isinstance(payload, Mapping)
-        for name, value in payload.items():
+        for name, (own, value) in payload.items():
             slot = self._slots.get(name)
             if slot is None:
                 self.counters.unexpected += 1

@@ -1,0 +1,105 @@
+"""Who computes what where signals come from another middleware.
+
+The monitor node knows no channels. A bridge reads them, computes the signals that depend on them
+alone, and sends those numbers by name that the node needs; to the node they are external signals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from forewarn.config import MonitorSpec, SignalSpec
+from forewarn.properties.parser import parse_formula
+from forewarn.properties.syntax import atoms_of
+from forewarn.signals import parse_expression
+
+DEFAULT_TIMEOUT = 1.0
+
+
+@dataclass(frozen=True)
+class Bridging:
+    """A monitor file, divided between bridge and node.
+
+    Attributes
+    ----------
+    node : MonitorSpec
+        What the node runs: signals that the bridge sends are external. Models of the monitor file
+        are models of this one.
+    sent : dict of str to float
+        Names of the signals that the bridge sends, and after how many seconds each is stale.
+    sources : dict of str to frozenset of str
+        The signals from channels that each sent signal depends on.
+    """
+
+    node: MonitorSpec
+    sent: Mapping[str, float]
+    sources: Mapping[str, frozenset[str]]
+
+
+def divide(spec: MonitorSpec) -> Bridging:
+    """Divide a monitor file between bridge and node.
+
+    Without channels there is nothing to send, and the node runs the file as it is.
+    """
+    roots = {name: _sources(spec, name, ()) for name in spec.signals}
+    carried = {
+        name: sources
+        for name, sources in roots.items()
+        if sources and all(spec.signals[each].channel is not None for each in sources)
+    }
+    mixed = {name for name in spec.signals if name not in carried and spec.signals[name].is_derived}
+    needed = _used(spec).union(*(_inputs(spec, name) for name in mixed))
+    sent = {name: sources for name, sources in carried.items() if name in needed}
+    if not carried:
+        return Bridging(spec, {}, {})
+    timeouts = {
+        name: min(timeout_of(spec.signals[each]) for each in sources)
+        for name, sources in sent.items()
+    }
+    signals = {
+        name: _external(signal, timeouts[name]) if name in sent else signal
+        for name, signal in spec.signals.items()
+        if name in sent or name not in carried
+    }
+    return Bridging(spec.derived(signals), timeouts, sent)
+
+
+def timeout_of(signal: SignalSpec) -> float:
+    """Return after how many seconds a sample of a signal is stale; infinite for never."""
+    return DEFAULT_TIMEOUT if signal.timeout is None else signal.timeout
+
+
+def _external(signal: SignalSpec, timeout: float) -> SignalSpec:
+    return SignalSpec(
+        timeout="never" if math.isinf(timeout) else timeout,  # type: ignore[arg-type]
+        default=signal.default,
+        unit=signal.unit,
+        description=signal.description,
+    )
+
+
+def _inputs(spec: MonitorSpec, name: str) -> frozenset[str]:
+    value = spec.signals[name].value
+    if value is None or not spec.signals[name].is_derived:
+        return frozenset()
+    return parse_expression(value).names & spec.signals.keys()
+
+
+def _sources(spec: MonitorSpec, name: str, above: tuple[str, ...]) -> frozenset[str]:
+    """Return the signals that arrive on which a signal depends, itself if it arrives."""
+    if not spec.signals[name].is_derived:
+        return frozenset({name})
+    inner = (each for each in _inputs(spec, name) if each not in above)
+    return frozenset().union(*(_sources(spec, each, (*above, name)) for each in inner))
+
+
+def _used(spec: MonitorSpec) -> set[str]:
+    """Return the signals that predicates, labels, phases and formulas read themselves."""
+    texts = [*spec.predicates.values(), *spec.terminal.values()]
+    texts += [text for text in (spec.active_when, spec.intervened_when) if text is not None]
+    for section in spec.properties.values():
+        texts += atoms_of(parse_formula(section.formula))
+    names = {name for text in texts for name in parse_expression(text).names}
+    return (names | spec.bins.keys()) & spec.signals.keys()
