@@ -324,7 +324,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "has": Function(_has, 1, 1, "whether an optional field of a message is set"),
         **{name: Function(*entry) for name, entry in GEOMETRY.items()},
         "range": Function(_range, 1, 3, "whole numbers, as in Python"),
-        "zip": Function(_zip, 1, None, "elements of several lists in step (after 'in')"),
+        "zip": Function(_zip, 2, None, "elements of several lists in step (after 'in')"),
         "enumerate": Function(_enumerate, 1, 1, "pairs of index and element (after 'in')"),
     }
 )

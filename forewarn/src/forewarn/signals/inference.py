@@ -10,40 +10,32 @@ import ast
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from forewarn.errors import FieldError
 from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
 from forewarn.signals.geometry_functions import GEOMETRY
+from forewarn.signals.kinds import (
+    NUMBER,
+    TEXT,
+    Group,
+    Kind,
+    Many,
+    actual_field,
+    describe,
+    fields_of,
+    innermost,
+    innermost_type,
+    kind_of,
+)
 from forewarn.signals.schema import (
-    PLACEHOLDER,
-    ArrayOf,
-    FieldType,
     Primitive,
-    SequenceOf,
     Struct,
     presence,
 )
 from forewarn.signals.syntax import Expression, called, position, shown, suggestion
 
 ROOT = "msg"
-NUMBER = "number"
-TEXT = "text"
-
-
-class Many(NamedTuple):
-    """An array or a list of elements of one kind."""
-
-    element: Kind
-
-
-class Group(NamedTuple):
-    """What ``zip`` and ``enumerate`` give in each round."""
-
-    elements: tuple[Kind, ...]
-
-
-Kind: TypeAlias = "str | Struct | Many | Group"
 
 
 @dataclass(frozen=True)
@@ -79,49 +71,9 @@ def infer(expression: Expression, struct: Struct) -> Typed:
     """
     inference = _Inference(expression.source, struct)
     tree, kind = inference.visit(expression.tree, {})
-    if isinstance(_innermost(kind), Struct):
+    if isinstance(innermost(kind), Struct):
         raise inference.whole_message(expression.tree, kind)
     return Typed(expression, tree, kind, inference.kinds)
-
-
-def kind_of(field: FieldType) -> Kind:
-    """Return what reading a field of this type gives."""
-    if isinstance(field, Primitive):
-        return TEXT if field.is_text else NUMBER
-    if isinstance(field, Struct):
-        return field
-    return Many(kind_of(field.element))
-
-
-def describe(kind: Kind) -> str:
-    """Name a kind for messages."""
-    if isinstance(kind, Struct):
-        return f"a message of type {kind.name}"
-    if isinstance(kind, Many):
-        inner = kind.element
-        what = {NUMBER: "numbers", TEXT: "texts"}.get(inner) if isinstance(inner, str) else None
-        return f"an array of {what or (inner.name if isinstance(inner, Struct) else 'arrays')}"
-    if isinstance(kind, Group):
-        return "a group of values"
-    return "a number" if kind == NUMBER else "text"
-
-
-def actual_field(struct: Struct, name: str) -> str | None:
-    """Return the field that `name` stands for: ``from_`` reads a field called ``from``."""
-    for candidate in (name, name.removesuffix("_")):
-        if candidate in struct.fields and candidate != PLACEHOLDER:
-            return candidate
-    return None
-
-
-def _innermost_type(field: FieldType) -> FieldType:
-    return field.element if isinstance(field, (ArrayOf, SequenceOf)) else field
-
-
-def _innermost(kind: Kind) -> Kind:
-    while isinstance(kind, Many):
-        kind = kind.element
-    return kind
 
 
 Scope: TypeAlias = "Mapping[str, Kind]"
@@ -141,12 +93,12 @@ class _Inference:
         return FieldError(f"{where}: {problem}, in {shown(self.source)}", accepted=accepted)
 
     def whole_message(self, node: ast.AST, kind: Kind) -> FieldError:
-        inner = _innermost(kind)
+        inner = innermost(kind)
         assert isinstance(inner, Struct)
         return self.fail(
             node,
             f"{describe(kind)} is no value of its own",
-            f"one of its fields: {', '.join(_fields(inner))}",
+            f"one of its fields: {', '.join(fields_of(inner))}",
         )
 
     def visit(self, node: ast.expr, scope: Scope) -> Result:
@@ -162,10 +114,10 @@ class _Inference:
         if kind == Many(NUMBER):
             return True
         hint = "numbers and arrays of numbers"
-        if isinstance(_innermost(kind), Struct):
-            inner = _innermost(kind)
+        if isinstance(innermost(kind), Struct):
+            inner = innermost(kind)
             assert isinstance(inner, Struct)
-            hint = f"one of its fields: {', '.join(_fields(inner))}"
+            hint = f"one of its fields: {', '.join(fields_of(inner))}"
             if isinstance(kind, Many):
                 hint += " (write [each.field for each in ...])"
         raise self.fail(node, f"{use} of {describe(kind)}", hint)
@@ -196,7 +148,7 @@ class _Inference:
     def _Attribute(self, node: ast.Attribute, scope: Scope) -> Result:
         value, kind = self.visit(node.value, scope)
         if not isinstance(kind, Struct):
-            inner = _innermost(kind)
+            inner = innermost(kind)
             hint = "a message has fields"
             if isinstance(inner, Struct):
                 text = ast.unparse(node.value)
@@ -207,7 +159,7 @@ class _Inference:
     def _read(self, node: ast.expr, value: ast.expr, struct: Struct, name: str) -> Result:
         field = actual_field(struct, name)
         if field is not None:
-            if _innermost_type(struct.fields[field]) == Primitive("float128"):
+            if innermost_type(struct.fields[field]) == Primitive("float128"):
                 raise self.fail(node, f"{name!r} is a float128", "numbers of at most 64 bits")
             return ast.Attribute(value, field, ast.Load()), kind_of(struct.fields[field])
         if name in struct.constants:
@@ -216,7 +168,7 @@ class _Inference:
         raise self._no_field(node, struct, name)
 
     def _no_field(self, node: ast.expr, struct: Struct, name: str) -> FieldError:
-        known = [*_fields(struct), *struct.constants]
+        known = [*fields_of(struct), *struct.constants]
         return self.fail(
             node,
             f"{struct.name} has no field {name!r}{suggestion(name, known)}",
@@ -436,7 +388,3 @@ class _Inference:
         if name == "dot":
             return NUMBER
         return Many(NUMBER) if any(wide) else NUMBER
-
-
-def _fields(struct: Struct) -> list[str]:
-    return [name for name in struct.fields if name != PLACEHOLDER]

@@ -18,7 +18,8 @@ from forewarn.signals import trees
 from forewarn.signals.columns import Pick, Place
 from forewarn.signals.compiler import Rewriter, read_names
 from forewarn.signals.functions import FUNCTIONS
-from forewarn.signals.inference import NUMBER, ROOT, TEXT, Many, Typed
+from forewarn.signals.inference import ROOT, Typed
+from forewarn.signals.kinds import NUMBER, TEXT, Many
 from forewarn.signals.plan import ALL
 from forewarn.signals.schema import Struct
 from forewarn.signals.segments import REDUCTIONS

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from forewarn.signals.inference import NUMBER, ROOT, TEXT, Group, Many, Typed
+from forewarn.signals.inference import ROOT, Typed
+from forewarn.signals.kinds import NUMBER, TEXT, Group, Many
 from forewarn.signals.plan import ALL, Path, Wants
 from forewarn.signals.syntax import bound_names, called
 
