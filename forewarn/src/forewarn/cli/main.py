@@ -24,6 +24,7 @@ COMMANDS = {
     "check": "ask a model a question in PCTL or CTL",
     "replay": "run the monitor over recordings: alerts, lead times, violations",
     "report": "replay recordings and write one HTML page about it",
+    "verify": "replay a node's own record and compare to the last bit",
     "explain": "show what a formula means and the automaton that monitors it",
     "import": "read a chain of another tool as a model",
     "export": "write the chain of a model for another tool",

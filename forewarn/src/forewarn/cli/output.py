@@ -24,8 +24,8 @@ PIPE_WIDTH = 160
 class Bar(Protocol):
     """Told how far the work is."""
 
-    def __call__(self, done: float, total: float) -> None:
-        """Show that `done` of `total` is done."""
+    def __call__(self, done: float, total: float, label: str | None = None) -> None:
+        """Show that `done` of `total` is done; a label replaces the one so far."""
 
 
 class Output:
@@ -99,7 +99,9 @@ class Output:
         )
         with bar:
             task = bar.add_task(label, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            yield lambda done, total, label=None: bar.update(
+                task, completed=done, total=total, description=label
+            )
 
 
 def _console(stream: Any) -> Console:

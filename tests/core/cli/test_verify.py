@@ -1,0 +1,110 @@
+"""A record as the node writes it, made here without a node, replays to the same bits."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forewarn.config import load_spec
+from forewarn.models import load_model
+from forewarn.monitoring.record import RISK_TYPE, Names, RecordWriter
+from forewarn.monitoring.rows import RiskRow
+from forewarn.monitoring.watch import Watch
+from forewarn.properties.specification import compile_spec
+from forewarn.recordings import open_recording
+from forewarn.signals import MessageType, installed_message_type
+
+
+@pytest.fixture
+def risk_type(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MessageType:
+    """Return the type of the node's messages, from the sources of forewarn_msgs."""
+    share = tmp_path / "ament" / "share" / "forewarn_msgs"
+    shutil.copytree(repository / "ros2_ws" / "src" / "forewarn_msgs" / "msg", share / "msg")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "ament"))
+    return installed_message_type(RISK_TYPE)
+
+
+def risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) -> bytes:
+    types = mtype.typestore.types
+    stamp = types["builtin_interfaces/msg/Time"](stamp_ns // 10**9, stamp_ns % 10**9)
+    risk = types["forewarn_msgs/msg/Risk"]
+    fields = {name for name, _ in mtype.types["forewarn_msgs/msg/Risk"][1]}
+    assert fields == set(RiskRow._fields)
+
+    def message(row: RiskRow) -> Any:
+        values = row._asdict()
+        values["automaton_states"] = np.array(row.automaton_states, dtype=np.int32)
+        values["stale_ages"] = np.array(row.stale_ages, dtype=np.float64)
+        for name in ("automaton_state_names", "stale_signals", "most_likely_path"):
+            values[name] = list(values[name])
+        return risk(**values)
+
+    header = types["std_msgs/msg/Header"](stamp, "")
+    array = types[RISK_TYPE](header, "digest", [message(row) for row in rows])
+    return bytes(mtype.typestore.serialize_cdr(array, RISK_TYPE))
+
+
+@pytest.fixture
+def write_record(
+    risk_type: MessageType, corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> Callable[[int | None], Path]:
+    """Return a function that records a session; a risk may be forged at one tick."""
+
+    def write(forged: int | None) -> Path:
+        path = tmp_path / f"record_{forged}.mcap"
+        compiled = compile_spec(load_spec(corridor_run.config))
+        model = load_model(corridor_model)
+        with open_recording(corridor_run.held_out) as recording:
+            types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
+            watch = Watch(compiled, model, types)
+            grid = watch.monitor.grid
+            writer = RecordWriter(
+                path, Names.of("/monitor"), corridor_run.config.read_text(), types
+            )
+            name = writer.model(model)
+            tick = grid.tick_at_or_after(recording.start_ns)
+            writer.start(recording.start_ns, {"event": "start", "model": name})
+            for number, sample in enumerate(recording.read()):
+                while grid.time_ns(tick) < sample.time_ns:
+                    rows = watch.tick(tick).rows
+                    if number == forged:
+                        moved = math.nextafter(rows[0].probability, 1.0)
+                        rows = (rows[0]._replace(probability=moved), *rows[1:])
+                    due = grid.time_ns(tick)
+                    writer.risk(due, risk_array(risk_type, rows, due))
+                    tick += 1
+                watch.accept(sample.topic, sample.time_ns, sample.data)
+                writer.message(sample.topic, sample.time_ns, bytes(sample.data))
+            writer.close()
+        return path
+
+    return write
+
+
+def test_a_record_replays_to_the_same_bits(
+    forewarn: Callable[..., Any], write_record: Callable[[int | None], Path]
+) -> None:
+    result = forewarn("verify", write_record(None))
+    assert result.code == 0
+    assert "600 ticks, all the same bits" in result.out
+
+
+def test_one_bit_is_enough_to_be_noticed(
+    forewarn: Callable[..., Any], write_record: Callable[[int | None], Path]
+) -> None:
+    result = forewarn("verify", write_record(8))  # message 8 is the first after the second tick
+    assert result.code == 1
+    assert "slow_down.probability" in result.out
+    assert "1 differ" in result.out
+
+
+def test_any_other_recording_is_no_record(forewarn: Callable[..., Any], corridor_run: Any) -> None:
+    result = forewarn("verify", corridor_run.held_out)
+    assert result.code == 2
+    assert "held.mcap: is no record of a monitor" in result.err
