@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.checking import ENDED, risk_table
+from forewarn.checking.storm_api import Storm
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
 from forewarn.properties.automaton import Automaton
 from forewarn.vocabulary import Vocabulary
 
-stormpy = pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
+pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
 
 
 def bounded_response(bound: int) -> Automaton:
@@ -89,30 +88,10 @@ def storm_values(
     matrix: NDArray[np.float64], targets: NDArray[np.bool_], horizon: int | None
 ) -> NDArray[np.float64]:
     """Return Storm's value for each state; exact rational arithmetic without a horizon."""
-    exact = horizon is None
-    kind = stormpy.ExactSparseMatrixBuilder if exact else stormpy.SparseMatrixBuilder
-    builder = kind(matrix.shape[0], matrix.shape[1], 0, False, False)
-    for i, row in enumerate(matrix):
-        # Rows of rational numbers must sum to 1 exactly.
-        shares = [Fraction(float(v)) for v in row]
-        total = sum(shares)
-        for j in np.flatnonzero(row):
-            share = shares[j] / total
-            value = stormpy.Rational(f"{share.numerator}/{share.denominator}") if exact else row[j]
-            builder.add_next_value(i, int(j), value)
-    labels = stormpy.StateLabeling(matrix.shape[0])
-    labels.add_label("init")
-    labels.add_label_to_state("init", 0)
-    labels.add_label("viol")
-    for i in np.flatnonzero(targets):
-        labels.add_label_to_state("viol", int(i))
-    parts = stormpy.SparseExactModelComponents if exact else stormpy.SparseModelComponents
-    model = (stormpy.SparseExactDtmc if exact else stormpy.SparseDtmc)(
-        parts(transition_matrix=builder.build(), state_labeling=labels)
-    )
-    text = 'P=? [F "viol"]' if exact else f'P=? [F<={horizon} "viol"]'
-    result = stormpy.model_checking(model, stormpy.parse_properties(text)[0])
-    return np.array([float(result.at(i)) for i in range(matrix.shape[0])])
+    storm = Storm()
+    model = storm.dtmc(sparse.csr_matrix(matrix), {"viol": targets}, exact=horizon is None)
+    bound = "" if horizon is None else f"<={horizon}"
+    return np.asarray(storm.check(model, f'P=? [F{bound} "viol"]'))
 
 
 def check(model: CountModel, automaton: Automaton, rng: np.random.Generator, horizon: int | None):

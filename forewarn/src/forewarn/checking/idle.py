@@ -44,7 +44,7 @@ def unbounded(problem: Countdown, precision: float = PRECISION) -> tuple[Floats,
     CheckingError
         If the accuracy cannot be assured.
     """
-    n, layers = problem.size, problem.layers
+    layers = problem.layers
     powers = waiting_powers(problem, layers)
     sure = idle_certain(problem, powers[-1])
     idle = sure.one.astype(np.float64)

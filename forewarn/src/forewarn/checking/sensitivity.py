@@ -111,7 +111,8 @@ def estimator_sensitivity(
 
 def _compared(model: CountModel, choice: Smoothing, values: Floats, own: Floats) -> EstimatorRisk:
     known = (model.visits > 0) & ~np.isnan(values) & ~np.isnan(own)
-    name = "maximum likelihood" if choice.alpha == "none" else f"alpha: {choice.alpha}"
+    weight = choice.alpha if isinstance(choice.alpha, str) else f"{choice.alpha:g}"
+    name = "maximum likelihood" if weight == "none" else f"alpha: {weight}"
     if not known.any():
         return EstimatorRisk(name, float("nan"), float("nan"), 0)
     away = np.where(known, np.abs(values - own), -1.0)

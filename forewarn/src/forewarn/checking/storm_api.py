@@ -140,10 +140,9 @@ class Storm:
             Relative precision of unbounded probabilities; a model of rational numbers is exact.
         """
         parsed = self.parse(formula)
+        settings = self.environment(precision, exact=bool(model.is_exact))
         try:
-            result = self.module.model_checking(
-                model, parsed, environment=self.environment(precision)
-            )
+            result = self.module.model_checking(model, parsed, environment=settings)
         except RuntimeError as error:
             raise CheckingError(f"Storm cannot check {formula!r}: {error}") from error
         n = int(model.nr_states)
@@ -155,25 +154,36 @@ class Storm:
             return np.array([bool(result.at(i)) for i in range(n)], dtype=bool)
         return np.array([float(v) for v in result.get_values()])
 
-    def environment(self, precision: float) -> Any:
-        """Return solver settings: a method that bounds its error, at a relative precision."""
+    def environment(self, precision: float, exact: bool = False) -> Any:
+        """Return solver settings.
+
+        Parameters
+        ----------
+        precision : float
+            Relative precision of a method that bounds its error.
+        exact : bool
+            For a model of rational numbers: state elimination, which is exact there.
+        """
+        place = self.module.environments if self.modern else self.module
+        solvers, methods = place.EquationSolverType, place.NativeLinearEquationSolverMethod
         if self.modern:
-            place = self.module.environments
-            result = place.sound()
+            result = place.exact() if exact else place.sound()
             solver = result.solver()
-            native, solvers = solver.native(), place.EquationSolverType.NATIVE
-            native.method = place.NativeLinearEquationSolverMethod.SOUND_VALUE_ITERATION
+            native = solver.native()
         else:
-            result = self.module.Environment()
+            result = place.Environment()
             solver = result.solver_environment
-            solver.set_force_sound()
-            native, solvers = (
-                solver.native_solver_environment,
-                self.module.EquationSolverType.native,
+            native = solver.native_solver_environment
+            (solver.set_force_exact if exact else solver.set_force_sound)()
+        if exact:
+            kind = solvers.ELIMINATION if self.modern else solvers.elimination
+        else:
+            kind = solvers.NATIVE if self.modern else solvers.native
+            native.method = (
+                methods.SOUND_VALUE_ITERATION if self.modern else methods.sound_value_iteration
             )
-            native.method = self.module.NativeLinearEquationSolverMethod.sound_value_iteration
-        solver.set_linear_equation_solver_type(solvers)
-        native.precision = self.module.Rational(Fraction(precision).limit_denominator(10**15))
+            native.precision = self.module.Rational(Fraction(precision).limit_denominator(10**15))
+        solver.set_linear_equation_solver_type(kind)
         return result
 
     def value(self, result: Any, state: int) -> float:

@@ -1,0 +1,234 @@
+"""Chains for other tools: PRISM's language, Storm's DRN, JANI and Graphviz."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forewarn.errors import ModelError
+from forewarn.models.chain import Chain, Floats
+from forewarn.models.counts import CountModel
+from forewarn.models.estimation import estimate_chain
+
+Mask = NDArray[np.bool_]
+
+RESERVED = {
+    "init", "deadlock", "A", "bool", "clock", "const", "ctmc", "C", "double", "dtmc", "E",
+    "endinit", "endmodule", "endrewards", "F", "false", "filter", "formula", "func", "G", "global",
+    "I", "int", "label", "max", "mdp", "min", "module", "P", "Pmax", "Pmin", "probabilistic",
+    "prob", "pta", "rate", "rewards", "R", "Rmax", "Rmin", "S", "s", "stochastic", "system", "true",
+    "U", "W", "X",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """What goes into a file: a flat chain, labels and names.
+
+    Attributes
+    ----------
+    matrix : csr_matrix, shape (n, n)
+        Transition probabilities; states without successors stay where they are.
+    labels : mapping of str to ndarray of bool
+        States of each label; names are identifiers.
+    meaning : mapping of str to str
+        The predicate or terminal label that a label stands for.
+    names : tuple of str
+        Readable names of the states.
+    initial : int
+        Index of the initial state.
+    """
+
+    matrix: sparse.csr_matrix
+    labels: Mapping[str, Mask]
+    meaning: Mapping[str, str]
+    names: tuple[str, ...]
+    initial: int
+
+    def rows(self) -> Iterator[list[tuple[int, float]]]:
+        """Yield the successors of each state with their probabilities."""
+        matrix = self.matrix
+        for i in range(matrix.shape[0]):
+            part = slice(matrix.indptr[i], matrix.indptr[i + 1])
+            yield list(zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True))
+
+
+def export_chain(model: CountModel, format_name: str, chain: Chain | None = None) -> str:
+    """Return the text of a model's chain in another tool's format.
+
+    Parameters
+    ----------
+    model : CountModel
+        Names of the states, and the counts.
+    format_name : str
+        ``prism``, ``drn``, ``jani`` or ``dot``.
+    chain : Chain, optional
+        The chain; estimated from the counts by default.
+
+    Raises
+    ------
+    ModelError
+        If the format is not known, or the model has no states.
+    """
+    if format_name not in FORMATS:
+        raise ModelError(f"{format_name!r} is no format", accepted=", ".join(FORMATS), key="format")
+    if not model.size:
+        raise ModelError("the model has no states", accepted="a model with states", key="states")
+    return FORMATS[format_name](_prepared(model, estimate_chain(model) if chain is None else chain))
+
+
+def _prepared(model: CountModel, chain: Chain) -> Exported:
+    matrix = chain.to_csr()
+    empty = np.asarray(matrix.sum(axis=1)).ravel() == 0
+    matrix = sparse.csr_matrix(matrix + sparse.diags(empty.astype(np.float64)))
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    labels: dict[str, Mask] = {}
+    meaning: dict[str, str] = {}
+    vocabulary = model.vocabulary
+    for name in (*vocabulary.predicates, *vocabulary.terminals):
+        label = _identifier(name, labels)
+        labels[label] = np.array([vocabulary.holds(name, state) for state in model.states])
+        meaning[label] = name
+    names = tuple(vocabulary.name(state) for state in model.states)
+    return Exported(matrix, labels, meaning, names, int(np.argmax(model.starts)))
+
+
+def _identifier(name: str, taken: Mapping[str, Mask]) -> str:
+    """Return a name that every format accepts and that is not taken."""
+    words = {"<=": "_le_", ">=": "_ge_", "==": "_eq_", "!=": "_ne_", "<": "_lt_", ">": "_gt_"}
+    text = name
+    for mark, word in words.items():
+        text = text.replace(mark, word)
+    text = re.sub(r"_+", "_", re.sub(r"\W", "_", text, flags=re.ASCII)).strip("_") or "label"
+    if text[0].isdigit() or text in RESERVED:
+        text = f"p_{text}"
+    number, unique = 1, text
+    while unique in taken:
+        number += 1
+        unique = f"{text}_{number}"
+    return unique
+
+
+def _prism(chain: Exported) -> str:
+    lines = [
+        "// A discrete-time Markov chain learned by Forewarn; one step is one tick.",
+        *(f'// "{label}" is {name}' for label, name in chain.meaning.items() if label != name),
+        "dtmc",
+        "",
+        "module chain",
+        f"  s : [0..{max(len(chain.names) - 1, 1)}] init {chain.initial};",
+        "",
+    ]
+    for i, row in enumerate(chain.rows()):
+        moves = " + ".join(f"{weight!r} : (s'={j})" for j, weight in row)
+        lines.append(f"  [] s={i} -> {moves}; // {_comment(chain.names[i])}")
+    lines += ["endmodule", ""]
+    for label, mask in chain.labels.items():
+        where = " | ".join(f"s={i}" for i in np.flatnonzero(mask)) or "false"
+        lines.append(f'label "{label}" = {where};')
+    return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def _drn(chain: Exported) -> str:
+    n = len(chain.names)
+    lines = [
+        "// A discrete-time Markov chain learned by Forewarn; one step is one tick.",
+        *(f"// {label} is {name}" for label, name in chain.meaning.items() if label != name),
+        "@type: DTMC",
+        "@parameters",
+        "",
+        "@reward_models",
+        "",
+        "@nr_states",
+        str(n),
+        "@nr_choices",
+        str(n),
+        "@model",
+    ]
+    for i, row in enumerate(chain.rows()):
+        held = [label for label, mask in chain.labels.items() if mask[i]]
+        marks = ["init", *held] if i == chain.initial else held
+        lines.append(" ".join([f"state {i}", *marks]))
+        lines.append("\taction 0")
+        lines += [f"\t\t{j} : {weight!r}" for j, weight in row]
+    return "\n".join(lines) + "\n"
+
+
+def _jani(chain: Exported) -> str:
+    def assigned(i: int) -> list[dict[str, object]]:
+        return [{"ref": label, "value": True} for label, mask in chain.labels.items() if mask[i]]
+
+    document = {
+        "jani-version": 1,
+        "name": "forewarn",
+        "type": "dtmc",
+        "metadata": {"description": "A chain learned by Forewarn; one step is one tick."},
+        "features": [],
+        "variables": [
+            {"name": label, "type": "bool", "transient": True, "initial-value": False}
+            for label in chain.labels
+        ],
+        "properties": [],
+        "automata": [
+            {
+                "name": "chain",
+                "locations": [
+                    {"name": f"s{i}", "transient-values": assigned(i)}
+                    for i in range(len(chain.names))
+                ],
+                "initial-locations": [f"s{chain.initial}"],
+                "edges": [
+                    {
+                        "location": f"s{i}",
+                        "destinations": [
+                            {"location": f"s{j}", "probability": {"exp": weight}}
+                            for j, weight in row
+                        ],
+                    }
+                    for i, row in enumerate(chain.rows())
+                ],
+            }
+        ],
+        "system": {"elements": [{"automaton": "chain"}]},
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _dot(chain: Exported) -> str:
+    terminal = np.asarray(chain.matrix.diagonal() == 1.0)
+    lines = ["digraph chain {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
+    for i, name in enumerate(chain.names):
+        marks = ", peripheries=2" if terminal[i] else ""
+        marks += ", style=bold" if i == chain.initial else ""
+        lines.append(f"  s{i} [label={_quoted(name)}{marks}];")
+    lines += [
+        f'  s{i} -> s{j} [label="{weight:.3g}"];'
+        for i, row in enumerate(chain.rows())
+        for j, weight in row
+    ]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+FORMATS: Mapping[str, Callable[[Exported], str]] = {
+    "prism": _prism,
+    "drn": _drn,
+    "jani": _jani,
+    "dot": _dot,
+}
+
+__all__ = ["FORMATS", "Exported", "Floats", "export_chain"]

@@ -1,0 +1,254 @@
+"""Chains of others as count models: the models that ProbGuard publishes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from forewarn.errors import ModelError
+from forewarn.models.counts import CountModel, Provenance, Smoothing, state_order
+from forewarn.models.file import MAX_COUNT
+from forewarn.models.reading import read_json
+from forewarn.vocabulary import Vocabulary, terminal_code
+
+FINISH = "finish"
+
+
+class Coding(NamedTuple):
+    """What the digits of ProbGuard's states stand for.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One name for each digit.
+    marks : tuple of str
+        The leading names that are terminal labels.
+    finish : bool
+        Whether there is a state called ``finish``.
+    """
+
+    names: tuple[str, ...]
+    marks: tuple[str, ...]
+    finish: bool
+
+
+def import_probguard(folder: Path | str, rate: float = 1.0) -> CountModel:
+    """Read a chain as ProbGuard's repository keeps it.
+
+    A folder has ``model.json`` (states and transition probabilities as fractions) and
+    ``abstraction.json`` (what the digits of a state stand for); ``dtmc.prism``, if it is there,
+    tells the initial state. Counts are the fractions over a common denominator, so that maximum
+    likelihood gives back the same probabilities; their smoothing is part of them.
+
+    Parameters
+    ----------
+    folder : Path or str
+        The folder.
+    rate : float
+        Steps a second, which the files do not tell.
+
+    Raises
+    ------
+    ModelError
+        If a file cannot be read, or is not what it should be.
+    """
+    place = Path(folder)
+    source, abstraction = place / "model.json", place / "abstraction.json"
+    document, meaning = read_json(source), read_json(abstraction)
+    rows = _expect(document, "transition_probs", dict, source)
+    keys = _expect(document, "states", list, source)
+    if not keys or not all(isinstance(key, str) for key in keys) or len(set(keys)) != len(keys):
+        raise ModelError(
+            "not a list of states", accepted="distinct texts", file=source, key="states"
+        )
+    digits = max(len(key) for key in keys if key != FINISH) if set(keys) != {FINISH} else 0
+    coding = _coding(meaning, document, keys, digits, abstraction)
+    terminals = (*coding.marks, FINISH) if coding.finish else coding.marks
+    vocabulary = Vocabulary(coding.names[len(coding.marks) :], terminals)
+    codes = {key: _code(key, coding, digits, source) for key in keys}
+    states = state_order(codes.values())
+    if len(states) != len(codes):
+        raise ModelError("two states mean the same", accepted="distinct states", file=source)
+    index = {state: i for i, state in enumerate(states)}
+    position = {key: index[code] for key, code in codes.items()}
+    starts = np.zeros(len(states), dtype=np.int64)
+    first = _initial(place / "dtmc.prism", len(keys))
+    if first is not None:
+        starts[position[keys[first]]] = 1
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    return CountModel(
+        vocabulary=vocabulary,
+        rate=rate,
+        digest=f"probguard:{digest[:16]}",
+        states=states,
+        counts=_counts(rows, position, codes, source),
+        starts=starts,
+        smoothing=Smoothing("none"),
+        provenance=(Provenance(recording=f"ProbGuard {place.name}", digest=digest),),
+    )
+
+
+def _expect(document: Any, key: str, kind: type, file: Path) -> Any:
+    value = document.get(key) if isinstance(document, dict) else None
+    if not isinstance(value, kind):
+        raise ModelError("missing, or of another type", accepted=kind.__name__, file=file, key=key)
+    return value
+
+
+def _coding(meaning: Any, document: Any, keys: Sequence[str], digits: int, file: Path) -> Coding:
+    finish = FINISH in keys
+    if isinstance(meaning, dict) and "predicates" in meaning:
+        predicates = _expect(meaning, "predicates", list, file)
+        if not all(isinstance(p, list) and len(p) == 3 for p in predicates):
+            raise ModelError(
+                "not a list of predicates",
+                accepted="[name, operator, value] items",
+                file=file,
+                key="predicates",
+            )
+        marks = ("collision", "reach")
+        spare = digits - len(marks) - len(predicates)
+        if spare < 0:
+            raise ModelError(
+                f"states of {digits} digits for {len(predicates)} predicates",
+                accepted="two digits more than predicates, at least",
+                file=file,
+                key="predicates",
+            )
+        # Between the two labels and the predicates, their files have a digit without a name.
+        extra = [f"digit {len(marks) + i}" for i in range(spare)]
+        named = ["".join(str(part) for part in predicate) for predicate in predicates]
+        return Coding((*marks, *_distinct([*extra, *named])), marks, finish)
+    return Coding(tuple(_distinct(_object_names(meaning, document, keys, digits))), (), finish)
+
+
+def _object_names(meaning: Any, document: Any, keys: Sequence[str], digits: int) -> list[str]:
+    """Return names for the household models: objects in order, each with the same attributes."""
+    parts = [
+        meaning.get(k, []) if isinstance(meaning, dict) else []
+        for k in ("objectTypes", "keys", "parentReceptacles")
+    ]
+    types, attributes, parents = ([str(item) for item in part] for part in parts)
+    block = len(types) + len(attributes) + len(parents)
+    shown = document.get("state_interpret", {})
+    example: list[Any] = next((shown[key] for key in keys if isinstance(shown.get(key), list)), [])
+    if not block or digits != block * len(example):
+        return [f"digit {i}" for i in range(digits)]
+    names: list[str] = []
+    for item in example:
+        label = str(item.get("objectType", "object")) if isinstance(item, dict) else "object"
+        names += [f"{label} is {kind}" for kind in types]
+        names += [f"{label}.{attribute}" for attribute in attributes]
+        names += [f"{label} in {parent}" for parent in parents]
+    return names
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    result: list[str] = []
+    for name in names:
+        number = 1
+        unique = name
+        while unique in result:
+            number += 1
+            unique = f"{name} ({number})"
+        result.append(unique)
+    return result
+
+
+def _code(key: str, coding: Coding, digits: int, file: Path) -> int:
+    if key == FINISH:
+        return terminal_code(len(coding.marks))
+    if len(key) != digits or set(key) - {"0", "1"}:
+        raise ModelError(
+            f"{key!r} is no state",
+            accepted=f"{digits} digits, each 0 or 1",
+            file=file,
+            key="states",
+        )
+    for i in range(len(coding.marks)):
+        if key[i] == "1":
+            return terminal_code(i)
+    rest = key[len(coding.marks) :]
+    return sum(1 << i for i, digit in enumerate(rest) if digit == "1")
+
+
+def _counts(
+    rows: dict[str, Any], position: dict[str, int], codes: dict[str, int], file: Path
+) -> sparse.csr_matrix:
+    sources: list[int] = []
+    targets: list[int] = []
+    values: list[int] = []
+    for key, row in rows.items():
+        where = f"transition_probs.{key}"
+        if key not in position or not isinstance(row, dict):
+            raise ModelError(
+                "not a row of a known state", accepted="an object", file=file, key=where
+            )
+        if codes[key] < 0 or not row:
+            continue
+        shares = [_fraction(text, f"{where}.{to}", file) for to, text in row.items()]
+        if sum(shares) != 1:
+            raise ModelError(
+                f"probabilities sum to {float(sum(shares)):.12g}",
+                accepted="1",
+                file=file,
+                key=where,
+            )
+        unknown = [to for to in row if to not in position]
+        if unknown:
+            raise ModelError(
+                f"{unknown[0]!r} is no state", accepted="one of states", file=file, key=where
+            )
+        common = lcm(*(share.denominator for share in shares))
+        if common > MAX_COUNT:
+            raise ModelError(
+                f"a common denominator of {common}",
+                accepted=f"at most {MAX_COUNT}",
+                file=file,
+                key=where,
+            )
+        sources += [position[key]] * len(shares)
+        targets += [position[to] for to in row]
+        values += [int(share * common) for share in shares]
+    n = len(position)
+    return sparse.csr_matrix((values, (sources, targets)), shape=(n, n), dtype=np.int64)
+
+
+def _fraction(text: Any, key: str, file: Path) -> Fraction:
+    try:
+        # The pattern keeps out numbers such as 1e999999999, whose digits would fill memory.
+        plain = isinstance(text, str) and re.fullmatch(r"\d{1,18}(/\d{1,18})?", text)
+        value = Fraction(text) if plain else None
+    except ZeroDivisionError:
+        value = None
+    if value is None or not 0 <= value <= 1:
+        raise ModelError(
+            f"{text!r} is no probability", accepted="a fraction such as '3/7'", file=file, key=key
+        )
+    return value
+
+
+def _initial(file: Path, states: int) -> int | None:
+    """Return the initial state that a PRISM file names, if there is one."""
+    if not file.is_file():
+        return None
+    found = re.search(r"\binit\s+(\d+)\s*;", file.read_text(encoding="utf-8", errors="replace"))
+    if found is None:
+        return None
+    first = int(found[1])
+    if first >= states:
+        raise ModelError(
+            f"the initial state is {first}",
+            accepted=f"a state below {states}",
+            file=file,
+            key="init",
+        )
+    return first
