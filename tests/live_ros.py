@@ -1,136 +1,388 @@
-"""What the tests over real ROS 2 topics share: a small world, its bag, its monitor file, its model.
+"""Real ROS 2 in tests: a monitor in a process of its own, and a probe that talks to it.
 
-Not a conftest: tests/node, tests/replay and the benchmarks import it by name.
+Nothing here sleeps: whatever is waited for is waited for as an event, with a generous limit.
+Not a conftest, for tests/node and tests/replay both take their fixtures from it.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
-from functools import lru_cache
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pytest
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from forewarn_msgs.msg import Intervention, Risk, RiskArray
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParametersAtomically
+from rclpy.context import Context
+from rclpy.duration import Duration
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter, parameter_value_to_python
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
+from small_world import MONITOR, TYPES, serialized, write_world
+from std_msgs.msg import String
 
-from forewarn.config import load_spec
-from forewarn.learning.pipeline import learn
-from forewarn.models import save_model
-from forewarn.monitoring.build import compile_spec
-from forewarn.recordings import RecordingWriter
-from forewarn.signals import MessageType, installed_message_type
+from forewarn.signals.grid import Grid
+from monitor_node.acknowledgement import prompt_acknowledgements
+from monitor_node.conversions import from_time, to_time
+from monitor_node.message_types import message_class
 
-START_NS = 1_700_000_000_040_000_000
-ODOMETRY, DISTANCE = "/world/odometry", "/world/distance"
-TYPES = {ODOMETRY: "nav_msgs/msg/Odometry", DISTANCE: "std_msgs/msg/Float32"}
-MONITOR = """\
-version: 1
-rate: 10
-startup: 1.0
-signals:
-  speed:
-    topic: /world/odometry
-    type: nav_msgs/msg/Odometry
-    value: twist.twist.linear.x
-    timeout: 0.5
-  distance: {topic: /world/distance, type: std_msgs/msg/Float32, value: data, timeout: 0.5}
-  ttc: {value: "distance / max(speed, 0.1)"}
-predicates:
-  moving: speed > 0.5
-  close: distance < 8
-bins:
-  ttc: [1, 2]
-terminal: {collision: distance <= 0.5}
-properties:
-  brake:
-    formula: always(close implies eventually[0:1](not moving))
-    horizon: 2.0
-    thresholds: {warn: 0.2, act: 0.4, release: 0.1}
-    enter: 1
-    exit: 2
-    hold: 0.2
-    intervention: COMFORTABLE_STOP
-  no_collision:
-    formula: always(not collision)
-    horizon: 3.0
-    thresholds: {warn: 0.1, act: 0.3, release: 0.05}
-    intervention: LIMIT_SPEED
-    speed_limit: 1.0
-"""
+LIMIT = 30.0
+KEPT = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+LEVELS = {DiagnosticStatus.OK: "OK", DiagnosticStatus.WARN: "WARN", DiagnosticStatus.ERROR: "ERROR"}
 
 
-def world(seed: int, seconds: float) -> Iterator[tuple[int, str, float]]:
-    """Yield (time, topic, value): a car that closes in on something and often brakes late."""
-    rng = random.Random(seed)
-    speed, distance, braking = 3.0, 30.0, False
-    for step in range(round(seconds * 50)):
-        time_ns = START_NS + step * 20_000_000 + rng.randrange(3_000_000)
-        if distance < 8 and not braking and rng.random() < 0.012:
-            braking = True
-        if distance < 0.3 or (braking and speed == 0.0 and rng.random() < 0.02):
-            speed, distance, braking = 3.0, rng.uniform(15, 30), False
-        speed = max(0.0, speed - 0.12) if braking else speed
-        distance -= speed * 0.02
-        yield time_ns, ODOMETRY, speed
-        if step % 5 == 0:
-            yield time_ns + 1_000_000, DISTANCE, distance
+@contextmanager
+def free_domain() -> Iterator[int]:
+    """Reserve a domain id that no other test, of whatever process, uses meanwhile."""
+    for domain in range(20, 100):
+        path = Path(tempfile.gettempdir()) / f"forewarn-test-domain-{domain}"
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            yield domain
+            return
+    raise AssertionError("all domain ids are in use")
 
 
-@lru_cache
-def _type(topic: str) -> tuple[MessageType, Any]:
-    mtype = installed_message_type(TYPES[topic])
-    return mtype, mtype.typestore
+def environment(domain: int) -> dict[str, str]:
+    """Return the environment of a process on one domain that stays on this machine."""
+    return {
+        **os.environ,
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_LOCALHOST_ONLY": "1" if os.environ.get("ROS_DISTRO") == "humble" else "0",
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
-def serialized(topic: str, value: float) -> bytes:
-    """Return a message of the world in CDR."""
-    mtype, store = _type(topic)
-    if topic == DISTANCE:
-        message = store.types[mtype.name](data=value)
-    else:
-        message = _odometry(store, value)
-    return bytes(store.serialize_cdr(message, mtype.name))
+class Process:
+    """An executable of monitor_node in its own process; its output can be waited for."""
+
+    def __init__(self, module: str, domain: int, parameters: Mapping[str, Any], *more: str) -> None:
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        arguments = ["--ros-args"]
+        for name, value in parameters.items():
+            arguments += ["-p", f"{name}:={json.dumps(value)}"]
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                f"from monitor_node.{module} import main; main()",
+                *arguments,
+                *more,
+            ],
+            env=environment(domain),
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+        )
+
+    @property
+    def output(self) -> str:
+        """All that it has written so far."""
+        self._output.seek(0)
+        return self._output.read()
+
+    def wait(self, limit: float = LIMIT) -> int:
+        """Wait for its end and return its exit code."""
+        return self.process.wait(limit)
+
+    def stop(self) -> int:
+        """Interrupt it, as Ctrl-C does, and return its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(LIMIT)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        written = self.output
+        self._output.close()
+        print(written)  # pytest shows it when the test fails
+        assert "Traceback" not in written
 
 
-def _odometry(store: Any, speed: float) -> Any:
-    types = store.types
-    vector = types["geometry_msgs/msg/Vector3"]
-    zero = np.zeros(36)
-    stamp = types["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
-    pose = types["geometry_msgs/msg/Pose"](
-        position=types["geometry_msgs/msg/Point"](x=0.0, y=0.0, z=0.0),
-        orientation=types["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0),
-    )
-    twist = types["geometry_msgs/msg/Twist"](
-        linear=vector(x=speed, y=0.0, z=0.0), angular=vector(x=0.0, y=0.0, z=0.0)
-    )
-    return types["nav_msgs/msg/Odometry"](
-        header=types["std_msgs/msg/Header"](stamp=stamp, frame_id="odom"),
-        child_frame_id="base_link",
-        pose=types["geometry_msgs/msg/PoseWithCovariance"](pose=pose, covariance=zero),
-        twist=types["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=zero),
-    )
+class Probe:
+    """A node that listens to all that a monitor publishes, and asks it for things."""
+
+    def __init__(self, domain: int, monitor: str = "/monitor") -> None:
+        self.domain = domain
+        self.monitor = monitor
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=domain)
+        self.node = Node("probe", context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.risks: list[RiskArray] = []
+        self.interventions: list[Intervention] = []
+        self.events: list[dict[str, Any]] = []
+        self.diagnostics: dict[str, DiagnosticStatus] = {}
+        self.reports = 0
+        self._clients: dict[str, Any] = {}
+        self._publishers: dict[str, Any] = {}
+        create = self.node.create_subscription
+        risks = create(RiskArray, f"{monitor}/output/risk", self.risks.append, 1000)
+        self._publishers_of_risk = risks.get_publisher_count
+        create(Intervention, f"{monitor}/output/intervention", self.interventions.append, 1000)
+        create(String, f"{monitor}/debug/events", self._on_event, KEPT)
+        create(DiagnosticArray, "/diagnostics", self._on_diagnostics, 100)
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+    def _on_event(self, message: Any) -> None:
+        self.events.append(json.loads(message.data))
+
+    def _on_diagnostics(self, message: Any) -> None:
+        self.reports += 1
+        self.diagnostics = {each.name: each for each in message.status}
+
+    def wait(
+        self,
+        condition: Callable[[], Any],
+        what: str | Callable[[], str] = "",
+        limit: float = LIMIT,
+    ) -> Any:
+        """Serve callbacks until `condition` is true, and return what it gave."""
+        end = time.monotonic() + limit
+        while not (found := condition()):
+            told = what if isinstance(what, str) else what()
+            assert time.monotonic() < end, f"in vain: {told or condition}"
+            self.executor.spin_once(timeout_sec=0.05)
+        return found
+
+    def meet(self) -> None:
+        """Wait until no verdict of the monitor can be missed."""
+        self.wait(self._publishers_of_risk, "a publisher of risk")
+
+    # Services
+
+    def call(self, kind: Any, name: str, **fields: Any) -> Any:
+        """Call a service of the monitor and return the response."""
+        full = name if name.startswith("/") else f"{self.monitor}/{name}"
+        if full not in self._clients:
+            self._clients[full] = self.node.create_client(kind, full)
+        client = self._clients[full]
+        self.wait(client.service_is_ready, f"service {full}")
+        future = client.call_async(kind.Request(**fields))
+        self.wait(future.done, f"response of {full}")
+        return future.result()
+
+    def change(self, transition: str) -> bool:
+        """Ask for a transition of the life cycle; tell whether it succeeded."""
+        number = getattr(Transition, f"TRANSITION_{transition.upper()}")
+        request = Transition(id=number)
+        return bool(self.call(ChangeState, "change_state", transition=request).success)
+
+    @property
+    def state(self) -> str:
+        """State of the life cycle."""
+        return str(self.call(GetState, "get_state").current_state.label)
+
+    def get(self, name: str) -> Any:
+        """Return the value of a parameter."""
+        response = self.call(GetParameters, "get_parameters", names=[name])
+        return parameter_value_to_python(response.values[0])
+
+    def describe(self, name: str) -> Any:
+        """Return the descriptor of a parameter."""
+        return self.call(DescribeParameters, "describe_parameters", names=[name]).descriptors[0]
+
+    def set(self, **values: Any) -> Any:
+        """Set parameters at once; ``__`` stands for a dot. Return the result."""
+        messages: list[ParameterMessage] = [
+            Parameter(name.replace("__", "."), value=value).to_parameter_msg()
+            for name, value in values.items()
+        ]
+        service = "set_parameters_atomically"
+        return self.call(SetParametersAtomically, service, parameters=messages).result
+
+    # Diagnostics
+
+    def level(self, name: str) -> str:
+        """Return the level of a subcomponent in the newest report; empty if it has none."""
+        status = self.diagnostics.get(f"monitor: {name}")
+        return LEVELS[status.level] if status else ""
+
+    def text(self, name: str) -> str:
+        """Return the message of a subcomponent in the newest report."""
+        status = self.diagnostics.get(f"monitor: {name}")
+        return str(status.message) if status else ""
+
+    def values(self, name: str) -> dict[str, str]:
+        """Return the values of a subcomponent in the newest report."""
+        return {each.key: each.value for each in self.diagnostics[f"monitor: {name}"].values}
+
+    def wait_for_status(self, name: str, level: str, text: str = "") -> None:
+        """Wait until a report says so."""
+        self.wait(
+            lambda: self.level(name) == level and text in self.text(name),
+            lambda: f"{name} {level} {text!r} (now {self.level(name)} {self.text(name)!r})",
+        )
+
+    # Topics
+
+    def publisher(self, topic: str, kind: str = "", **policies: Any) -> Any:
+        """Return a publisher, made when it is first asked for; reliable unless told otherwise."""
+        if topic not in self._publishers:
+            policies = {"depth": 100, "reliability": ReliabilityPolicy.RELIABLE, **policies}
+            self._publishers[topic] = self.node.create_publisher(
+                message_class(kind or TYPES[topic]), topic, QoSProfile(**policies)
+            )
+        return self._publishers[topic]
+
+    def connected(self, topic: str) -> Any:
+        """Return the publisher of an input once the monitor is connected to it."""
+        publisher = self.publisher(topic)
+        self.wait(publisher.get_subscription_count, f"a subscription to {topic}")
+        return publisher
+
+    def wait_for_start(self, count: int = 1) -> dict[str, Any]:
+        """Wait until ticks have begun `count` times, and return the last such event."""
+        self.wait(lambda: len(self.starts) >= count, f"start number {count}: {self.events}")
+        return self.starts[-1]
+
+    @property
+    def starts(self) -> list[dict[str, Any]]:
+        """All starts so far."""
+        return [each for each in self.events if each["event"] == "start"]
 
 
-def write_bag(path: Path, seed: int, seconds: float) -> Path:
-    """Record the world as an MCAP file."""
-    definitions = {}
-    for topic, name in TYPES.items():
-        definitions[topic] = _type(topic)[1].generate_msgdef(name, ros_version=2)[0]
-    with RecordingWriter(path) as writer:
-        for time_ns, topic, value in world(seed, seconds):
-            writer.write(topic, TYPES[topic], definitions[topic], time_ns, serialized(topic, value))
-    return path
+class Stepper:
+    """Drives a monitor under simulated time, tick by tick, as a lock-step player does."""
+
+    def __init__(self, probe: Probe, *, rate: float = 10.0, start: int = 17_000_000_000) -> None:
+        self.probe = probe
+        self.grid = Grid(rate)
+        self.tick = start
+        self._clock = probe.node.create_publisher(Clock, "/clock", 10)
+
+    def begin(self, tick: int | None = None) -> None:
+        """Let ticks begin (anew) at `tick`."""
+        self.probe.meet()
+        self.tick = self.tick if tick is None else tick
+        self.probe.wait(self._clock.get_subscription_count, "a subscription to /clock")
+        known = len(self.probe.starts)
+        time_ns = self.grid.time_ns(self.tick - 1) + 1
+        self._tell(time_ns, lambda: len(self.probe.starts) > known)
+        assert self.probe.starts[-1]["tick"] == self.tick
+
+    def step(self, **values: float | bytes) -> RiskArray:
+        """Publish messages (``speed=...``, ``distance=...``) and return the verdict of the tick."""
+        for name, value in values.items():
+            topic = {"speed": "/world/odometry", "distance": "/world/distance"}[name]
+            publisher = self.probe.connected(topic)
+            publisher.publish(value if isinstance(value, bytes) else serialized(topic, value))
+            assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
+        time_ns = self.grid.time_ns(self.tick)
+        self._tell(time_ns, lambda: self._verdict(time_ns))
+        self.tick += 1
+        return self._verdict(time_ns)
+
+    def steps(self, number: int, **values: float | bytes) -> list[RiskArray]:
+        """Do the same for several ticks."""
+        return [self.step(**values) for _ in range(number)]
+
+    def _verdict(self, time_ns: int) -> Any:
+        risks = self.probe.risks
+        return risks[-1] if risks and from_time(risks[-1].header.stamp) == time_ns else None
+
+    def _tell(self, time_ns: int, heard: Callable[[], Any]) -> None:
+        # /clock is best effort on the receiving side: say it again until it has an effect.
+        end = time.monotonic() + LIMIT
+        while not heard():
+            assert time.monotonic() < end, f"in vain: /clock {time_ns}"
+            self._clock.publish(Clock(clock=to_time(time_ns)))
+            again = time.monotonic() + 0.5
+            while not heard() and time.monotonic() < again:
+                self.probe.executor.spin_once(timeout_sec=0.05)
 
 
-def write_world(folder: Path, *, seconds: float = 20.0) -> Path:
-    """Write monitor.yaml, model.json and bag.mcap, which the model has not seen."""
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "monitor.yaml"
-    config.write_text(MONITOR)
-    bags = [write_bag(folder / f"learn{seed}.mcap", seed, 60.0) for seed in (1, 2, 3)]
-    spec = load_spec(config)
-    compiled = compile_spec(spec)
-    save_model(learn(bags, spec, compiled.abstraction).model, folder / "model.json")
-    write_bag(folder / "bag.mcap", 7, seconds)
-    return folder
+def of(message: RiskArray, name: str) -> Risk:
+    """Return the risk of one property."""
+    return next(each for each in message.risks if each.property == name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prompt_fast_dds() -> Iterator[None]:
+    """Let the probes' writers ask for acknowledgements at once; the monitors are left alone."""
+    with prompt_acknowledgements(), free_domain() as domain:
+        Probe(domain).close()  # the profile is read when the first node is made
+    yield
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with monitor.yaml, model.json and bag.mcap of the small world."""
+    return write_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture
+def domain() -> Iterator[int]:
+    """Return a domain id of the test's own."""
+    with free_domain() as number:
+        yield number
+
+
+@pytest.fixture
+def probe(domain: int) -> Iterator[Probe]:
+    """Return a probe on the test's domain."""
+    found = Probe(domain)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def start(domain: int, world: Path) -> Iterator[Callable[..., Process]]:
+    """Return a function that starts a monitor of the small world; it is stopped at the end."""
+    processes: list[Process] = []
+
+    def monitor(*more: str, **parameters: Any) -> Process:
+        process = Process("main", domain, monitor_parameters(world, **parameters), *more)
+        processes.append(process)
+        return process
+
+    yield monitor
+    for process in processes:
+        process.__exit__()
+
+
+def monitor_parameters(world: Path, **changes: Any) -> dict[str, Any]:
+    """Return the parameters of a monitor of the small world, active at once unless changed."""
+    return {
+        "config": str(world / "monitor.yaml"),
+        "model": str(world / "model.json"),
+        "autostart": True,
+        "diagnostics_period": 0.1,
+        **changes,
+    }
+
+
+__all__ = ["MONITOR", "Probe", "Process", "Stepper", "of"]

@@ -353,6 +353,10 @@ def main(args: Sequence[str] | None = None) -> None:
         code = 1
     except (KeyboardInterrupt, ExternalShutdownException):
         code = 130
+    except Exception:
+        if rclpy.ok():
+            raise
+        code = 130  # a signal shut the context down in the midst of a call to the middleware
     finally:
         player.destroy_node()
         rclpy.try_shutdown()

@@ -104,25 +104,25 @@ def _input_status(runtime: Runtime, each: Input) -> Status:
     }
     name = f"input {each.topic}"
     problems = list(each.problems())
-    if problems and (affected or any(each.publishers)):
-        return Status(name, _unless_starting(runtime, each), "; ".join(problems), values)
+    if problems:
+        return Status(name, Severity.ERROR, "; ".join(problems), values)
     if failures and each.topic in _failing(runtime):
         reason = f"the newest message cannot be read: {runtime.reasons[each.topic]}"
         return Status(name, Severity.ERROR, reason, values)
+    waiting = Severity.WARN if _starting(runtime, each) else Severity.ERROR
+    if not each.publishers:
+        return Status(name, waiting, "nobody publishes it", values)
     if affected:
         ages = ", ".join(f"{name} {age}" for name, age in affected.items())
-        return Status(name, _unless_starting(runtime, each), f"stale: {ages}", values)
+        return Status(name, waiting, f"stale: {ages}", values)
     return Status(name, Severity.OK, "in time", values)
 
 
-def _unless_starting(runtime: Runtime, each: Input) -> Severity:
-    """Return ERROR, and WARN as long as nothing had time to come."""
-    if each.received or any(p.type != each.type for p in each.publishers):
-        return Severity.ERROR
+def _starting(runtime: Runtime, each: Input) -> bool:
+    """Tell whether nothing has come for the good reason that it had no time to."""
     last, spec = runtime.pacer.last, runtime.watch.spec
     waited = 0.0 if last is None else (last - runtime.pacer.first) / spec.rate
-    compatible = not any(each.publishers)
-    return Severity.WARN if compatible and waited < spec.startup else Severity.ERROR
+    return not each.received and waited < spec.startup
 
 
 def _stale(runtime: Runtime) -> dict[str, str]:

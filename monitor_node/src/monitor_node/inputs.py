@@ -70,7 +70,7 @@ class Input:
         return str(self.subscription.topic_name) if self.subscription else self.topic
 
     def problems(self) -> Iterator[str]:
-        """Yield what keeps messages from arriving."""
+        """Yield why messages of publishers that are there do not arrive."""
         for publisher in self.publishers:
             if publisher.type != self.type:
                 told = f"the monitor file says {self.type}"
@@ -84,8 +84,6 @@ class Input:
                 )
             elif publisher.type_hash and self.type_hash and publisher.type_hash != self.type_hash:
                 yield f"{publisher.node} has another definition of {self.type}"
-        if not self.publishers:
-            yield "nobody publishes it"
 
 
 class Inputs:

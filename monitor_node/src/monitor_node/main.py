@@ -38,6 +38,9 @@ def spin(executor: Any) -> None:
             executor.spin_once(timeout_sec=WAKE)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except Exception:
+        if rclpy.ok():
+            raise  # else a signal shut the context down in the midst of a call to the middleware
 
 
 def main(args: Sequence[str] | None = None) -> None:

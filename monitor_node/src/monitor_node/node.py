@@ -116,8 +116,10 @@ class MonitorNode(LifecycleNode):
         config = self._value("config")
         if not config:
             raise ConfigError("is not set", key="parameter config", accepted="a monitor file")
-        spec = divide(load_spec(config)).node
-        compiled = compile_spec(spec)
+        compiled = compile_spec(load_spec(config))
+        spec = divide(compiled.spec).node
+        if spec is not compiled.spec:  # a bridge computes the rest
+            compiled = compile_spec(spec)
         self._model = self._load_model(spec.model_path)
         self._spec_text = Path(config).read_text(encoding="utf-8")
         external = Names.of(self.get_fully_qualified_name()).external

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
@@ -92,6 +94,7 @@ class Runtime:
         self.reasons: dict[str, str] = {}
         self.record_problem = ""
         self._record = record
+        self._unwritten: list[tuple[int, str, bytes]] = []
         self._model_name: str | None = None
         self._warn = warn
 
@@ -137,7 +140,18 @@ class Runtime:
                 continue
             self.watch.accept(topic, arrival_ns, payload)
             if self._record is not None:
-                self._try(self._record.message, topic, arrival_ns, payload)
+                self._unwritten.append((arrival_ns, topic, payload))
+        self._unwritten.sort(key=itemgetter(0))
+
+    def _write_messages(self, until_ns: float) -> None:
+        """Record what arrived up to a moment; what came later belongs behind the next verdict."""
+        written = 0
+        for arrival_ns, topic, payload in self._unwritten:
+            if arrival_ns > until_ns or self._record is None:
+                break
+            self._try(self._record.message, topic, arrival_ns, payload)
+            written += 1
+        del self._unwritten[:written]
 
     def _tick(self, tick: int) -> None:
         outcome = self.watch.tick(tick)
@@ -148,6 +162,8 @@ class Runtime:
         )
         if self._record is not None:
             message = conversions.serialized(message)
+            self._write_messages(self.pacer.due_ns(tick))
+        if self._record is not None:
             self._try(self._record.risk, self.pacer.due_ns(tick), message)
         self.outputs.risk.publish(message)
         if outcome.request is not None:
@@ -200,6 +216,7 @@ class Runtime:
         request = self.watch.withdraw(restart.reason)
         if request is not None:
             self._request(restart.time_ns, request)
+        self._write_messages(math.inf)
         self.watch.restart()
         self.latest = None
         if restart.jump_ns:
@@ -241,6 +258,7 @@ class Runtime:
 
     def finish_record(self) -> None:
         """Close the record; nothing more is written."""
+        self._write_messages(math.inf)
         record, self._record = self._record, None
         if record is not None:
             self._try(record.close)

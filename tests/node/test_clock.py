@@ -1,0 +1,82 @@
+"""Simulated time: ticks follow /clock, and a clock that jumps begins everything anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from live_ros import Probe, Process, Stepper, of
+
+from monitor_node.conversions import to_time
+
+pytestmark = pytest.mark.ros
+Start = Callable[..., Process]
+
+
+def test_nothing_is_evaluated_before_the_clock_speaks(start: Start, probe: Probe) -> None:
+    start(use_sim_time=True)
+    probe.wait_for_status("timing", "WARN", "waiting for the clock")
+    assert not probe.risks
+    stepper = Stepper(probe)
+    stepper.begin()
+    stepper.step(speed=1.0, distance=20.0)
+    probe.wait_for_status("timing", "OK")
+
+
+def test_a_clock_that_jumps_back_resets_the_automata(start: Start, probe: Probe) -> None:
+    process = start(use_sim_time=True)
+    stepper = Stepper(probe)
+    begin = stepper.tick
+    stepper.begin()
+    pending = stepper.steps(5, speed=3.0, distance=5.0)
+    assert of(pending[-1], "brake").automaton_states != of(pending[0], "brake").automaton_states
+    stepper.begin(begin)
+    again = stepper.step(speed=3.0, distance=5.0)
+    assert str(again) == str(pending[0])
+    assert "the clock jumped back by 0.5" in probe.starts[-1]["reason"]
+    assert "the clock jumped back by 0.5" in process.output
+    probe.wait(lambda: probe.values("timing")["clock jumps"] == "1", "a report of the jump")
+
+
+def test_samples_from_before_a_jump_are_forgotten(start: Start, probe: Probe) -> None:
+    start(use_sim_time=True)
+    stepper = Stepper(probe)
+    begin = stepper.tick
+    stepper.begin()
+    stepper.step(speed=3.0, distance=5.0)
+    stepper.begin(begin - 100)
+    assert of(stepper.step(), "brake").stale_signals == ["speed", "distance"]
+
+
+def test_a_large_step_ahead_is_a_jump_and_a_small_one_is_caught_up_with(
+    start: Start, probe: Probe
+) -> None:
+    start(use_sim_time=True, max_clock_step=2.0)
+    stepper = Stepper(probe)
+    stepper.begin()
+    stepper.step(speed=3.0, distance=20.0)
+    known = len(probe.risks)
+    stepper.tick += 9
+    stepper.step()
+    ticks = [message.risks[0].tick for message in probe.risks[known - 1 :]]
+    assert ticks == list(range(ticks[0], ticks[0] + 11)), "late ticks are evaluated in order"
+    assert probe.risks[-1].header.stamp == to_time(stepper.grid.time_ns(stepper.tick - 1))
+    probe.wait(lambda: probe.values("timing")["overruns"] == "9", "a report of the overruns")
+    stepper.begin(stepper.tick + 100)
+    assert "the clock jumped ahead by 10.0" in probe.starts[-1]["reason"]
+
+
+def test_simulated_time_can_be_switched_on_and_off_while_running(
+    start: Start, probe: Probe
+) -> None:
+    start()
+    probe.wait_for_start()
+    assert probe.set(use_sim_time=True).successful
+    stepper = Stepper(probe)
+    stepper.begin()
+    stepper.step(speed=1.0, distance=20.0)
+    assert probe.set(use_sim_time=False).successful
+    system = probe.wait_for_start(3)
+    assert system["tick"] > stepper.tick
+    known = len(probe.risks)
+    probe.wait(lambda: len(probe.risks) > known + 2, "ticks by the system's clock")

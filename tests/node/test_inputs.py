@@ -1,0 +1,141 @@
+"""What arrives, or does not: quality of service, types, layouts, stale and strange values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from live_ros import Probe, Process, Stepper, of
+from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
+from small_world import MONITOR, serialized
+
+pytestmark = pytest.mark.ros
+Start = Callable[..., Process]
+ODOMETRY, DISTANCE = "/world/odometry", "/world/distance"
+
+
+def test_best_effort_and_latched_publishers_are_followed(start: Start, probe: Probe) -> None:
+    odometry = probe.publisher(ODOMETRY, reliability=ReliabilityPolicy.BEST_EFFORT)
+    start()
+    probe.wait(odometry.get_subscription_count, "a best-effort subscription")
+    latched = probe.publisher(DISTANCE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    latched.publish(serialized(DISTANCE, 5.0))  # before the subscription asks for it
+    probe.wait(
+        lambda: probe.risks and "distance" not in of(probe.risks[-1], "brake").stale_signals,
+        "the message that was kept",
+    )
+
+    def speed_is_known() -> bool:
+        odometry.publish(serialized(ODOMETRY, 2.0))
+        return bool(probe.risks) and "speed" not in of(probe.risks[-1], "brake").stale_signals
+
+    probe.wait(speed_is_known, "messages of a best-effort publisher")
+    probe.wait_for_status(f"input {DISTANCE}", "OK")
+    assert "transient local" in probe.values(f"input {DISTANCE}")["QoS"]
+    assert "best effort" in probe.values(f"input {ODOMETRY}")["QoS"]
+
+
+def test_a_quality_that_cannot_match_is_reported(start: Start, probe: Probe) -> None:
+    probe.publisher(ODOMETRY, reliability=ReliabilityPolicy.BEST_EFFORT)
+    process = start(**{f"qos_overrides.{ODOMETRY}.subscription.reliability": "reliable"})
+    probe.wait_for_status(
+        f"input {ODOMETRY}", "ERROR", "incompatible QoS: /probe offers best effort"
+    )
+    assert "reliability does not match" in probe.text(f"input {ODOMETRY}")
+    assert "incompatible QoS" in process.output
+
+
+def test_a_topic_that_nobody_publishes_is_an_error_once_the_start_is_over(
+    start: Start, probe: Probe
+) -> None:
+    process = start()
+    probe.wait_for_status(f"input {DISTANCE}", "WARN", "nobody publishes it")
+    probe.wait_for_status(f"input {DISTANCE}", "ERROR", "nobody publishes it")
+    assert probe.values(f"input {DISTANCE}")["messages"] == "0"
+    probe.wait_for_status("signals", "WARN", "unknown: speed, distance")
+    assert process.output.count("/world/distance: nobody publishes it") <= 2, "not throttled"
+
+
+def test_another_type_on_the_topic_is_reported(start: Start, probe: Probe) -> None:
+    probe.publisher(DISTANCE, "std_msgs/msg/Float64")
+    start()
+    expected = "/probe publishes std_msgs/msg/Float64, the monitor file says std_msgs/msg/Float32"
+    probe.wait_for_status(f"input {DISTANCE}", "ERROR", expected)
+
+
+def test_a_message_of_the_wrong_layout_is_counted_and_its_signals_are_unknown(
+    start: Start, probe: Probe
+) -> None:
+    start(use_sim_time=True)
+    stepper = Stepper(probe)
+    stepper.begin()
+    known = of(stepper.step(speed=2.0, distance=5.0), "brake")
+    assert known.state_key[:2] == "11"
+    message = of(stepper.step(speed=b"\0\1\0\0\7\0\0"), "brake")
+    assert message.state_key.startswith("?1")
+    probe.wait_for_status(f"input {ODOMETRY}", "ERROR", "bytes are no nav_msgs/msg/Odometry")
+    assert probe.values(f"input {ODOMETRY}")["undecodable"] == "1"
+    assert of(stepper.step(speed=2.0), "brake").state_key == known.state_key
+    probe.wait_for_status(f"input {ODOMETRY}", "OK")
+
+
+def test_nan_is_unknown_and_inf_is_a_value(start: Start, probe: Probe) -> None:
+    start(use_sim_time=True)
+    stepper = Stepper(probe)
+    stepper.begin()
+    assert of(stepper.step(speed=2.0, distance=math.inf), "brake").state_key == "1000"
+    assert of(stepper.step(distance=-math.inf), "brake").state_key == "!collision"
+    nan = of(stepper.step(distance=math.nan), "brake")
+    assert nan.state_key == "1???!?"
+    assert nan.verdict == nan.VERDICT_SATISFIED_SO_FAR
+    assert "distance" not in nan.stale_signals
+
+
+def test_a_silent_signal_goes_stale_with_its_age(start: Start, probe: Probe) -> None:
+    start(use_sim_time=True)
+    stepper = Stepper(probe)
+    stepper.begin()
+    stepper.step(speed=2.0, distance=20.0)
+    fresh = [of(stepper.step(distance=20.0), "brake").stale_signals for _ in range(5)]
+    assert fresh == [[]] * 5, "the timeout is 0.5 s"
+    stale = of(stepper.step(distance=20.0), "brake")
+    assert stale.stale_signals == ["speed"]
+    assert list(stale.stale_ages) == pytest.approx([0.6])
+    assert stale.state_key.startswith("?0")
+    probe.wait_for_status(f"input {ODOMETRY}", "ERROR", "stale: speed 0.6 s old")
+
+
+def test_signals_supplied_by_name(start: Start, probe: Probe, world: Path, tmp_path: Path) -> None:
+    from forewarn_msgs.msg import Signals
+
+    config = tmp_path / "named.yaml"
+    config.write_text(
+        MONITOR.replace("{topic: /world/distance, type: std_msgs/msg/Float32, value: data, ", "{")
+    )
+    start(config=str(config), model="", use_sim_time=True)
+    stepper = Stepper(probe)
+    stepper.begin()
+    topic = "/monitor/input/signals"
+    publisher = probe.publisher(topic, "forewarn_msgs/msg/Signals")
+    probe.wait(publisher.get_subscription_count, "a subscription to signals by name")
+    publisher.publish(Signals(names=["distance", "other"], values=[3.0, 1.0]))
+    from rclpy.duration import Duration
+
+    publisher.wait_for_all_acked(Duration(seconds=30))
+    assert of(stepper.step(speed=2.0), "brake").state_key == "11" + "01"
+
+
+def test_inputs_can_be_remapped(start: Start, probe: Probe) -> None:
+    publisher = probe.publisher("/elsewhere", "std_msgs/msg/Float32")
+    start("-r", f"{DISTANCE}:=/elsewhere")
+    probe.wait(publisher.get_subscription_count, "a subscription to the other name")
+    probe.wait_for_status(f"input {DISTANCE}", "WARN")
+    assert probe.values(f"input {DISTANCE}")["topic"] == "/elsewhere"
+
+
+def test_reports_come_faster_than_once_a_second(start: Start, probe: Probe) -> None:
+    start(diagnostics_period=0.5)
+    assert probe.wait(lambda: probe.reports >= 4, "four reports")
+    assert probe.get("diagnostics_period") == 0.5

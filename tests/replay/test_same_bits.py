@@ -1,0 +1,186 @@
+"""The same bits: what was published over real topics, and what is computed offline."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn_msgs.srv import LoadModel, Mute, Release, Reset
+from live_ros import Probe, Process, Stepper
+
+from forewarn.config import load_spec
+from forewarn.models import load_model
+from forewarn.monitoring.build import build_monitor, compile_spec
+from forewarn.monitoring.record import replay_record
+from forewarn.monitoring.rows import state_key
+from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.monitoring.verdict import Verdict
+from forewarn.recordings import open_recording
+from forewarn.vocabulary import Vocabulary
+from monitor_node.conversions import from_time
+
+pytestmark = pytest.mark.ros
+Start = Callable[..., Process]
+Facts = tuple[int, str, str, tuple[int, ...], bytes]
+
+
+def offline(config: Path, model: Path, bag: Path) -> list[Facts]:
+    """Return stamp, property, state key, automaton states and the risk's bits of every tick."""
+    compiled = compile_spec(load_spec(config))
+    monitor = build_monitor(compiled, load_model(model))
+    with open_recording(bag) as recording:
+        session = Session(monitor, recorded_types(monitor, recording))
+        samples = recording.read(session.feed.topics)
+        verdicts = run(session, samples, recording.start_ns, recording.end_ns)
+        return [fact for v in verdicts for fact in facts(v, compiled.abstraction.vocabulary)]
+
+
+def facts(verdict: Verdict, vocabulary: Vocabulary) -> Iterator[Facts]:
+    key = state_key(vocabulary, verdict.observation)
+    for each in verdict.properties:
+        bits = struct.pack("<d", each.probability)
+        yield verdict.time_ns, each.name, key, each.automaton, bits
+
+
+def published(messages: list[Any]) -> list[Facts]:
+    return [
+        (
+            from_time(message.header.stamp),
+            risk.property,
+            risk.state_key,
+            tuple(risk.automaton_states),
+            struct.pack("<d", risk.probability),
+        )
+        for message in messages
+        for risk in message.risks
+    ]
+
+
+def play(probe: Probe, **parameters: Any) -> None:
+    """Play a recording from a third process to its end."""
+    probe.meet()
+    with Process("bag_player", probe.domain, parameters) as player:
+        probe.wait(lambda: player.process.poll() is not None, "the end of the recording", 120)
+        assert player.process.returncode == 0
+
+
+def check_record(path: Path) -> int:
+    """Replay a record, compare every field of every tick, and return the number of ticks."""
+    ticks = 0
+    for tick in replay_record(path):
+        ticks += 1
+        assert list(tick.differences()) == []
+    return ticks
+
+
+@pytest.mark.parametrize("executor", ["single", "events"])
+def test_lock_step_gives_what_replay_gives(
+    start: Start, probe: Probe, world: Path, tmp_path: Path, executor: str
+) -> None:
+    record = tmp_path / "record.mcap"
+    process = start(use_sim_time=True, record=str(record), executor=executor)
+    play(probe, bag=str(world / "bag.mcap"), lockstep=True, rate=0.0)
+    expected = offline(world / "monitor.yaml", world / "model.json", world / "bag.mcap")
+    probe.wait(lambda: len(probe.risks) >= len(expected) // 2, "the last verdicts")
+    assert published(probe.risks) == expected
+    assert len(expected) == 2 * 201
+    assert process.stop() == 0
+    assert check_record(record) == 201
+    # The record is a bag as well: read as one, without its decisions, it says the same.
+    assert offline(world / "monitor.yaml", world / "model.json", record) == expected
+
+
+def test_a_loop_gives_the_same_again(start: Start, probe: Probe, world: Path) -> None:
+    start(use_sim_time=True)
+    bag, offset = str(world / "bag.mcap"), 12.0
+    parameters = {"bag": bag, "lockstep": True, "rate": 0.0, "loop": True, "start_offset": offset}
+    probe.meet()
+    with Process("bag_player", probe.domain, parameters):
+        probe.wait(lambda: len(probe.starts) >= 3, "two rounds")
+    first = probe.starts[0]["tick"]
+    rounds: list[list[Any]] = []
+    for message in probe.risks:
+        if message.risks[0].tick == first:
+            rounds.append([])
+        rounds[-1].append(message)
+    assert len(rounds[0]) > 50
+    assert published(rounds[0]) == published(rounds[1])
+
+
+def test_a_free_running_session_replays_to_the_same_bits(
+    start: Start, probe: Probe, world: Path, tmp_path: Path
+) -> None:
+    record = tmp_path / "record.mcap"
+    process = start(record=str(record))
+    bag = str(world / "bag.mcap")
+    play(probe, bag=bag, rate=5.0, wait_for_monitor=True)
+    assert process.stop() == 0
+    assert check_record(record) >= 30
+    with open_recording(record) as recording:
+        assert recording.topics["/world/odometry"].count > 500
+        assert not recording.warnings
+
+
+def test_commands_and_jumps_are_replayed(
+    start: Start, probe: Probe, world: Path, tmp_path: Path
+) -> None:
+    record = tmp_path / "record.mcap"
+    process = start(use_sim_time=True, record=str(record), **{"properties.brake.act": 0.5})
+    stepper = Stepper(probe)
+    stepper.begin()
+    near = {"speed": 3.0, "distance": 5.0}
+    stepper.steps(4, **near)
+    assert probe.call(Reset, "reset", properties=["brake"]).success
+    stepper.steps(4, **near)
+    assert probe.set(properties__brake__act=0.35, properties__brake__warn=0.3).successful
+    stepper.steps(3, **near)
+    assert probe.call(Release, "release").success
+    stepper.steps(2, **near)
+    assert probe.call(Mute, "mute", properties=["brake"], duration=0.4).success
+    stepper.steps(6, **near)
+    assert probe.call(LoadModel, "load_model", path=str(world / "other.json")).success
+    stepper.steps(3, **near)
+    stepper.begin(stepper.tick - 300)
+    stepper.steps(3, **near)
+    stepper.step(speed=b"\0\1\0\0nonsense")
+    stepper.begin(stepper.tick + 300)
+    stepper.steps(3, **near)
+    stepper.tick += 5
+    stepper.step(**near)
+    assert probe.call(Mute, "mute", duration=float("inf")).success
+    stepper.steps(2, **near)
+    assert process.stop() == 0
+    assert check_record(record) == 37
+
+
+def test_a_record_of_a_killed_monitor_still_replays(
+    start: Start, probe: Probe, tmp_path: Path
+) -> None:
+    record = tmp_path / "record.mcap"
+    process = start(use_sim_time=True, record=str(record))
+    stepper = Stepper(probe)
+    stepper.begin()
+    stepper.steps(30, speed=3.0, distance=20.0)
+    process.process.kill()
+    process.process.wait()
+    assert check_record(record) >= 15
+
+
+def test_an_existing_file_is_not_recorded_over(start: Start, probe: Probe, tmp_path: Path) -> None:
+    record = tmp_path / "record.mcap"
+    record.write_bytes(b"precious")
+    process = start(record=str(record), autostart=False)
+    assert probe.change("configure")
+    assert not probe.change("activate")
+    assert "never overwritten" in process.output
+    assert record.read_bytes() == b"precious"
+    assert probe.set(record="").successful
+    assert probe.change("activate")
+
+
+def test_a_foreign_file_is_no_record(world: Path) -> None:
+    with pytest.raises(Exception, match="is no record of a monitor"):
+        check_record(world / "bag.mcap")

@@ -1,0 +1,132 @@
+"""A small world for tests and benchmarks: its bags, its monitor file, a model learned from it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forewarn.config import load_spec
+from forewarn.learning.pipeline import learn
+from forewarn.models import save_model
+from forewarn.monitoring.build import compile_spec
+from forewarn.recordings import RecordingWriter
+from forewarn.signals import MessageType, installed_message_type
+
+START_NS = 1_700_000_000_040_000_000
+ODOMETRY, DISTANCE = "/world/odometry", "/world/distance"
+TYPES = {ODOMETRY: "nav_msgs/msg/Odometry", DISTANCE: "std_msgs/msg/Float32"}
+MONITOR = """\
+version: 1
+rate: 10
+startup: 1.0
+signals:
+  speed:
+    topic: /world/odometry
+    type: nav_msgs/msg/Odometry
+    value: twist.twist.linear.x
+    timeout: 0.5
+  distance: {topic: /world/distance, type: std_msgs/msg/Float32, value: data, timeout: 0.5}
+  ttc: {value: "distance / max(speed, 0.1)"}
+predicates:
+  moving: speed > 0.5
+  close: distance < 8
+bins:
+  ttc: [1, 2]
+terminal: {collision: distance <= 0.5}
+properties:
+  brake:
+    formula: always(close implies eventually[0:1](not moving))
+    horizon: 2.0
+    thresholds: {warn: 0.2, act: 0.4, release: 0.15}
+    enter: 1
+    exit: 2
+    hold: 0.2
+    intervention: COMFORTABLE_STOP
+  no_collision:
+    formula: always(not collision)
+    horizon: 3.0
+    thresholds: {warn: 0.1, act: 0.3, release: 0.05}
+    intervention: LIMIT_SPEED
+    speed_limit: 1.0
+"""
+
+
+def world(seed: int, seconds: float) -> Iterator[tuple[int, str, float]]:
+    """Yield (time, topic, value): a car that closes in on something and often brakes late."""
+    rng = random.Random(seed)
+    speed, distance, braking = 3.0, 30.0, False
+    for step in range(round(seconds * 50)):
+        time_ns = START_NS + step * 20_000_000 + rng.randrange(3_000_000)
+        if distance < 8 and not braking and rng.random() < 0.012:
+            braking = True
+        if distance < 0.3 or (braking and speed == 0.0 and rng.random() < 0.02):
+            speed, distance, braking = 3.0, rng.uniform(15, 30), False
+        speed = max(0.0, speed - 0.12) if braking else speed
+        distance -= speed * 0.02
+        yield time_ns, ODOMETRY, speed
+        if step % 5 == 0:
+            yield time_ns + 1_000_000, DISTANCE, distance
+
+
+@lru_cache
+def _type(topic: str) -> tuple[MessageType, Any]:
+    mtype = installed_message_type(TYPES[topic])
+    return mtype, mtype.typestore
+
+
+def serialized(topic: str, value: float) -> bytes:
+    """Return a message of the world in CDR."""
+    mtype, store = _type(topic)
+    float32 = store.types["std_msgs/msg/Float32"] if topic == DISTANCE else None
+    message = float32(data=value) if float32 else _odometry(store, value)
+    return bytes(store.serialize_cdr(message, mtype.name))
+
+
+def _odometry(store: Any, speed: float) -> Any:
+    types = store.types
+    vector = types["geometry_msgs/msg/Vector3"]
+    zero = np.zeros(36)
+    stamp = types["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
+    pose = types["geometry_msgs/msg/Pose"](
+        position=types["geometry_msgs/msg/Point"](x=0.0, y=0.0, z=0.0),
+        orientation=types["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0),
+    )
+    twist = types["geometry_msgs/msg/Twist"](
+        linear=vector(x=speed, y=0.0, z=0.0), angular=vector(x=0.0, y=0.0, z=0.0)
+    )
+    return types["nav_msgs/msg/Odometry"](
+        header=types["std_msgs/msg/Header"](stamp=stamp, frame_id="odom"),
+        child_frame_id="base_link",
+        pose=types["geometry_msgs/msg/PoseWithCovariance"](pose=pose, covariance=zero),
+        twist=types["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=zero),
+    )
+
+
+def write_bag(path: Path, seed: int, seconds: float) -> Path:
+    """Record the world as an MCAP file."""
+    definitions = {}
+    for topic, name in TYPES.items():
+        definitions[topic] = _type(topic)[1].generate_msgdef(name, ros_version=2)[0]
+    with RecordingWriter(path) as writer:
+        for time_ns, topic, value in world(seed, seconds):
+            writer.write(topic, TYPES[topic], definitions[topic], time_ns, serialized(topic, value))
+    return path
+
+
+def write_world(folder: Path, *, seconds: float = 20.0) -> Path:
+    """Write monitor.yaml, model.json, other.json (less data) and bag.mcap, unseen by both."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "monitor.yaml"
+    config.write_text(MONITOR)
+    bags = [write_bag(folder / f"learn{seed}.mcap", seed, 60.0) for seed in (1, 2, 3)]
+    spec = load_spec(config)
+    compiled = compile_spec(spec)
+    for name, used in (("model.json", bags), ("other.json", bags[:2])):
+        save_model(learn(used, spec, compiled.abstraction).model, folder / name)
+    write_bag(folder / "bag.mcap", 7, seconds)
+    return folder
