@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from plotly.offline import get_plotlyjs
 
@@ -10,6 +10,8 @@ from forewarn.models import CountModel
 from forewarn.monitoring.calibration import Calibration
 from forewarn.monitoring.events import Alert, Outcome, Score, Violation
 from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.tables import CompiledProperty
+from forewarn.reports.chain import chain_figure
 from forewarn.reports.page import escape, page, plot, section, table
 from forewarn.reports.palette import COLOURS
 from forewarn.reports.results import calibrations, elapsed, remarks, scores, state_name
@@ -17,9 +19,10 @@ from forewarn.reports.run import RecordedRun
 from forewarn.reports.states import riskiest
 from forewarn.reports.summary import coverage, reliability
 from forewarn.reports.timeline import timeline
+from forewarn.reports.ways import Way, likeliest_way
 
 MAX_EVENTS = 2000
-RISKY_STATES = 12
+RISKY_STATES = 8
 
 
 def render(monitor: Monitor, model: CountModel | None, runs: Sequence[RecordedRun]) -> str:
@@ -231,10 +234,11 @@ def _model(monitor: Monitor, model: CountModel) -> str:
             for each in riskiest(compiled, model, RISKY_STATES)
         ]
         body += f"<h3>{escape(compiled.name)}: the riskiest states</h3>" + (
-            table((">risk", "bounds", "state", "obligation", ">visits"), rows)
+            table((">risk", ">bounds", "state", "obligation", ">visits"), rows)
             if rows
             else '<p class="lead">No state has a risk above 0.</p>'
         )
+        body += _chain(compiled, model)
     body += "<h3>Visits</h3>" + plot("coverage", coverage(model))
     seen = int(model.observed.sum())
     lead = escape(
@@ -244,6 +248,37 @@ def _model(monitor: Monitor, model: CountModel) -> str:
         "visits has a risk that is little more than a guess."
     )
     return section("model", "Model", lead, body)
+
+
+def _chain(compiled: CompiledProperty, model: CountModel) -> str:
+    way = likeliest_way(compiled, model)
+    figure = chain_figure(compiled, model, way)
+    text = (
+        "Each dot is a state: further right is riskier, further up was seen more often; lines are "
+        "transitions."
+    )
+    picture = f'<p class="lead wide">{text}</p>' + plot(f"chain-{compiled.name}", figure)
+    if way is None:
+        return picture
+    steps = "".join(f"<li>{line}</li>" for line in _way_lines(way, model))
+    return (
+        f'{picture}<p class="lead wide">The likeliest way from the most common state to a '
+        f"violation, and what changes at each step:</p><ol>{steps}</ol>"
+    )
+
+
+def _way_lines(way: Way, model: CountModel) -> Iterator[str]:
+    before: list[str] | None = None
+    for stay in way.stays:
+        now = model.name(stay.row).split(" & ")
+        if before is None:
+            text = escape(" & ".join(now))
+        else:
+            begins = [f"<b>{escape(name)}</b>" for name in now if name not in before]
+            ends = [f"<s>{escape(name)}</s>" for name in before if name not in now]
+            text = ", ".join([*begins, *ends])
+        before = now
+        yield text + (f", for {stay.ticks} ticks of the obligation" if stay.ticks > 1 else "")
 
 
 def _remarks(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:

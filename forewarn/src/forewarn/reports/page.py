@@ -22,6 +22,7 @@ section{background:#fff;border:1px solid var(--line);border-radius:10px;padding:
 margin:0 0 20px}
 h2{margin:0 0 6px;font-size:19px}h3{margin:22px 0 6px;font-size:15px}
 .lead{color:var(--soft);margin:0 0 14px;font-size:14px;max-width:80ch}
+.lead.wide{max-width:none;margin-top:10px}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:14px}
 .card{border:1px solid var(--line);border-radius:8px;padding:14px 16px}
 .card h3{margin:0 0 8px}
@@ -40,7 +41,8 @@ td{border-bottom:1px solid var(--line);padding:5px 10px 5px 0;vertical-align:top
 .tag.bad{background:#fbe4e2;color:var(--act)}.tag.good{background:#dff3ec;color:#0a6b54}
 .key{display:flex;flex-wrap:wrap;gap:6px 18px;font-size:12.5px;color:var(--soft);margin:0 0 6px}
 .key i{display:inline-block;width:14px;height:10px;border-radius:2px;margin-right:5px}
-ul{margin:6px 0;padding-left:20px}li{margin:2px 0;overflow-wrap:anywhere}
+ul,ol{margin:6px 0;padding-left:24px;font-size:13.5px}
+s{color:var(--soft)}li{margin:2px 0;overflow-wrap:anywhere}
 details>summary{cursor:pointer;font-size:17px;font-weight:650;padding:2px 0}
 footer{color:var(--soft);font-size:13px;padding:4px 0 32px}
 """

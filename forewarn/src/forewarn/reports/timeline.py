@@ -20,9 +20,10 @@ from forewarn.reports.signals import SignalSeries
 from forewarn.reports.thinning import buckets, changes, extremes
 
 POINTS = 4000
+MAX_SIGNALS = 16
 LANE_COLUMNS = 1600
 RISK_HEIGHT, SIGNAL_HEIGHT, LANE_HEIGHT, GAP = 150, 86, 19, 34
-TOP, BOTTOM = 40, 60
+TOP, BOTTOM = 64, 60
 
 Figure = dict[str, Any]
 Points = list[Any]
@@ -56,6 +57,7 @@ class _Builder:
                 "yref": "paper",
                 "xanchor": "left",
                 "yanchor": "bottom",
+                "yshift": 0 if index else 18,  # above the tick labels of the upper axis
                 "showarrow": False,
                 "font": {"size": 12, "color": COLOURS["ink"]},
             }
@@ -69,8 +71,8 @@ class _Builder:
 
 def timeline(monitor: Monitor, run: RecordedRun) -> Figure:
     """Return the figure of a run, as plotly's plain values."""
-    drawn = [series for series in run.signals if np.isfinite(series.values).any()]
-    names = (*monitor.abstraction.vocabulary.predicates, *monitor.abstraction.vocabulary.terminals)
+    drawn = _drawn(monitor, run)
+    names = _lanes(monitor)
     lanes = max(60, LANE_HEIGHT * len(names))
     heights = [RISK_HEIGHT] * len(run.tracks) + [lanes] + [SIGNAL_HEIGHT] * len(drawn)
     builder = _Builder(heights)
@@ -93,8 +95,34 @@ def timeline(monitor: Monitor, run: RecordedRun) -> Figure:
         spikedash="dot",
         spikecolor=COLOURS["muted"],
     )
+    # The same axis once more at the top, so that a long page need not be scrolled for it.
+    builder.layout["xaxis2"] = axis(
+        matches="x", overlaying="x", anchor="y", side="top", showgrid=False
+    )
+    builder.add("y", type="scatter", x=[0], y=[None], hoverinfo="skip")
+    builder.data[-1]["xaxis"] = "x2"
     builder.layout["hovermode"] = "x"
     return {"data": builder.data, "layout": builder.layout}
+
+
+def _drawn(monitor: Monitor, run: RecordedRun) -> list[SignalSeries]:
+    """Choose `MAX_SIGNALS` to draw: those that predicates use, then those received; no arrays."""
+    used = {name for each in monitor.abstraction.predicates for name in each.names}
+    found = [
+        series
+        for series in run.signals
+        if series.kind != "array" and np.isfinite(series.values).any()
+    ]
+    derived = {each.name for each in monitor.abstraction.derived}
+    found.sort(key=lambda series: (series.name not in used, series.name in derived))
+    return found[:MAX_SIGNALS]
+
+
+def _lanes(monitor: Monitor) -> tuple[str, ...]:
+    """Return what has a lane; the predicates of the tick before (`history: 2`) have none."""
+    vocabulary = monitor.abstraction.vocabulary
+    declared = vocabulary.predicates[: len(monitor.abstraction.predicates)]
+    return (*declared, *vocabulary.terminals)
 
 
 def _seconds(monitor: Monitor, run: RecordedRun) -> NDArray[np.float64]:
@@ -265,8 +293,7 @@ def _state_row(
         showgrid=False,
         fixedrange=True,
     )
-    vocabulary = monitor.abstraction.vocabulary
-    width = len(vocabulary.predicates)
+    width = len(monitor.abstraction.predicates)
     table = np.zeros((len(run.history.known_states) + 1, len(names)), dtype=np.int8)
     for position, code in enumerate(run.history.known_states):
         if code < 0:
