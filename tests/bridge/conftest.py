@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,6 +113,24 @@ def drive(count: int = 40, start_ns: int = 1_600_000_000_000_000_000) -> list[Wr
     ]
 
 
+def sawtooth(seconds: int = 60, start_ns: int = 1_600_000_000_000_000_000) -> list[Written]:
+    """Return chassis messages at 100 Hz: a car that accelerates from 0 to 6 m/s within 6 s."""
+    return [
+        Written(start_ns + k * 10_000_000, CHASSIS, chassis(k % 600 / 100, driving_mode=1))
+        for k in range(seconds * 100)
+    ]
+
+
+def load_live() -> Any:
+    """Return the module `live`, which the benchmarks import as well."""
+    path = Path(__file__).with_name("live.py")
+    spec = importlib.util.spec_from_file_location("bridge_live", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class Apollo:
     """What the tests of this folder share; handed to them as a fixture."""
 
@@ -122,6 +142,7 @@ class Apollo:
     proto_desc = staticmethod(proto_desc)
     chassis = staticmethod(chassis)
     drive = staticmethod(drive)
+    sawtooth = staticmethod(sawtooth)
     own_class = staticmethod(own_class)
 
 
@@ -135,3 +156,23 @@ def apollo() -> type[Apollo]:
 def example_record(shared_data: Path) -> Path:
     """Return a record of a real Apollo 7."""
     return shared_data / "apollo" / "cyber_record_example.record.00000"
+
+
+@pytest.fixture(scope="session")
+def pycyber() -> None:
+    """Skip where Cyber RT has no wheel."""
+    if importlib.util.find_spec("pycyber") is None:
+        pytest.skip("pycyber, Cyber RT's wheel, exists for Python 3.10 on x86_64 only")
+
+
+@pytest.fixture
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Return the processes of one test, with a monitor file and its model in their folder."""
+    pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
+    live = load_live()
+    record = tmp_path / "learn.record"
+    record.write_bytes(record_bytes([sawtooth()]))
+    live.write_monitor(tmp_path, record)
+    made = live.World(tmp_path, 1 + (os.getpid() + len(request.node.name)) % 90)
+    yield made
+    made.close()

@@ -1,7 +1,7 @@
 """Apollo's HD maps (``base_map.bin``, ``sim_map.bin``) as layers of shapes.
 
-Layers: ``lane`` (centre lines), ``signal``, ``stop_sign`` and ``yield_sign`` (their stop lines, by the
-id of the sign), ``crosswalk``, ``junction`` and ``clear_area`` (polygons).
+Layers: ``lane`` (centre lines); ``signal``, ``stop_sign``, ``yield_sign`` (stop lines, which bear
+the names of their signs); ``crosswalk``, ``junction`` and ``clear_area`` (polygons).
 """
 
 from __future__ import annotations

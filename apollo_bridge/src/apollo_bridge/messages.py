@@ -112,11 +112,15 @@ class Pool:
 
     def definition(self) -> bytes:
         """Return all files as a FileDescriptorSet, dependencies first."""
-        ordered = [self.files[name] for name in self._in_order()]
+        ordered = [self.files[name] for name in self._in_order(self.files)]
         whole = descriptor_pb2.FileDescriptorSet(file=ordered)
         return bytes(whole.SerializeToString(deterministic=True))
 
-    def _in_order(self) -> Iterator[str]:
+    def needed(self, message: str) -> list[str]:
+        """Return the names of the files that define a message, dependencies first."""
+        return list(self._in_order([self.descriptor(message).file.name]))
+
+    def _in_order(self, roots: Iterable[str]) -> Iterator[str]:
         done: set[str] = set()
 
         def visit(name: str) -> Iterator[str]:
@@ -126,7 +130,7 @@ class Pool:
                     yield from visit(dependency)
                 yield name
 
-        for name in self.files:
+        for name in roots:
             yield from visit(name)
 
 

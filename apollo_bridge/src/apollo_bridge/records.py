@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import Pool, SchemaError
 from apollo_bridge.sections import ChannelInfo, RecordFile, begins_record
+from apollo_bridge.transport import Offer
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import Sample, TopicInfo, digest_files, make_sample
 from forewarn.recordings.registry import RecordingFormat
@@ -251,3 +252,13 @@ FORMAT = RecordingFormat(
     _open,
     gather,
 )
+
+
+def layouts_in(path: Path) -> list[Offer]:
+    """Return the layouts of all channels of a record; raises RecordingError."""
+    return [
+        Offer(info.name, info.message, info.descriptors)
+        for segment in segments_of(path) or [path]
+        for info in RecordFile(segment).channels.values()
+        if info.descriptors
+    ]

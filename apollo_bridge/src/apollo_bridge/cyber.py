@@ -1,0 +1,204 @@
+"""The transport over Cyber RT itself, which lives in processes of its own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import selectors
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from apollo_bridge import cyber_process as process
+from apollo_bridge.layouts import own_pool
+from apollo_bridge.messages import Pool
+from apollo_bridge.transport import (
+    Arrival,
+    Channels,
+    Connected,
+    Event,
+    Lost,
+    Offer,
+    Topology,
+    TransportError,
+)
+
+RESTART_PAUSE = 1.0
+BUFFER = 1 << 22
+
+
+class CyberTransport:
+    """Reads and writes channels through pycyber or Apollo's ``cyber.python.cyber_py3``.
+
+    Parameters
+    ----------
+    node : str
+        Name of the node in Cyber RT.
+    python : str
+        Interpreter that has Cyber's package; by default the one that runs this.
+    """
+
+    name = "Cyber RT"
+    sees_types = True
+
+    def __init__(self, node: str, python: str = "") -> None:
+        self._node = node
+        self._python = python or sys.executable
+        self._children: dict[str, _Child] = {}
+        self._restart_at: dict[str, float] = {}
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._waker = socket.socketpair()
+        self._selector.register(self._wake, selectors.EVENT_READ, None)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._names: list[str] = []
+        self._indices: dict[str, int] = {}
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        """The processes that hold Cyber, by what they do."""
+        return {mode: child.process.pid for mode, child in self._children.items()}
+
+    def open(self, channels: Channels) -> None:
+        """Start the processes; see `Transport.open`."""
+        self._names = list(channels.readers)
+        self._indices = {name: at for at, name in enumerate(channels.writers)}
+        writers = [
+            {"channel": channel, "message": message, "files": _files(own_pool(), message)}
+            for channel, message in channels.writers.items()
+        ]
+        config = {"node": self._node, "readers": self._names, "writers": writers}
+        self._config = json.dumps(config).encode()
+        for mode in ("data", "scout"):
+            self._start(mode)
+
+    def _start(self, mode: str) -> None:
+        child = _Child(self._python, mode, self._config)
+        with self._lock:
+            self._children[mode] = child
+        self._selector.register(child.link, selectors.EVENT_READ, mode)
+
+    def receive(self, timeout: float) -> list[Event]:
+        """Return what has happened; see `Transport.receive`."""
+        events: list[Event] = []
+        now = time.monotonic()
+        for mode, at in list(self._restart_at.items()):
+            if now >= at:
+                del self._restart_at[mode]
+                self._start(mode)
+            timeout = min(timeout, max(at - now, 0.0))
+        for key, _ in self._selector.select(timeout):
+            if key.data is None:
+                self._wake.recv(64)
+            else:
+                events += self._from_child(key.data)
+        return [] if self._closed else events
+
+    def _from_child(self, mode: str) -> Iterable[Event]:
+        child = self._children[mode]
+        try:
+            data = child.link.recv(1 << 20)
+        except OSError:
+            data = b""
+        if not data:
+            return [self._gone(mode)]
+        found = [self._event(mode, *each) for each in child.frames.feed(data)]
+        return [event for event in found if event is not None]
+
+    def _gone(self, mode: str) -> Event:
+        child = self._children[mode]
+        self._selector.unregister(child.link)
+        with self._lock:
+            del self._children[mode]
+        child.stop()
+        self._restart_at[mode] = time.monotonic() + RESTART_PAUSE
+        reason = child.problem or f"the Cyber process ({mode}) ended; it is started again"
+        return Lost(reason)
+
+    def _event(self, mode: str, kind: int, payload: bytes) -> Event | None:
+        if kind == process.ARRIVAL:
+            index, time_ns = process.ARRIVAL_HEAD.unpack_from(payload)
+            return Arrival(self._names[index], time_ns, payload[process.ARRIVAL_HEAD.size :])
+        if kind == process.TOPOLOGY:
+            return Topology(json.loads(payload))
+        if kind == process.OFFER:
+            (length,) = struct.unpack_from("<H", payload)
+            channel, message = json.loads(payload[2 : 2 + length])
+            return Offer(channel, message, payload[2 + length :])
+        if kind == process.READY:
+            problem = json.loads(payload).get("error", "")
+            if problem:
+                self._children[mode].problem = (
+                    f"{self._python} has no Cyber RT ({problem}); install pycyber (Python 3.10), "
+                    "run in Apollo's container, or use the transport 'tcp'"
+                )
+                return None
+            return Connected()
+        return None
+
+    def write(self, channel: str, data: bytes) -> bool:
+        """Write a message; see `Transport.write`."""
+        payload = process.WRITE_HEAD.pack(self._indices[channel]) + data
+        with self._lock:
+            child = self._children.get("data")
+            if child is None:
+                return False
+            try:
+                child.link.sendall(process.frame(process.WRITE, payload))
+            except OSError:
+                return False
+        return True
+
+    def close(self) -> None:
+        """End the processes; see `Transport.close`."""
+        self._closed = True
+        self._waker.send(b"x")
+        with self._lock:
+            for child in self._children.values():
+                child.stop()
+
+
+class _Child:
+    """A process that holds Cyber, and the socket to it."""
+
+    def __init__(self, python: str, mode: str, config: bytes) -> None:
+        self.link, theirs = socket.socketpair()
+        self.frames = process.Frames()
+        self.problem = ""
+        for end in (self.link, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        environment = dict(os.environ)
+        environment.setdefault("GLOG_log_dir", tempfile.gettempdir())
+        command = [python, str(Path(process.__file__)), mode, str(theirs.fileno())]
+        try:
+            self.process: Any = subprocess.Popen(
+                command, pass_fds=(theirs.fileno(),), env=environment, stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise TransportError(f"{python} cannot be started: {error}") from error
+        finally:
+            theirs.close()
+        self.link.sendall(process.frame(process.CONFIG, config))
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.link.close()
+        try:
+            self.process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _files(pool: Pool, message: str) -> list[str]:
+    """Return the serialized files that define a message, dependencies first."""
+    files = (pool.files[name] for name in pool.needed(message))
+    return [base64.b64encode(each.SerializeToString()).decode() for each in files]

@@ -1,0 +1,90 @@
+"""What the bridge says about itself on /diagnostics."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from apollo_bridge.commands import Commander
+from apollo_bridge.pump import Pump
+from forewarn.monitoring.bridging import timeout_of
+
+OK, WARN, ERROR = 0, 1, 2
+DOMAIN, ADDRESS = ("CYBER_DOMAIN_ID", "80"), ("CYBER_IP", "127.0.0.1")
+
+
+class Status(NamedTuple):
+    """One entry of a DiagnosticArray."""
+
+    level: int
+    name: str
+    message: str
+    values: Mapping[str, Any]
+
+
+def statuses(pump: Pump, commander: Commander, remark: str, now_ns: int) -> Iterator[Status]:
+    """Yield the state of the connection, of each channel and of the commands."""
+    yield _connection(pump)
+    for channel in pump.derivation.channels:
+        yield _channel(pump, channel, now_ns)
+    yield Status(
+        WARN if remark else OK,
+        "commands",
+        remark or (f"{commander.current} is in force" if commander.current else "none in force"),
+        {"channel": commander.way.channel},
+    )
+
+
+def _connection(pump: Pump) -> Status:
+    values = {
+        "transport": pump.transport.name,
+        "connections": pump.connections,
+        "published": pump.published,
+    }
+    problem = pump.error or pump.problem or elsewhere(pump)
+    level = ERROR if pump.error or pump.problem else WARN if problem else OK
+    for name, reason in pump.derivation.failures.items():
+        values[f"unknown: {name}"] = reason
+    return Status(level, "connection", problem or "connected", values)
+
+
+def elsewhere(pump: Pump) -> str:
+    """Return where to look if no channel is published by anyone, else nothing."""
+    if pump.topology is None or any(
+        pump.topology.get(channel) for channel in pump.derivation.channels
+    ):
+        return ""
+    domain, address = (os.environ.get(*each) for each in (DOMAIN, ADDRESS))
+    seen = ", ".join(sorted(c for c, types in pump.topology.items() if types)[:5])
+    return (
+        f"nobody publishes any of the channels in domain {domain} at {address}"
+        + (f" (there is {seen})" if seen else " (nor any other channel)")
+        + f": is Apollo running, and are {DOMAIN[0]} and {ADDRESS[0]} the same there?"
+    )
+
+
+def _channel(pump: Pump, channel: str, now_ns: int) -> Status:
+    derivation = pump.derivation
+    traffic = derivation.traffic[channel]
+    age = (now_ns - traffic.newest_ns) / 1e9 if traffic.newest_ns else math.inf
+    timeout = min(
+        timeout_of(each) for each in derivation.spec.signals.values() if each.channel == channel
+    )
+    values = {
+        "message": derivation.channels[channel],
+        "received": traffic.received,
+        "late": traffic.late,
+        "lost": traffic.lost,
+        "restarts": traffic.restarts,
+        "age": f"{age:.3f}",
+    }
+    problem = derivation.problems.get(channel, "")
+    if problem:
+        return Status(ERROR, channel, problem, values)
+    if age > timeout and not math.isinf(timeout):
+        text = "nothing came yet" if math.isinf(age) else f"nothing came for {age:.1f} s"
+        nobody = pump.topology is not None and not pump.topology.get(channel)
+        return Status(WARN, channel, text + (": nobody publishes it" if nobody else ""), values)
+    return Status(OK, channel, "messages arrive", values)

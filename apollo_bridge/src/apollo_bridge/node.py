@@ -1,0 +1,268 @@
+"""The bridge as a lifecycle node: signals from Apollo to the monitor, interventions back."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from forewarn_msgs.msg import Intervention, Signals
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from std_msgs.msg import Header
+
+from apollo_bridge import commands
+from apollo_bridge.commands import Commander
+from apollo_bridge.cyber import CyberTransport
+from apollo_bridge.derivation import Derivation, SentSignal
+from apollo_bridge.diagnosis import ERROR, OK, WARN, Status, statuses
+from apollo_bridge.pump import Pump
+from apollo_bridge.records import layouts_in
+from apollo_bridge.tcp import TcpTransport
+from apollo_bridge.transport import Channels, Transport
+from forewarn.config import load_spec
+from forewarn.errors import ConfigError, ForewarnError
+from forewarn.monitoring.record import Names
+
+PARAMETERS: tuple[tuple[str, Any, str], ...] = (
+    ("config", "", "Monitor file (YAML), the same as the monitor's."),
+    ("monitor", "/monitor", "Full name of the monitor node."),
+    ("transport", "cyber", "'cyber' (Cyber RT itself) or 'tcp' (Apollo's cyber_bridge)."),
+    ("version", 9, "Version of Apollo, 7 to 11."),
+    ("way", "pad", "Commands to planning: 'pad', or 'action' from Apollo 9 on."),
+    ("host", "127.0.0.1", "Where cyber_bridge listens, for the transport 'tcp'."),
+    ("port", 9090, "TCP port of cyber_bridge."),
+    ("layouts", "", "A .record file of this Apollo; layouts for the transport 'tcp'."),
+    ("python", "", "Interpreter that has Cyber's package; empty: the one that runs the bridge."),
+    ("max_rate", 0.0, "Hz at which signals are sent at the most; 0: five times the monitor's."),
+    ("repeat", 1.0, "Seconds after which a command in force is written again."),
+    ("diagnostics_period", 0.5, "Seconds between two messages on /diagnostics."),
+    ("autostart", False, "Configure and activate at once, without a lifecycle manager."),
+)
+NAMES = {
+    getattr(Intervention, name): name
+    for name in (
+        "NONE",
+        "WARN",
+        "LIMIT_SPEED",
+        "COMFORTABLE_STOP",
+        "EMERGENCY_STOP",
+        "PULL_OVER",
+        "REPLAN",
+    )
+}
+Transition = Callable[..., TransitionCallbackReturn]
+
+
+def _reported(transition: Transition) -> Transition:
+    """Turn errors of a transition into a line of log, a diagnostic and a return code."""
+
+    @functools.wraps(transition)
+    def guarded(node: BridgeNode, state: LifecycleState) -> TransitionCallbackReturn:
+        node.problem = ""
+        try:
+            return transition(node, state)
+        except ForewarnError as error:
+            node.problem = " | ".join(str(error).splitlines())
+        node.get_logger().error(node.problem)
+        return TransitionCallbackReturn.FAILURE
+
+    return guarded
+
+
+class BridgeNode(LifecycleNode):
+    """The bridge; parameters and topics are described in docs/howto/apollo.md."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__("apollo_bridge", **arguments)
+        for name, default, text in PARAMETERS:
+            self.declare_parameter(name, default, ParameterDescriptor(description=text))
+        self.problem = ""
+        self.pump: Pump | None = None
+        self._derivation: Derivation | None = None
+        self._commander: Commander | None = None
+        self._intervention: Intervention | None = None
+        self._remark = ""
+        self._publisher: Any = None
+        self._subscription: Any = None
+        self._timer: Any = None
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._reporter = self.create_timer(
+            self._value("diagnostics_period"), self._report, clock=steady
+        )
+        self._steady = steady
+
+    def _value(self, name: str) -> Any:
+        return self.get_parameter(name).value
+
+    @_reported
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Load and check; nothing is connected yet."""
+        config = self._value("config")
+        if not config:
+            raise ConfigError("is not set", key="parameter config", accepted="a monitor file")
+        if self._value("transport") not in ("cyber", "tcp"):
+            raise ConfigError(
+                f"{self._value('transport')!r}", key="parameter transport", accepted="cyber, tcp"
+            )
+        spec = load_spec(config)
+        way = commands.way_of(self._value("version"), self._value("way"))
+        for note in commands.check(spec, self._value("version")):
+            self.get_logger().warning(note)
+        derivation = Derivation(spec)
+        if not derivation.bridging.sent:
+            raise ConfigError(
+                "no signal comes from a channel", file=spec.file, key="signals", accepted="channel:"
+            )
+        if self._value("layouts"):
+            for offer in layouts_in(Path(self._value("layouts"))):
+                derivation.offer(offer)
+        self._derivation = derivation
+        self._commander = Commander(way, round(self._value("repeat") * 1e9))
+        self._publisher = self.create_publisher(
+            Signals, Names.of(self._value("monitor")).external, 10
+        )
+        sent = ", ".join(derivation.bridging.sent)
+        self.get_logger().info(f"configured: {len(derivation.channels)} channels -> {sent}")
+        return super().on_configure(state)
+
+    def _transport(self) -> Transport:
+        if self._value("transport") == "tcp":
+            return TcpTransport(self._value("host"), self._value("port"))
+        return CyberTransport(f"forewarn_{self.get_name()}", self._value("python"))
+
+    @_reported
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Connect to Apollo and to the monitor."""
+        assert self._derivation is not None and self._commander is not None
+        transport = self._transport()
+        way = self._commander.way
+        transport.open(Channels(self._derivation.channels, {way.channel: way.message}))
+        rate = self._value("max_rate") or 5 * self._derivation.rate
+        self.pump = Pump(transport, self._derivation, self._publish, rate)
+        self.pump.start()
+        kept = QoSProfile(
+            depth=10,
+            reliability=ReliabilityPolicy.RELIABLE,
+            durability=DurabilityPolicy.TRANSIENT_LOCAL,
+        )
+        topic = f"{self._value('monitor')}/output/intervention"
+        self._subscription = self.create_subscription(Intervention, topic, self._intervene, kept)
+        period = min(0.25, self._value("repeat"))
+        self._timer = self.create_timer(period, self._command, clock=self._steady)
+        return super().on_activate(state)
+
+    @_reported
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Disconnect; a command in force stays in force."""
+        self.stop()
+        return super().on_deactivate(state)
+
+    @_reported
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Forget the monitor file."""
+        self._clear()
+        return super().on_cleanup(state)
+
+    @_reported
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop from whatever state."""
+        self.stop()
+        self._clear()
+        return super().on_shutdown(state)
+
+    def stop(self) -> None:
+        """End what runs while active."""
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+            self.destroy_subscription(self._subscription)
+        self._timer = self._subscription = self._intervention = None
+        if self.pump is not None:
+            self.pump.stop()
+            self.pump = None
+        if self._commander is not None and self._commander.current:
+            self.get_logger().warning(
+                f"{self._commander.current} stays in force in Apollo; {self._commander.way.resume} "
+                "ends it"
+            )
+
+    def _clear(self) -> None:
+        if self._publisher is not None:
+            self.destroy_publisher(self._publisher)
+        self._publisher = self._derivation = self._commander = None
+
+    # Signals
+
+    def _publish(self, now_ns: int, signals: Sequence[SentSignal]) -> None:
+        self._publisher.publish(
+            Signals(
+                header=Header(stamp=_time(now_ns)),
+                names=[each.name for each in signals],
+                values=[each.value for each in signals],
+                stamps=[_time(each.stamp_ns) for each in signals],
+            )
+        )
+
+    # Interventions
+
+    def _intervene(self, message: Intervention) -> None:
+        self._intervention = message
+        self._command()
+
+    def _command(self) -> None:
+        message, commander, pump = self._intervention, self._commander, self.pump
+        if message is None or commander is None or pump is None:
+            return
+        before = commander.current
+        command = commander.update(NAMES.get(message.action, ""), message.active, time.time_ns())
+        if command is None:
+            return
+        if not pump.transport.write(commander.way.channel, command.data):
+            commander.not_written()
+            self._remark = f"{command.name} was not written: there is no connection to Apollo"
+        else:
+            self._remark = command.remark
+        if self._remark:
+            self.get_logger().warning(self._remark, throttle_duration_sec=5.0)
+        elif commander.current != before:
+            self.get_logger().info(f"{command.name}: {message.reason or 'the intervention ended'}")
+
+    # Reports
+
+    def _report(self) -> None:
+        """Publish diagnostics."""
+        found: list[Status] = []
+        if self.problem:
+            found.append(Status(ERROR, "node", self.problem, {}))
+        elif self.pump is None:
+            found.append(Status(WARN, "node", "not active", {}))
+        else:
+            assert self._commander is not None
+            found.append(Status(OK, "node", "active", {}))
+            found += statuses(self.pump, self._commander, self._remark, time.time_ns())
+        self._diagnostics.publish(
+            DiagnosticArray(
+                header=Header(stamp=self.get_clock().now().to_msg()),
+                status=[
+                    DiagnosticStatus(
+                        level=bytes([each.level]),
+                        name=f"{self.get_name()}: {each.name}",
+                        message=each.message,
+                        values=[KeyValue(key=k, value=str(v)) for k, v in each.values.items()],
+                    )
+                    for each in found
+                ],
+            )
+        )
+
+
+def _time(time_ns: int) -> Time:
+    seconds, rest = divmod(max(time_ns, 0), 1_000_000_000)
+    return Time(sec=seconds, nanosec=rest)

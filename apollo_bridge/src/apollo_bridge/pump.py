@@ -1,0 +1,100 @@
+"""What runs while the bridge is active: a thread that takes what arrives and sends signals."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from apollo_bridge.derivation import Derivation, SentSignal
+from apollo_bridge.transport import Arrival, Connected, Event, Lost, Offer, Topology, Transport
+
+LONGEST_WAIT = 0.5
+
+
+class Pump:
+    """Takes messages from a transport and hands on signals.
+
+    Parameters
+    ----------
+    transport : Transport
+        Opened already.
+    derivation : Derivation
+        What to compute.
+    publish : callable
+        Sends signals; called in this thread.
+    max_rate : float
+        Hz; messages that come faster are taken together.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        derivation: Derivation,
+        publish: Callable[[int, Sequence[SentSignal]], None],
+        max_rate: float,
+    ) -> None:
+        self.transport = transport
+        self.derivation = derivation
+        self.problem = "not connected yet"
+        self.connections = 0
+        self.published = 0
+        self.topology: Mapping[str, Sequence[str]] | None = None
+        self.error = ""
+        self._publish = publish
+        self._least_ns = round(1e9 / max_rate)
+        # Without news, what has become stale is to be told at least as often as the node ticks.
+        self._most_ns = round(1e9 / min(max_rate, derivation.rate))
+        self._published_ns = 0
+        self._fresh = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="apollo", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and the transport."""
+        self._stop.set()
+        self.transport.close()
+        self._thread.join(timeout=5.0)
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._step()
+        except Exception as error:  # the diagnostics tell; a dead thread alone would not
+            if not self._stop.is_set():
+                self.error = f"{type(error).__name__}: {error}"
+                raise
+
+    def _step(self) -> None:
+        events = self.transport.receive(self._wait(time.time_ns()) / 1e9)
+        self._fresh |= self._take(events)
+        now = time.time_ns()
+        if self._wait(now) <= 0 and (self.published or self._fresh):
+            self._published_ns, self._fresh = now, False
+            self._publish(now, self.derivation.evaluate(now))
+            self.published += 1
+
+    def _wait(self, now_ns: int) -> int:
+        """Return for how many nanoseconds nothing is due."""
+        due = self._published_ns + (self._least_ns if self._fresh else self._most_ns)
+        return max(0, min(due - now_ns, round(LONGEST_WAIT * 1e9)))
+
+    def _take(self, events: Sequence[Event]) -> bool:
+        arrivals = []
+        for event in events:
+            if isinstance(event, Arrival):
+                arrivals.append(event)
+            elif isinstance(event, Offer):
+                self.derivation.offer(event)
+            elif isinstance(event, Topology):
+                self.topology = event.channels
+            elif isinstance(event, Connected):
+                self.problem = ""
+                self.connections += 1
+            elif isinstance(event, Lost):
+                self.problem = event.reason
+        return bool(arrivals) and self.derivation.accept(arrivals)

@@ -1,0 +1,179 @@
+"""The transport over Apollo's ``cyber_bridge``: a TCP client that needs no Cyber library.
+
+The protocol (modules/contrib/cyber_bridge/client.cc, the same from Apollo 5 to 11): one byte of
+operation, then fields, each a little-endian 32-bit length and that many bytes. It carries channels
+only, and does not tell types or publishers; layouts come from the bridge's own, or from a record.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+from apollo_bridge.layouts import own_pool
+from apollo_bridge.transport import Arrival, Channels, Connected, Event, Lost
+
+REGISTER_DESC, ADD_READER, ADD_WRITER, PUBLISH = 1, 2, 3, 4
+LENGTH = struct.Struct("<I")
+RETRY_PAUSE = 1.0
+CONNECT_LIMIT = 3.0
+PORT = 9090
+
+
+class ProtocolError(ValueError):
+    """The other side sent what no cyber_bridge sends."""
+
+
+def operation(code: int, *fields: bytes) -> bytes:
+    """Return an operation whose fields each have their length."""
+    return bytes([code]) + b"".join(LENGTH.pack(len(each)) + each for each in fields)
+
+
+def register(files: list[bytes]) -> bytes:
+    """Return the operation that makes descriptors known, which goes before adding a writer."""
+    listed = b"".join(LENGTH.pack(len(each)) + each for each in files)
+    return bytes([REGISTER_DESC]) + LENGTH.pack(len(files)) + listed
+
+
+class Publications:
+    """Cuts what a cyber_bridge sends into publications."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[tuple[str, bytes]]:
+        """Take bytes and yield channel and message of each publication that is whole.
+
+        Raises
+        ------
+        ProtocolError
+            If the bytes are no publications.
+        """
+        self._buffer += data
+        while self._buffer:
+            if self._buffer[0] != PUBLISH:
+                raise ProtocolError(f"operation {self._buffer[0]} where {PUBLISH} is wanted")
+            channel, at = self._field(1)
+            message, end = self._field(at)
+            if end == 0:
+                return
+            del self._buffer[:end]
+            yield channel.decode("utf-8", "replace"), message
+
+    def _field(self, at: int) -> tuple[bytes, int]:
+        """Return a field and where it ends; 0 if it is not there yet."""
+        begin = at + LENGTH.size
+        if at == 0 or begin > len(self._buffer):
+            return b"", 0
+        (length,) = LENGTH.unpack_from(self._buffer, at)
+        end = begin + length
+        return (bytes(self._buffer[begin:end]), end) if end <= len(self._buffer) else (b"", 0)
+
+
+class TcpTransport:
+    """A client of a cyber_bridge; connects anew whenever the connection breaks.
+
+    Parameters
+    ----------
+    host, port : str, int
+        Where cyber_bridge listens.
+    """
+
+    name = "cyber_bridge"
+    sees_types = False
+
+    def __init__(self, host: str = "127.0.0.1", port: int = PORT) -> None:
+        self.address = (host, port)
+        self._socket: socket.socket | None = None
+        self._publications = Publications()
+        self._retry_at = 0.0
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._greeting = b""
+
+    def open(self, channels: Channels) -> None:
+        """Prepare what is said after each connecting; see `Transport.open`."""
+        parts = [
+            operation(ADD_READER, channel.encode(), message.encode())
+            for channel, message in channels.readers.items()
+        ]
+        for channel, message in channels.writers.items():
+            parts.append(register(_files(message)))
+            parts.append(operation(ADD_WRITER, channel.encode(), message.encode()))
+        self._greeting = b"".join(parts)
+
+    def receive(self, timeout: float) -> list[Event]:
+        """Return what has happened; see `Transport.receive`."""
+        if self._closed.is_set():
+            return []
+        if self._socket is None:
+            wait = self._retry_at - time.monotonic()
+            if wait > 0:
+                self._closed.wait(min(wait, timeout))
+                return []
+            return self._connect()
+        self._socket.settimeout(max(timeout, 0.001))
+        try:
+            data = self._socket.recv(1 << 20)
+        except TimeoutError:
+            return []
+        except OSError as error:
+            return [self._broken(str(error))]
+        now = time.time_ns()
+        if not data:
+            return [self._broken("it closed the connection")]
+        events: list[Event] = []
+        try:
+            events += (Arrival(c, now, m) for c, m in self._publications.feed(data))
+        except ProtocolError as error:
+            events.append(self._broken(f"it is no cyber_bridge: {error}"))
+        return events
+
+    def _connect(self) -> list[Event]:
+        try:
+            connection = socket.create_connection(self.address, CONNECT_LIMIT)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(self._greeting)
+        except OSError as error:
+            return [self._broken(f"{error.strerror or error}; is cyber_bridge running?")]
+        self._publications = Publications()
+        with self._lock:
+            self._socket = connection
+        return [Connected()]
+
+    def _broken(self, reason: str) -> Lost:
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+            self._socket = None
+        self._retry_at = time.monotonic() + RETRY_PAUSE
+        return Lost(f"cyber_bridge at {self.address[0]}:{self.address[1]}: {reason}")
+
+    def write(self, channel: str, data: bytes) -> bool:
+        """Write a message; see `Transport.write`."""
+        with self._lock:
+            if self._socket is None:
+                return False
+            try:
+                self._socket.sendall(operation(PUBLISH, channel.encode(), data))
+            except OSError:
+                return False
+        return True
+
+    def close(self) -> None:
+        """End the connection; see `Transport.close`."""
+        self._closed.set()
+        with self._lock:
+            if self._socket is not None:
+                self._socket.shutdown(socket.SHUT_RDWR)
+                self._socket.close()
+            self._socket = None
+
+
+def _files(message: str) -> list[bytes]:
+    """Return the serialized files that define a message, dependencies first."""
+    pool = own_pool()
+    return [bytes(pool.files[name].SerializeToString()) for name in pool.needed(message)]

@@ -1,0 +1,84 @@
+"""What the bridge wants of a connection to Apollo, whatever carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from forewarn.errors import ForewarnError
+
+
+class TransportError(ForewarnError):
+    """A connection to Apollo cannot be had."""
+
+
+class Arrival(NamedTuple):
+    """A message on a channel, and when it arrived on this machine's clock."""
+
+    channel: str
+    time_ns: int
+    data: bytes
+
+
+class Offer(NamedTuple):
+    """A publisher was found on a channel: the type, and its descriptors (a ProtoDesc)."""
+
+    channel: str
+    message: str
+    descriptors: bytes
+
+
+class Topology(NamedTuple):
+    """The types that are published on each channel, as far as can be seen."""
+
+    channels: Mapping[str, Sequence[str]]
+
+
+class Lost(NamedTuple):
+    """The connection broke, or a part of it; the transport connects anew by itself."""
+
+    reason: str
+
+
+class Connected(NamedTuple):
+    """The connection stands: from now on messages may arrive."""
+
+
+Event = Arrival | Offer | Topology | Lost | Connected
+
+
+class Channels(NamedTuple):
+    """What is wanted: message types of the channels to read, and of those to write."""
+
+    readers: Mapping[str, str]
+    writers: Mapping[str, str]
+
+
+class Transport(Protocol):
+    """A connection to Apollo.
+
+    Attributes
+    ----------
+    name : str
+        For people.
+    sees_types : bool
+        Whether `Topology` and `Offer` events come.
+    """
+
+    name: str
+    sees_types: bool
+
+    def open(self, channels: Channels) -> None:
+        """Begin to connect; raises TransportError if that can never succeed."""
+
+    def receive(self, timeout: float) -> list[Event]:
+        """Wait up to `timeout` seconds and return what has happened, in order.
+
+        Called by one thread only.
+        """
+
+    def write(self, channel: str, data: bytes) -> bool:
+        """Write a serialized message, from any thread; False if there is no connection."""
+
+    def close(self) -> None:
+        """End the connection; `receive` returns at once from then on."""

@@ -1,0 +1,90 @@
+"""A small Apollo for tests and benchmarks: a process that publishes and listens over real Cyber RT.
+
+It publishes chassis messages of Apollo's layout at a rate, and tells what comes on the pad channel.
+Commands are lines of JSON on the standard input, what it has to tell are lines on the output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+CHASSIS, PAD = "/apollo/canbus/chassis", "/apollo/planning/pad"
+
+
+def tell(**what: Any) -> None:
+    """Print a line for the test."""
+    print(json.dumps(what), flush=True)
+
+
+class Apollo:
+    """What is published, and the thread that does it."""
+
+    def __init__(self, rate: float) -> None:
+        from pycyber import cyber
+
+        from apollo_bridge.layouts import own_class
+
+        cyber.init("small_apollo")
+        self.chassis = own_class("apollo.canbus.Chassis")
+        self.pad = own_class("apollo.planning.PadMessage")
+        self.node = cyber.Node("small_apollo")
+        self.writer = self.node.create_writer(CHASSIS, self.chassis, 10)
+        self.node.create_rawdata_reader(PAD, self.on_pad)
+        self.period = 1.0 / rate
+        self.speed = 0.0
+        self.number = 0
+        self.changed = False
+        self.paused = threading.Event()
+
+    def on_pad(self, data: bytes) -> None:
+        """Tell about a command."""
+        now = time.time_ns()
+        message = self.pad.FromString(data)
+        tell(pad=message.action, number=message.header.sequence_num, time=now)
+
+    def write(self) -> None:
+        """Publish one chassis message; tell when it is the first of its speed."""
+        self.number += 1
+        message = self.chassis(speed_mps=self.speed, driving_mode=1)
+        message.header.sequence_num = self.number
+        changed, self.changed = self.changed, False
+        now = time.time_ns()
+        message.header.timestamp_sec = now / 1e9
+        self.writer.write(message)
+        if changed:
+            tell(wrote=self.speed, time=now)
+
+    def run(self) -> None:
+        """Publish at the rate."""
+        due = time.monotonic()
+        while True:
+            if not self.paused.is_set():
+                self.write()
+            due += self.period
+            threading.Event().wait(max(0.0, due - time.monotonic()))
+
+    def serve(self) -> None:
+        """Carry out commands until the input ends."""
+        threading.Thread(target=self.run, daemon=True).start()
+        tell(ready=True)
+        for line in sys.stdin:
+            command = json.loads(line)
+            if "speed" in command:
+                self.speed, self.changed = command["speed"], True
+            if "pause" in command:
+                (self.paused.set if command["pause"] else self.paused.clear)()
+            if "burst" in command:
+                for _ in range(command["burst"]):
+                    self.write()
+                    threading.Event().wait(command.get("gap", 0.0))
+                tell(burst=self.number)
+
+
+if __name__ == "__main__":
+    Apollo(float(sys.argv[1])).serve()
+    os._exit(0)

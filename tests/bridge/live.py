@@ -1,0 +1,182 @@
+"""Processes for the live tests and the benchmark: a small Apollo, the bridge, the monitor.
+
+Not a conftest: imported by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MONITOR = """\
+version: 1
+rate: {rate}
+startup: 120
+signals:
+  speed: {{channel: /apollo/canbus/chassis, message: apollo.canbus.Chassis, value: speed_mps, timeout: 1.0}}
+predicates:
+  fast: speed > 5
+bins:
+  speed: [2, 4]
+properties:
+  not_fast:
+    formula: always(not fast)
+    horizon: 1.0
+    thresholds: {{warn: 0.3, act: 0.5, release: 0.2}}
+    enter: 1
+    exit: 1
+    hold: 0
+    intervention: COMFORTABLE_STOP
+mode: act
+model: monitor.model.json
+"""
+LIMIT = 90.0
+
+
+class Process:
+    """A process whose lines of output are told apart by a thread.
+
+    Parameters
+    ----------
+    command : list of str
+        What to start.
+    log : Path
+        Where its standard error goes.
+    """
+
+    def __init__(self, command: list[str], log: Path, environment: dict[str, str]) -> None:
+        self.log = log
+        self.lines: queue.Queue[Any] = queue.Queue()
+        self._error = log.open("ab")
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._error,
+            env=environment,
+            text=True,
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                self.lines.put(json.loads(line))
+        self.lines.put(None)
+
+    def tell(self, **command: Any) -> None:
+        """Send a command."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+
+    def wait_for(self, wanted: Callable[[dict[str, Any]], bool], limit: float = LIMIT) -> Any:
+        """Return the first line that is wanted; others are dropped."""
+        while True:
+            try:
+                line = self.lines.get(timeout=limit)
+            except queue.Empty:
+                raise AssertionError(f"nothing came: {self.log.read_text()[-2000:]}") from None
+            if line is None:
+                raise AssertionError(f"it ended: {self.log.read_text()[-2000:]}")
+            if wanted(line):
+                return line
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it."""
+        (self.process.kill if kill else self.process.terminate)()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._error.close()
+
+
+class World:
+    """All processes of one test, in domains of their own.
+
+    Parameters
+    ----------
+    folder : Path
+        For files and logs.
+    domain : int
+        Number for ROS and, plus 100, for Cyber RT.
+    """
+
+    def __init__(self, folder: Path, domain: int) -> None:
+        self.folder = folder
+        self.environment = dict(
+            os.environ,
+            ROS_DOMAIN_ID=str(domain),
+            ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
+            ROS_LOG_DIR=str(folder),
+            CYBER_DOMAIN_ID=str(domain + 100),
+            CYBER_IP="127.0.0.1",
+            GLOG_log_dir=str(folder),
+        )
+        self.processes: list[Process] = []
+
+    def start(self, name: str, *command: str, **environment: str) -> Process:
+        """Start a process."""
+        log = self.folder / f"{name}.log"
+        process = Process([sys.executable, *command], log, {**self.environment, **environment})
+        self.processes.append(process)
+        return process
+
+    def apollo(self, rate: float, **environment: str) -> Process:
+        """Start the small Apollo and wait until it publishes."""
+        script = Path(__file__).with_name("apollo_process.py")
+        process = self.start("apollo", str(script), str(rate), **environment)
+        process.wait_for(lambda line: "ready" in line)
+        return process
+
+    def ros(self, name: str, module: str, **parameters: Any) -> Process:
+        """Start a ROS node of ours."""
+        given = [f"{key}:={_yaml(value)}" for key, value in parameters.items()]
+        words = [word for each in given for word in ("-p", each)]
+        code = f"from {module} import main; main()"
+        return self.start(name, "-c", code, "--ros-args", *words)
+
+    def monitor(self) -> Process:
+        """Start the monitor."""
+        config = str(self.folder / "monitor.yaml")
+        return self.ros("monitor", "monitor_node.main", config=config, autostart=True)
+
+    def bridge(self, **parameters: Any) -> Process:
+        """Start the bridge."""
+        config = str(self.folder / "monitor.yaml")
+        return self.ros("bridge", "apollo_bridge.main", config=config, autostart=True, **parameters)
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in reversed(self.processes):
+            if process.process.poll() is None:
+                process.stop()
+
+
+def _yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def write_monitor(folder: Path, record: Path, rate: float = 10.0) -> Path:
+    """Write a monitor file, and its model learned from a record."""
+    from forewarn.config import load_spec
+    from forewarn.learning.pipeline import learn
+    from forewarn.models import save_model
+    from forewarn.monitoring.build import compile_spec
+
+    path = folder / "monitor.yaml"
+    path.write_text(MONITOR.format(rate=rate))
+    spec = load_spec(path)
+    compiled = compile_spec(spec)
+    save_model(learn([record], spec, compiled.abstraction).model, folder / "monitor.model.json")
+    return path
