@@ -1,0 +1,325 @@
+"""`make demo`: learn from recordings, watch one that nobody has seen, over real ROS 2 topics.
+
+Three processes: the lifecycle node, a player that feeds it in lock-step, and this one, which
+listens. Whatever happens, the other two are stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"
+CONFIG = ROOT / "config" / "demo.yaml"
+SHIPPED_MODEL = ROOT / "config" / "demo.model.json"
+MEET = 30.0
+BAR = 8
+COLOURS = ("green", "yellow", "red")
+LEVELS = ("", "WARN", "ACT")
+
+
+class DemoError(Exception):
+    """Something failed; the text says what, and what to do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo and return its exit code: 0, 1 if a step failed, 130 if interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=float, default=6.0, help="times real time (default: 6)")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "out" / "demo", help="folder (default: out/demo)"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        Demo(options.rate, options.output).run()
+    except DemoError as error:
+        print(f"demo: error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("demo: interrupted; all that it started is stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+class Demo:
+    """One run.
+
+    Parameters
+    ----------
+    rate : float
+        Times real time.
+    output : Path
+        Where model, record, logs and report go.
+    """
+
+    def __init__(self, rate: float, output: Path) -> None:
+        self.rate = rate
+        self.output = output
+        self.model = output / "model.json"
+        self.record = output / "record.mcap"
+        self.report = output / "report.html"
+        # Nobody else's topics, and nobody else's ears.
+        self.domain = int(os.environ.get("ROS_DOMAIN_ID", 20 + os.getpid() % 80))
+        self.environment = {
+            **os.environ,
+            "ROS_DOMAIN_ID": str(self.domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def run(self) -> None:
+        """Learn, watch, replay, report."""
+        begun = time.monotonic()
+        self.output.mkdir(parents=True, exist_ok=True)
+        self.record.unlink(missing_ok=True)
+        training = sorted(RECORDINGS.glob("train_*"))
+        held_out = RECORDINGS / "held_out"
+        if not training or not held_out.exists() or not SHIPPED_MODEL.exists():
+            raise DemoError(f"no sample recordings below {RECORDINGS}: check them out again")
+        self._say(
+            "1/4", f"learning from {len(training)} recordings, and adding the counts that ship"
+        )
+        self._learn(training)
+        self._say("2/4", f"watching {held_out.name}, which neither has seen, over ROS 2 topics")
+        self._watch(held_out)
+        self._say("3/4", "replaying the node's own record")
+        self._replay()
+        self._say("4/4", "writing the report")
+        self._forewarn("report", held_out, "-c", CONFIG, "-m", self.model, "-o", self.report, "-q")
+        print(f"\nreport: {self.report}\nrecord: {self.record}")
+        print(f"done in {time.monotonic() - begun:.0f} s; all processes are stopped")
+
+    def _say(self, step: str, text: str) -> None:
+        print(f"\n[{step}] {text}", flush=True)
+
+    def _forewarn(self, *arguments: object) -> None:
+        command = [sys.executable, "-m", "forewarn", *map(str, arguments)]
+        finished = subprocess.run(command, capture_output=True, text=True)
+        if finished.returncode != 0:
+            told = " | ".join((finished.stderr.strip() or finished.stdout.strip()).splitlines())
+            raise DemoError(f"`forewarn {arguments[0]}` failed: {told or 'it said nothing'}")
+
+    def _learn(self, training: Sequence[Path]) -> None:
+        self._forewarn(
+            "learn",
+            *training,
+            "-c",
+            CONFIG,
+            "-o",
+            self.model,
+            "--add-to",
+            SHIPPED_MODEL,
+            "-j0",
+            "-q",
+        )
+        from forewarn.models import load_model
+
+        model = load_model(self.model)
+        transitions = int(model.counts.sum())
+        print(f"      {len(model.states)} states, {transitions} transitions -> {self.model}")
+
+    def _watch(self, bag: Path) -> None:
+        monitor = {
+            "config": CONFIG,
+            "model": self.model,
+            "record": self.record,
+            "autostart": "true",
+            "use_sim_time": "true",
+        }
+        player = {"bag": bag, "lockstep": "true", "rate": self.rate, "timeout": MEET}
+        with self._listener() as listener, self._node("monitor_node.main", monitor) as watching:
+            listener.meet(watching)
+            with self._node("monitor_node.bag_player", player) as playing:
+                listener.listen(playing, watching)
+        listener.summary()
+
+    @contextmanager
+    def _listener(self) -> Iterator[Any]:
+        from forewarn.config import load_spec
+
+        listener = Listener(self.domain, self.output, 1.0 / load_spec(CONFIG).rate)
+        try:
+            yield listener
+        finally:
+            listener.close()
+
+    @contextmanager
+    def _node(
+        self, module: str, parameters: dict[str, object]
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """Run an executable of monitor_node in its own process; it is stopped at the end."""
+        name = module.rpartition(".")[2]
+        log = self.output / f"{name}.log"
+        command = [sys.executable, "-c", f"from {module} import main; main()", "--ros-args"]
+        for key, value in parameters.items():
+            command += ["-p", f"{key}:={value}"]
+        with log.open("w") as file:
+            process = subprocess.Popen(command, env=self.environment, stdout=file, stderr=file)
+            try:
+                yield process
+            finally:
+                _stop(process)
+
+    def _replay(self) -> None:
+        from forewarn.monitoring.record import replay_record
+
+        ticks = 0
+        for tick in replay_record(self.record):
+            ticks += 1
+            for difference in tick.differences():
+                raise DemoError(f"the record does not replay to the same bits: {difference}")
+        if not ticks:
+            raise DemoError(f"the record {self.record} holds no ticks: see {self.output}/main.log")
+        print(f"      {ticks} ticks, every field of every risk the same to the last bit")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    for number, patience in ((signal.SIGINT, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 2.0)):
+        if process.poll() is not None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+class Listener:
+    """Hears what the monitor publishes and prints it: risk, alerts, violations with lead times.
+
+    Parameters
+    ----------
+    domain : int
+        Domain of the other two processes.
+    logs : Path
+        Where they write.
+    period : float
+        Seconds between ticks.
+    """
+
+    def __init__(self, domain: int, logs: Path, period: float) -> None:
+        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        import rclpy
+        from forewarn_msgs.msg import RiskArray
+        from rclpy.context import Context
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.node import Node
+        from rclpy.signals import SignalHandlerOptions
+        from rich.console import Console
+
+        self._logs = logs
+        self._period = period
+        self._console = Console(highlight=False)
+        self._rclpy, self._context = rclpy, Context()
+        rclpy.init(
+            context=self._context,
+            domain_id=domain,
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        self._node = Node("demo", context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self._subscription = self._node.create_subscription(
+            RiskArray, "/monitor/output/risk", self._on_risk, 1000
+        )
+        self._first = self._ticks = 0
+        self._levels: dict[str, int] = {}
+        self._alerts: dict[str, int] = {}
+        self._counted: dict[str, int] = {}
+        self._leads: list[float | None] = []
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self._executor.shutdown()
+        self._node.destroy_node()
+        self._rclpy.shutdown(context=self._context)
+
+    def meet(self, watching: subprocess.Popen[bytes]) -> None:
+        """Wait until the monitor publishes risk."""
+        end = time.monotonic() + MEET
+        while not self._subscription.get_publisher_count():
+            self._check(watching, "the monitor", "main")
+            if time.monotonic() > end:
+                told = self._last_error("main")
+                raise DemoError(f"the monitor did not start in {MEET:g} s: {told}")
+            self._executor.spin_once(timeout_sec=0.1)
+
+    def listen(self, playing: subprocess.Popen[bytes], watching: subprocess.Popen[bytes]) -> None:
+        """Print until the player is through."""
+        while playing.poll() is None:
+            self._check(watching, "the monitor", "main")
+            self._executor.spin_once(timeout_sec=0.1)
+        if playing.returncode != 0:
+            raise DemoError(f"the player failed: {self._last_error('bag_player')}")
+        if not self._ticks:
+            raise DemoError(f"no verdict came: {self._last_error('main')}")
+
+    def _check(self, process: subprocess.Popen[bytes], what: str, name: str) -> None:
+        if process.poll() is not None:
+            raise DemoError(f"{what} has ended: {self._last_error(name)}")
+
+    def _last_error(self, name: str) -> str:
+        log = self._logs / f"{name}.log"
+        lines = log.read_text(errors="replace").splitlines()
+        errors = [line for line in lines if "[ERROR]" in line or "Error" in line]
+        return f"{errors[-1] if errors else 'it said nothing'} (all of it in {log})"
+
+    def _on_risk(self, message: Any) -> None:
+        self._ticks += 1
+        self._first = self._first or message.risks[0].tick
+        for risk in message.risks:
+            self._follow(risk)
+        if (self._ticks - 1) % round(1 / self._period) == 0:
+            parts = (f"{risk.property} {_bar(risk)}" for risk in message.risks)
+            self._print(message.risks[0].tick, "   ".join(parts))
+
+    def _follow(self, risk: Any) -> None:
+        """Print the beginning of alerts, and violations."""
+        name, tick = risk.property, risk.tick
+        before = self._levels.get(name, 0)
+        self._levels[name] = risk.level
+        if risk.level == risk.LEVEL_ACT and before != risk.LEVEL_ACT:
+            self._alerts[name] = tick
+            text = f"risk {risk.probability:.2f} within {risk.horizon:g} s, while {risk.state}"
+            self._print(tick, f"[bold yellow]ALERT {name}[/]: {text}")
+        if risk.violations > self._counted.get(name, 0):
+            since = self._alerts.get(name)
+            foreseen = since is not None and since < tick and risk.level == risk.LEVEL_ACT
+            lead = (tick - since) * self._period if foreseen and since is not None else None
+            self._leads.append(lead)
+            told = "not foreseen" if lead is None else f"foreseen {lead:.1f} s before"
+            self._print(tick, f"[bold red]VIOLATION {name}[/]: {told}")
+        self._counted[name] = risk.violations
+
+    def _print(self, tick: int, text: str) -> None:
+        self._console.print(f"{(tick - self._first) * self._period:7.1f} s  {text}", soft_wrap=True)
+
+    def summary(self) -> None:
+        """Print how many violations were foreseen."""
+        leads = sorted(lead for lead in self._leads if lead is not None)
+        told = f" by {leads[0]:.1f} to {leads[-1]:.1f} s" if leads else ""
+        foreseen = f"{len(leads)} of {len(self._leads)} violations foreseen{told}"
+        print(f"      {self._ticks} ticks; {foreseen}")
+
+
+def _bar(risk: Any) -> str:
+    value = risk.probability
+    if value != value:
+        return f"[magenta]{'?' * BAR}   never seen[/]"
+    filled = round(value * BAR)
+    colour = COLOURS[risk.level]
+    bar = f"[{colour}]{'█' * filled}[/][dim]{'░' * (BAR - filled)}[/]"
+    return f"{bar} [{colour}]{value:.2f}[/] {LEVELS[risk.level]:4}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
