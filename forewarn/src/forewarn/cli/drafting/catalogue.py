@@ -160,3 +160,50 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     },
     "std_msgs/msg/String": (Proposal("", "data", "", "text: compare with == 'value'"),),
 }  # fmt: skip
+
+
+class Positions(NamedTuple):
+    """Where a message says the positions of others, and in which frame.
+
+    Attributes
+    ----------
+    frame : str
+        Expression for the name of the frame.
+    name : str
+        What to call them.
+    x, y : str
+        Expressions for their coordinates.
+    nearest : str
+        The proposal that holds their distance from the frame's origin.
+    """
+
+    frame: str
+    name: str
+    x: str
+    y: str
+    nearest: str
+
+
+def _positions(frame: str, name: str, pose: str, items: str) -> Positions:
+    return Positions(
+        frame,
+        name,
+        f"[m.{pose}.x for m in {items}]",
+        f"[m.{pose}.y for m in {items}]",
+        f"nearest_{name}",
+    )
+
+
+POSITIONS: Mapping[str, Positions] = {
+    "visualization_msgs/msg/MarkerArray": _positions(
+        "msg.markers[0].header.frame_id", "marker", "pose.position", "msg.markers"
+    ),
+    "autoware_perception_msgs/msg/PredictedObjects": _positions(
+        "header.frame_id",
+        "object",
+        "kinematics.initial_pose_with_covariance.pose.position",
+        "msg.objects",
+    ),
+}
+OWN_POSE = "nav_msgs/msg/Odometry"
+OWN_FRAME = "header.frame_id"

@@ -11,16 +11,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forewarn.cli.drafting.catalogue import CATALOGUE, Proposal, Role
+from forewarn.cli.drafting.relative import Candidate, with_relative_distances
 from forewarn.errors import ExpressionError, FieldError, RecordingError
 from forewarn.recordings import JsonTrace, Recording
 from forewarn.recordings.interface import TopicInfo
-from forewarn.signals import MessageType, compile_extractor, parse_expression
+from forewarn.signals import (
+    MessageType,
+    Unknown,
+    compile_expression,
+    compile_extractor,
+    parse_expression,
+)
 from forewarn.signals.feed import Feed
 from forewarn.signals.grid import NANOSECONDS, Grid
 from forewarn.signals.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 from forewarn.signals.sources import SourceSignal
 
 MAX_FIELDS = 16
+NAN = math.nan
 RESERVED_WORDS = frozenset({"msg", "inf", "nan", "pi", "true", "false"})
 LOGS = ("rosgraph_msgs/msg/Log", "rcl_interfaces/msg/Log", "rcl_interfaces/msg/ParameterEvent")
 MAX_GUESSES = 12
@@ -37,6 +45,8 @@ class Statistics(NamedTuple):
         Quantiles of the finite values.
     texts : tuple of str
         The most frequent texts of a text signal.
+    is_array : bool
+        Values are arrays; there are no quantiles.
     """
 
     known: float
@@ -46,10 +56,11 @@ class Statistics(NamedTuple):
     p90: float
     high: float
     texts: tuple[str, ...] = ()
+    is_array: bool = False
 
 
 class DraftSignal(NamedTuple):
-    """One signal of the draft; `topic` is empty for a name in a trace."""
+    """One signal of the draft; `topic` is empty for a derived one and for a name in a trace."""
 
     name: str
     topic: str
@@ -57,6 +68,11 @@ class DraftSignal(NamedTuple):
     proposal: Proposal
     timeout: float
     statistics: Statistics | None
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether other signals determine it."""
+        return not self.topic and bool(self.proposal.value)
 
 
 class DraftTopic(NamedTuple):
@@ -85,14 +101,6 @@ class Draft(NamedTuple):
     rate: float
     signals: tuple[DraftSignal, ...]
     topics: tuple[DraftTopic, ...]
-
-
-class Candidate(NamedTuple):
-    """A proposal that fits a topic's message type, or a name in a trace."""
-
-    topic: str
-    msgtype: str
-    proposal: Proposal
 
 
 class Scan(NamedTuple):
@@ -132,7 +140,7 @@ def draft(
         raise RecordingError(
             "the recording is empty", file=recording.path, accepted="at least one message"
         )
-    candidates = _candidates(recording)
+    candidates = with_relative_distances(recording, _candidates(recording))
     if not candidates:
         known = ", ".join(f"{t.name} ({t.error or t.msgtype})" for t in recording.topics.values())
         raise RecordingError(
@@ -270,25 +278,27 @@ def _scan(
 ) -> Scan:
     grid = Grid(rate)
     traced = isinstance(recording, JsonTrace)
+    received = [i for i, each in enumerate(candidates) if traced or each.topic]
     sources = [
         SourceSignal(
-            each.proposal.name if traced else str(i),
-            each.topic,
-            each.msgtype,
-            None if traced else parse_expression(each.proposal.value),
+            candidates[i].proposal.name if traced else str(i),
+            candidates[i].topic,
+            candidates[i].msgtype,
+            None if traced else parse_expression(candidates[i].proposal.value),
             -1,
             None,
         )
-        for i, each in enumerate(candidates)
+        for i in received
     ]
+    topics = {each.topic for each in candidates}
     types = {
         topic: info.message_type
         for topic, info in recording.topics.items()
-        if info.message_type is not None and topic in {each.topic for each in candidates}
+        if info.message_type is not None and topic in topics
     }
     feed = Feed(sources, types, grid)
     total = min(recording.duration, limit)
-    values: dict[int, list[Any]] = {i: [] for i in range(len(sources))}
+    keep = _Keeper(candidates, received)
     arrivals: dict[str, list[int]] = defaultdict(list)
     tick = first = grid.tick_at_or_after(recording.start_ns)
     for sample in recording.read(types.keys() if not traced else None):
@@ -296,19 +306,37 @@ def _scan(
         if passed > limit:
             break
         while grid.time_ns(tick) < sample.time_ns:
-            _keep(feed.snapshot(tick).values, values)
+            keep(feed.snapshot(tick).values)
             tick += 1
         arrivals[sample.topic].append(sample.time_ns)
         feed.accept(sample.topic, sample.time_ns, sample.data)
         progress(passed, total)
-    _keep(feed.snapshot(tick).values, values)
-    return Scan(values, tick - first + 1, arrivals, total)
+    keep(feed.snapshot(tick).values)
+    return Scan(keep.values, tick - first + 1, arrivals, total)
 
 
-def _keep(snapshot: Sequence[Any], values: dict[int, list[Any]]) -> None:
-    for slot, value in enumerate(snapshot):
-        if value is not None:
-            values[slot].append(value)
+class _Keeper:
+    """Keeps the values of all signals, tick by tick; derived ones are computed."""
+
+    def __init__(self, candidates: Sequence[Candidate], received: Sequence[int]) -> None:
+        self.values: dict[int, list[Any]] = {i: [] for i in range(len(candidates))}
+        self._received = received
+        names = [candidates[i].proposal.name for i in received]
+        self._derived = [
+            (i, compile_expression(parse_expression(each.proposal.value), names))
+            for i, each in enumerate(candidates)
+            if i not in received
+        ]
+
+    def __call__(self, snapshot: Sequence[Any]) -> None:
+        """Take in the received values of one tick; None is unknown."""
+        for i, value in zip(self._received, snapshot, strict=True):
+            if value is not None:
+                self.values[i].append(value)
+        for i, function in self._derived:
+            value = function([NAN if value is None else value for value in snapshot])
+            if not isinstance(value, Unknown) and value == value:
+                self.values[i].append(value)
 
 
 def _rhythm(times: Sequence[int]) -> tuple[float, float]:
@@ -334,9 +362,10 @@ def _statistics(values: Sequence[Any], ticks: int) -> Statistics | None:
     texts = [value for value in values if isinstance(value, str)]
     if texts:
         ordered = sorted(set(texts), key=lambda text: (-texts.count(text), text))[:6]
-        return Statistics(known, *(math.nan,) * 5, texts=tuple(ordered))
+        return Statistics(known, NAN, NAN, NAN, NAN, NAN, texts=tuple(ordered))
     numbers = [float(v) for v in values if isinstance(v, (bool, int, float)) and math.isfinite(v)]
     if not numbers:
-        return Statistics(known, *(math.nan,) * 5)
+        is_array = hasattr(values[0], "__len__")
+        return Statistics(known, NAN, NAN, NAN, NAN, NAN, is_array=is_array)
     low, p10, median, p90, high = np.quantile(numbers, (0, 0.1, 0.5, 0.9, 1)).tolist()
     return Statistics(known, low, p10, median, p90, high)

@@ -61,13 +61,17 @@ def _signals(draft: Draft) -> Iterator[str]:
     for signal in draft.signals:
         if signal.topic != before and signal.topic:
             yield f"  # {_describe(topics[signal.topic])}"
+        if signal.is_derived and before:
+            yield "  # Derived from the signals above:"
         before = signal.topic
         yield f"  {signal.name}:{_comment(_values(signal))}"
         if signal.topic:
             yield f"    topic: {scalar(signal.topic)}"
             yield f"    type: {signal.msgtype}"
+        if signal.proposal.value:
             yield f"    value: {scalar(signal.proposal.value)}{_comment(signal.proposal.remark)}"
-        yield f"    timeout: {_timeout(signal)}"
+        if not signal.is_derived:
+            yield f"    timeout: {_timeout(signal)}"
         if signal.proposal.unit:
             yield f"    unit: {signal.proposal.unit}"
 
@@ -87,6 +91,8 @@ def _values(signal: DraftSignal) -> str:
     often = "" if found.known > 0.995 else f", known {100 * found.known:.0f} % of the time"
     if found.texts:
         return "one of " + ", ".join(repr(text[:24]) for text in found.texts) + often
+    if found.is_array:
+        return f"an array{often}"
     if math.isnan(found.low):
         return f"no finite number{often}"
     if found.low == found.high:

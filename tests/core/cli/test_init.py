@@ -1,0 +1,146 @@
+"""What ``forewarn init`` proposes, type by type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rosbags.typesys import Stores, get_typestore
+
+from forewarn.cli.drafting.catalogue import CATALOGUE
+from forewarn.cli.drafting.writing import scalar
+from forewarn.config import load_spec
+from forewarn.properties.specification import compile_spec
+from forewarn.recordings import RecordingWriter
+from forewarn.signals import compile_extractor, installed_message_type, parse_expression
+from forewarn.yamlfile import parse_document
+
+STORE = get_typestore(Stores.ROS2_HUMBLE)
+MARKERS, ODOMETRY = "visualization_msgs/msg/MarkerArray", "nav_msgs/msg/Odometry"
+
+
+@pytest.mark.parametrize("name", sorted(set(CATALOGUE) & set(STORE.types)))
+def test_every_proposal_for_a_standard_type_reads_its_message(name: str) -> None:
+    mtype = installed_message_type(name)
+    message = bytes(mtype.typestore.serialize_cdr(zero(name), name))
+    for proposal in CATALOGUE[name]:
+        extract = compile_extractor(mtype, [parse_expression(proposal.value)])
+        assert len(extract(message)) == 1
+
+
+def zero(name: str) -> Any:
+    """Return a message of zeros and empty arrays."""
+
+    def value(desc: Any) -> Any:
+        node, detail = int(desc[0]), desc[1]
+        if node == 1:
+            return {"string": "", "bool": False}.get(detail[0], 0)
+        if node == 2:
+            return zero(detail)
+        element, size = detail
+        if int(element[0]) == 1 and element[1][0] != "string":
+            return np.zeros(size if node == 3 else 0, dtype=element[1][0])
+        return []
+
+    mtype = installed_message_type(name)
+    return mtype.typestore.types[name](*(value(desc) for _, desc in mtype.types[name][1]))
+
+
+def markers(frame: str, points: list[tuple[float, float]]) -> Any:
+    array = zero(MARKERS)
+    for x, y in points:
+        marker = zero("visualization_msgs/msg/Marker")
+        marker.header.frame_id = frame
+        marker.pose.position.x, marker.pose.position.y = x, y
+        array.markers.append(marker)
+    return array
+
+
+def write(path: Path, frame: str) -> Path:
+    """Record a robot at (100, 50) in the map, and two others as seen from `frame`."""
+    pose = zero(ODOMETRY)
+    pose.header.frame_id = "map"
+    pose.pose.pose.position.x, pose.pose.pose.position.y = 100.0, 50.0
+    others = markers(frame, [(103.0, 54.0), (110.0, 50.0)])
+    with RecordingWriter(path) as writer:
+        for i in range(40):
+            for topic, name, message in (("/odom", ODOMETRY, pose), ("/others", MARKERS, others)):
+                text, _ = STORE.generate_msgdef(name, ros_version=2)
+                data = bytes(STORE.serialize_cdr(message, name))
+                writer.write(topic, name, text, 10**18 + i * 50_000_000, data)
+    return path
+
+
+def test_distances_are_from_the_robot_where_frames_agree(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.yaml"
+    bag = write(tmp_path / "bag.mcap", "map")
+    result = forewarn("init", bag, "-o", path, "--json")
+    found = json.loads(result.out)["signals"]
+    assert found["nearest_marker"]["statistics"]["median"] == pytest.approx(5.0)
+    assert found["nearest_marker"]["topic"] == ""
+    spec = load_spec(path)
+    assert spec.signals["nearest_marker"].is_derived
+    assert "both in the frame map" in path.read_text()
+    assert forewarn("validate", path, "--bag", bag).code == 0
+
+
+def test_distances_are_from_the_frame_where_it_is_another(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.yaml"
+    forewarn("init", write(tmp_path / "bag.mcap", "base_link"), "-o", path)
+    spec = load_spec(path)
+    assert not spec.signals["nearest_marker"].is_derived
+    assert "from the origin of the markers' frame" in path.read_text()
+
+
+def test_timeouts_and_rates_come_from_the_recording(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.yaml"
+    forewarn("init", write(tmp_path / "bag.mcap", "map"), "-o", path, "--rate", "20")
+    spec = load_spec(path)
+    assert spec.rate == 20
+    assert spec.signals["speed"].timeout == pytest.approx(0.25)  # five periods of 50 ms
+    assert "about 20 Hz, longest pause 0.05 s" in path.read_text()
+
+
+def test_two_topics_of_one_type_get_names_of_their_own(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    bag = tmp_path / "bag.mcap"
+    with RecordingWriter(bag) as writer:
+        for i in range(20):
+            for topic in ("/front/odom", "/rear/odom"):
+                text, _ = STORE.generate_msgdef(ODOMETRY, ros_version=2)
+                data = bytes(STORE.serialize_cdr(zero(ODOMETRY), ODOMETRY))
+                writer.write(topic, ODOMETRY, text, 10**18 + i * 10**8, data)
+    path = tmp_path / "m.yaml"
+    assert forewarn("init", bag, "-o", path).code == 0
+    assert list(load_spec(path).signals) == [
+        "front_odom_speed", "front_odom_yaw_rate", "rear_odom_speed", "rear_odom_yaw_rate",
+    ]  # fmt: skip
+    compile_spec(load_spec(path))
+
+
+def test_a_recording_without_any_number_is_refused(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    bag = tmp_path / "bag.mcap"
+    with RecordingWriter(bag) as writer:
+        data = bytes(STORE.serialize_cdr(zero("std_msgs/msg/Empty"), "std_msgs/msg/Empty"))
+        writer.write("/tick", "std_msgs/msg/Empty", "", 10**18, data)
+    result = forewarn("init", bag, "-o", tmp_path / "m.yaml")
+    assert result.code == 2
+    assert "/tick" in result.err
+
+
+@pytest.mark.parametrize("text", ["a.b", "yes", "min(x, y)", "a: b", "x # y", "'q'", "[1]", "é"])
+def test_scalars_read_back_as_they_were(text: str) -> None:
+    assert parse_document(f"k: {scalar(text)}").data == {"k": text}
