@@ -10,13 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from forewarn.cli.main import COMMANDS, build_parser
 from forewarn.config import load_spec
-from forewarn.learning.coverage import coverage
-from forewarn.models import estimate_chain, load_model
+from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.properties.specification import compile_spec
@@ -325,6 +323,19 @@ def test_validate_warns_of_what_foresees_nothing(
     assert "take a longer horizon" in result.out
 
 
+def test_validate_warns_of_thresholds_on_a_bound_that_there_is_not(
+    forewarn: Run, corridor_run: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "monitor.yaml"
+    text = corridor_run.config.read_text().replace("enter: 1", "figure: upper")
+    path.write_text(text)
+    assert forewarn("validate", path).code == 0
+    path.write_text(text + "bounds: {kind: none}\n")
+    result = forewarn("validate", path)
+    assert result.code == 1
+    assert "properties.no_contact.figure" in result.out
+
+
 def test_quiet_keeps_warnings_and_drops_remarks(forewarn: Run, corridor_run: Any) -> None:
     loud = forewarn("replay", corridor_run.held_out, "-c", corridor_run.config)
     quiet = forewarn("replay", corridor_run.held_out, "-c", corridor_run.config, "-q")
@@ -338,99 +349,3 @@ def test_the_installed_command_and_the_module_are_the_same(corridor_run: Any) ->
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
     assert "valid" in done.stdout
-
-
-def test_learn_says_whether_the_data_suffice(
-    forewarn: Run, corridor_run: Any, tmp_path: Path
-) -> None:
-    arguments = [corridor_run.held_out, "-c", corridor_run.config, "-o", tmp_path / "m.json"]
-    text = forewarn("learn", *arguments).out
-    assert "coverage:" in text
-    assert "maximum likelihood" in text
-    document = json.loads(forewarn("learn", *arguments, "--epsilon", "0.2", "--json").out)
-    model = load_model(tmp_path / "m.json")
-    expected = coverage(model, 0.2, 0.05)
-    assert document["coverage"]["share"] == expected.share
-    for i, code in enumerate(model.states):
-        found = document["coverage"]["states"][model.vocabulary.key(code)]
-        assert found["missing"] == int(expected.missing[i])
-    assert set(document["estimators"]) == {"slow_down", "no_contact"}
-
-
-def test_learn_names_states_that_are_not_markov(forewarn: Run, tmp_path: Path) -> None:
-    # The state after "on" depends on how long it has been on: two ticks on, then off, never less.
-    lines = [{"t": i / 10, "x": float(i % 6 < 2)} for i in range(3000)]
-    trace, config = tmp_path / "trace.jsonl", tmp_path / "m.yaml"
-    trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    config.write_text(
-        "version: 1\nrate: 10\nsignals: {x: {}}\npredicates: {lit: x > 0.5}\n"
-        "properties: {p: {formula: always(not lit)}}\n"
-    )
-    result = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json")
-    assert "2 states are not Markov" in result.out
-    assert "add a predicate" in result.out
-
-
-def test_learning_stops_when_every_state_is_covered(
-    forewarn: Run, corridor_run: Any, tmp_path: Path
-) -> None:
-    path = tmp_path / "m.json"
-    arguments = ["learn", *corridor_run.recordings, "-c", corridor_run.config, "-o", path,
-                 "--stop-when-covered"]  # fmt: skip
-    easy = forewarn(*arguments, "--epsilon", "0.9", "--delta", "0.9", "--json")
-    assert easy.code == 0
-    assert len(json.loads(easy.out)["recordings"]) < 6
-    assert "recordings were not read" in easy.err
-    hard = forewarn(*arguments, "--epsilon", "0.01", "--json")
-    assert len(json.loads(hard.out)["recordings"]) == 6
-    assert "not covered yet" in hard.err
-    copy = tmp_path / "copy.mcap"
-    copy.write_bytes(corridor_run.recordings[0].read_bytes())
-    twice = forewarn("learn", copy, *arguments[1:], "--epsilon", "0.01")
-    assert twice.code == 2
-    assert "same data" in twice.err
-
-
-def test_check_answers_through_storm(forewarn: Run, corridor_model: Path) -> None:
-    pytest.importorskip("stormpy")
-    query = 'P=? [ F<=10 "contact" ]'
-    document = json.loads(forewarn("check", corridor_model, query, "--json").out)
-    model = load_model(corridor_model)
-    step = estimate_chain(model).to_dense()
-    goal = model.terminal.astype(float)
-    expected = goal.copy()
-    for _ in range(10):
-        expected = np.where(model.terminal, 1.0, step @ expected)
-    for code, value in zip(model.states, expected, strict=True):
-        assert document["values"][model.vocabulary.key(code)] == pytest.approx(value, abs=1e-9)
-    assert forewarn("check", corridor_model, "AG !contact").code == 1
-    assert forewarn("check", corridor_model, "EF contact").code == 0
-    wrong = forewarn("check", corridor_model, 'P=? [ F "kontact" ]')
-    assert wrong.code == 2
-    assert "'kontact'" in wrong.err
-
-
-def test_export_writes_what_storm_reads_back(
-    forewarn: Run, corridor_model: Path, tmp_path: Path
-) -> None:
-    stormpy = pytest.importorskip("stormpy")
-    path = tmp_path / "chain.drn"
-    assert forewarn("export", corridor_model, "-o", path).code == 0
-    assert stormpy.build_model_from_drn(str(path)).nr_states == load_model(corridor_model).size
-    assert forewarn("export", corridor_model, "-o", "-", "-f", "dot").out.startswith("digraph")
-    unknown = forewarn("export", corridor_model, "-o", tmp_path / "chain.txt")
-    assert unknown.code == 2
-    assert ".prism" in unknown.err
-
-
-def test_import_reads_the_chains_of_probguard(
-    forewarn: Run, shared_data: Path, tmp_path: Path
-) -> None:
-    folders = sorted(path.parent for path in (shared_data / "probguard").rglob("model.json"))
-    assert folders
-    path = tmp_path / "m.json"
-    assert forewarn("import", folders[0], "-o", path).code == 0
-    assert forewarn("inspect", path).code == 0
-    missing = forewarn("import", tmp_path, "-o", path)
-    assert missing.code == 2
-    assert "model.json" in missing.err

@@ -148,6 +148,9 @@ def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
         key = f"properties.{name}"
         if automaton.violated is None or automaton.satisfied == automaton.initial:
             yield _warning(spec, f"{key}.formula", "it can never be violated")
+        if section.figure == "upper" and spec.bounds.kind == "none":
+            problem = "without bounds there is no upper one: only violations would raise an alert"
+            yield _warning(spec, f"{key}.figure", problem, "risk, or bounds: {kind: credible}")
         horizon = None if math.isinf(section.horizon) else grid.ticks(section.horizon)
         if horizon == 0:
             yield _warning(
