@@ -146,13 +146,11 @@ class Storm:
         except RuntimeError as error:
             raise CheckingError(f"Storm cannot check {formula!r}: {error}") from error
         n = int(model.nr_states)
-        if self.modern:
-            if result.is_explicit_qualitative_check_result():
-                return np.array([bool(result[i]) for i in range(n)], dtype=bool)
-            return np.array([float(v) for v in result.get_value_vector()])
-        if hasattr(result, "get_truth_values"):
+        if self.modern and result.is_explicit_qualitative_check_result():
+            return np.array([bool(result[i]) for i in range(n)], dtype=bool)
+        if not self.modern and hasattr(result, "get_truth_values"):
             return np.array([bool(result.at(i)) for i in range(n)], dtype=bool)
-        return np.array([float(v) for v in result.get_values()])
+        return self.values(result)
 
     def environment(self, precision: float, exact: bool = False) -> Any:
         """Return solver settings.
@@ -186,9 +184,10 @@ class Storm:
         solver.set_linear_equation_solver_type(kind)
         return result
 
-    def value(self, result: Any, state: int) -> float:
-        """Return one value of a result of ``model_checking``."""
-        return float(result.get_value(state) if self.modern else result.at(state))
+    def values(self, result: Any) -> NDArray[np.float64]:
+        """Return the numbers of a quantitative result of ``model_checking``, shape (n,)."""
+        found = result.get_value_vector() if self.modern else result.get_values()
+        return np.array([float(value) for value in found])
 
 
 def _as_mask(initial: Mask | int, n: int) -> Mask:
