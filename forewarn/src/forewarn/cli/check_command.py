@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.checking import storm
+from forewarn.checking.ctl import is_ctl
+from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.storm import QueryResult, check_query
-from forewarn.cli.common import whole_number
+from forewarn.checking.storm_api import Storm
+from forewarn.cli.chains import add_unsmoothed, chain_of
+from forewarn.cli.common import load_compiled, whole_number
 from forewarn.cli.output import Output
-from forewarn.models import CountModel, estimate_chain, load_model
+from forewarn.errors import CheckingError, ExpressionError, ModelError
+from forewarn.models import Chain, CountModel, load_model
+from forewarn.monitoring.build import check_model
+from forewarn.predicates import Abstraction
+from forewarn.properties.specification import CompiledSpec
+from forewarn.signals.grid import Grid
 
 DESCRIPTION = """\
-Answer a query about a model: PCTL over predicates and terminal labels, in double quotes, through
-Storm (stormpy has to be installed), and CTL (AX AG AF AU EX EG EF EU), where names may stand
-bare. A step is a tick: at 10 Hz, F<=50 looks five seconds ahead."""
+Answer queries about a model through Storm (stormpy has to be installed): PCTL over predicates and
+terminal labels, in double quotes, and CTL (AX AG AF AU EX EG EF EU), where names may stand bare.
+A step is a tick: at 10 Hz, F<=50 looks five seconds ahead. With a monitor file, a query may be the
+name of one of its properties, whose risk is then computed by Storm and by Forewarn itself, and the
+names in quotes may be comparisons that its predicates stand for."""
 
 EPILOG = """\
 exit codes: 0 a number was found, or the formula holds in every state that episodes begin in;
-1 it does not hold in one of them; 2 wrong usage or input.
+1 a formula does not hold in one of them, or the risk of a property reaches its threshold `act`;
+2 wrong usage or input.
 
 examples: forewarn check monitor.model.json 'P=? [ F<=50 "collision" ]'
-          forewarn check monitor.model.json 'AG !collision'"""
+          forewarn check monitor.model.json 'P<0.1 [ F<=50 "collision" ]' 'EF collision'
+          forewarn check monitor.model.json 'AG !collision' --unsmoothed
+          forewarn check monitor.model.json -c monitor.yaml keep_distance"""
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -32,14 +58,45 @@ class Options:
     """The arguments of ``check``."""
 
     model: Path
-    query: str
+    queries: list[str]
+    config: Path | None
     top: int
+    unsmoothed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The answer to one query.
+
+    Attributes
+    ----------
+    result : QueryResult
+        Values or truth in every state.
+    fine : ndarray of bool, shape (n,)
+        States in which nothing is found fault with.
+    limit : str
+        What the values were compared with, empty without.
+    """
+
+    result: QueryResult
+    fine: Mask
+    limit: str = ""
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether the query is a formula that holds or does not."""
+        return self.result.values.dtype == bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
-    parser.add_argument("query", metavar="QUERY", help="a PCTL or CTL formula")
+    parser.add_argument(
+        "queries", nargs="+", metavar="QUERY", help="a PCTL or CTL formula, or with -c a property"
+    )
+    parser.add_argument(
+        "-c", "--config", type=Path, metavar="FILE", help="the monitor file, for its names"
+    )
     parser.add_argument(
         "-n",
         "--top",
@@ -48,45 +105,191 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many states to list, 0 for all (default: 10)",
     )
+    add_unsmoothed(parser)
 
 
 def run(options: Options, output: Output) -> int:
-    """Ask, and print the answer for the states where it matters most."""
+    """Ask, and print the answers for the states where they matter most."""
     model = load_model(options.model)
-    answer = check_query(model, estimate_chain(model), options.query)
-    for note in answer.notes:
-        output.note(f"note: {note}")
-    starts = np.flatnonzero(model.starts)
-    truth = answer.values.dtype == bool
-    output.say(_summary(model, answer, starts))
-    order = np.lexsort((-model.visits, -answer.values.astype(np.float64)))
-    listed = order[: options.top or model.size]
-    rows = [
-        [str(bool(answer.values[i])) if truth else f"{answer.values[i]:.6g}", model.name(i),
-         str(int(model.visits[i]))]
-        for i in listed.tolist()
-    ]  # fmt: skip
-    output.table((">value", "state", ">visits"), rows)
-    output.emit(
-        {
-            "query": answer.query,
-            "values": {
-                model.vocabulary.key(code): answer.values[i] for i, code in enumerate(model.states)
-            },
-            "starts": [model.vocabulary.key(model.states[i]) for i in starts.tolist()],
-            "notes": answer.notes,
-        }
-    )
-    return 1 if truth and not answer.values[starts].all() else 0
+    compiled = None if options.config is None else _fitting(options.config, model, options.model)
+    _need_storm()
+    chain = chain_of(model, options.model, options.unsmoothed)
+    first = model.starts > 0
+    if not first.any():
+        first = model.observed
+        output.note("note: the model does not tell where episodes begin: every state counts alike")
+    records = []
+    for query in options.queries:
+        with _storm_speaks(output):
+            try:
+                answer = _answer(query, model, chain, compiled)
+            except CheckingError as error:
+                raise error.located(file=options.model, key=query) from error
+        _print(answer, model, first, options.top or model.size, output)
+        records.append(_record(answer, model, first))
+    starts = {
+        model.vocabulary.key(model.states[i]): model.starts[i] for i in model.starts.nonzero()[0]
+    }
+    head = {"model": options.model, "rate": model.rate, "smoothed": chain.smoothed}
+    output.emit({**head, "starts": starts, "queries": records})
+    return 0 if all(record["fine"] for record in records) else 1
 
 
-def _summary(model: CountModel, answer: QueryResult, starts: NDArray[np.intp]) -> str:
-    if answer.values.dtype == bool:
-        return (
-            f"holds in {int(answer.values.sum())} of {model.size} states, and in "
-            f"{int(answer.values[starts].sum())} of the {len(starts)} that episodes begin in"
+def _fitting(config: Path, model: CountModel, file: Path) -> CompiledSpec:
+    compiled = load_compiled(config)
+    try:
+        check_model(compiled, model)
+    except ModelError as error:
+        raise error.located(file=file) from error
+    return compiled
+
+
+def _need_storm() -> None:
+    try:
+        Storm()
+    except CheckingError as error:
+        raise CheckingError(
+            f"queries are answered by Storm, which is not there: {error.__cause__}",
+            accepted="an installed stormpy: pip install stormpy",
+        ) from error
+
+
+@contextmanager
+def _storm_speaks(output: Output) -> Iterator[None]:
+    """Keep what Storm writes to stdout out of the result; it becomes remarks if all goes well."""
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as said:
+        kept = os.dup(1)
+        os.dup2(said.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+        said.seek(0)
+        for line in said.read().decode(errors="replace").splitlines():
+            output.note(f"Storm: {line}")
+
+
+def _answer(query: str, model: CountModel, chain: Chain, compiled: CompiledSpec | None) -> Answer:
+    if compiled is not None and query in compiled.spec.properties:
+        return _risk(query, model, chain, compiled)
+    asked = query if compiled is None else _in_vocabulary(query, compiled.abstraction)
+    result = check_query(model, chain, asked)
+    notes = list(result.notes)
+    if asked != query:
+        notes.append(f"{query} was understood as {asked}")
+    if chain.smoothed and is_ctl(asked):
+        notes.append(
+            "smoothing makes nearly every transition possible, and CTL asks what is possible: "
+            "--unsmoothed asks about what was counted"
         )
-    if not len(starts):
-        return f"over {model.size} states"
-    mean = np.average(answer.values[starts], weights=model.starts[starts])
-    return f"{mean:.6g} at the beginning of an episode, mean over {len(starts)} first states"
+    result = QueryResult(query, result.values, tuple(notes))
+    truth = result.values.dtype == bool
+    return Answer(result, np.asarray(result.values if truth else np.ones(model.size), dtype=bool))
+
+
+def _in_vocabulary(query: str, abstraction: Abstraction) -> str:
+    """Replace comparisons in quotes by the predicates that stand for them."""
+
+    def named(found: re.Match[str]) -> str:
+        try:
+            resolved = abstraction.resolve(found[1])
+        except ExpressionError:
+            return found[0]
+        if resolved is None or resolved[0] == found[1]:
+            return found[0]
+        name, negated = resolved
+        return f'(!"{name}")' if negated else f'"{name}"'
+
+    return re.sub(r'"([^"]*)"', named, query)
+
+
+def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) -> Answer:
+    """Return the risk of a property where monitoring begins, by Storm and by our own solver."""
+    section = compiled.spec.properties[name]
+    automaton = compiled.automata[list(compiled.spec.properties).index(name)]
+    horizon = (
+        None if math.isinf(section.horizon) else Grid(compiled.spec.rate).ticks(section.horizon)
+    )
+    classes = label_states(automaton, model.vocabulary, model.states)
+    theirs = storm.risk_table(chain, automaton, classes, horizon)
+    ours = risk_table(chain, automaton, classes, horizon)
+    both = np.isfinite(theirs.values) & np.isfinite(ours.values)
+    apart = float(np.abs(theirs.values - ours.values)[both].max(initial=0.0))
+    entered = automaton.transitions[automaton.initial, np.maximum(classes, 0)]
+    values = theirs.values[np.arange(model.size), entered]
+    values = np.where(classes == ENDED, 0.0, values)
+    seconds = "ever" if horizon is None else f"within {section.horizon:g} s"
+    notes = (
+        f"risk of {section.formula} {seconds}, where monitoring begins in the state",
+        f"over all {theirs.values.size:,} product states Forewarn's own solver is at most "
+        f"{apart:.1g} away from Storm",
+        *ours.notes,
+    )
+    act = section.thresholds.act
+    return Answer(QueryResult(name, values, notes), ~(values >= act), f"act {act:g}")
+
+
+def _print(answer: Answer, model: CountModel, first: Mask, top: int, output: Output) -> None:
+    output.say(answer.result.query)
+    output.say(f"  {_summary(answer, model, first)}")
+    for note in answer.result.notes:
+        output.note(f"note: {note}")
+    rank = answer.result.values.astype(np.float64)
+    if answer.is_truth:
+        # What breaks the formula comes first, foremost where episodes begin.
+        order = np.lexsort((-model.visits, ~first, rank))
+    else:
+        order = np.lexsort((-model.visits, np.where(np.isnan(rank), np.inf, -rank)))
+    rows = [
+        [
+            _shown(answer.result.values[i]),
+            model.vocabulary.key(model.states[i]),
+            model.name(i),
+            str(int(model.visits[i])),
+            str(int(model.starts[i])),
+        ]
+        for i in order[:top].tolist()
+    ]
+    output.table((">value", "state", "name", ">visits", ">starts"), rows)
+    output.say()
+
+
+def _shown(value: np.bool_ | np.float64) -> str:
+    if isinstance(value, np.bool_):
+        return "holds" if value else "fails"
+    return f"{value:.6g}"
+
+
+def _summary(answer: Answer, model: CountModel, first: Mask) -> str:
+    values, begin = answer.result.values, int(first.sum())
+    where = "that episodes begin in" if model.starts.any() else "that were observed"
+    if answer.is_truth:
+        return (
+            f"holds in {int(values.sum())} of {model.size} states, and in "
+            f"{int(values[first].sum())} of the {begin} {where}"
+        )
+    text = f"{_mean(answer, model, first):.6g} on average over the {begin} states {where}"
+    if answer.limit:
+        reached = int((~answer.fine & first).sum())
+        text += f"; {answer.limit} is reached in {reached or 'none'} of them"
+    return text
+
+
+def _mean(answer: Answer, model: CountModel, first: Mask) -> float:
+    """Return the mean value over the first states, each by the episodes that began there."""
+    weights = model.starts[first] if model.starts.any() else np.ones(int(first.sum()))
+    return float(np.average(answer.result.values[first].astype(np.float64), weights=weights))
+
+
+def _record(answer: Answer, model: CountModel, first: Mask) -> dict[str, Any]:
+    values = answer.result.values
+    return {
+        "query": answer.result.query,
+        "kind": "truth" if answer.is_truth else "value",
+        "fine": bool(answer.fine[first].all()),
+        "initial": (bool(values[first].all()) if answer.is_truth else _mean(answer, model, first)),
+        "values": {model.vocabulary.key(code): values[i] for i, code in enumerate(model.states)},
+        "notes": answer.result.notes,
+    }

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.cli.chains import add_unsmoothed, chain_of
 from forewarn.cli.common import write_text
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
@@ -15,14 +16,19 @@ from forewarn.models.exporters import FORMATS, export_chain
 
 DESCRIPTION = """\
 Write the chain of a model in the language of another tool: PRISM's, Storm's DRN, JANI, or
-Graphviz."""
+Graphviz. Predicates and terminal labels become labels; where a name is no identifier there, a
+comment tells what the label stands for. The first state is the one that most episodes begin in."""
 
 EPILOG = """\
 exit codes: 0 fine, 2 wrong usage or input.
 
-example: forewarn export monitor.model.json -o chain.prism"""
+examples: forewarn export monitor.model.json -o chain.prism
+          forewarn export monitor.model.json --format dot --unsmoothed | dot -Tsvg > chain.svg"""
 
-SUFFIXES = {".prism": "prism", ".pm": "prism", ".drn": "drn", ".jani": "jani", ".dot": "dot"}
+SUFFIXES = {
+    ".prism": "prism", ".pm": "prism", ".drn": "drn", ".jani": "jani", ".dot": "dot", ".gv": "dot",
+}  # fmt: skip
+MANY = 100_000
 
 
 @dataclass(frozen=True)
@@ -30,43 +36,57 @@ class Options:
     """The arguments of ``export``."""
 
     model: Path
-    output: Path
+    output: Path | None
     format: str | None
+    unsmoothed: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
     parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="the file to write (- for stdout)",
-    )
-    parser.add_argument(
         "-f",
         "--format",
-        choices=sorted(FORMATS),
-        help="the format; by default what the file's suffix says",
+        choices=list(FORMATS),
+        help="the format; by default what the suffix of the file says",
     )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the file to write (default: stdout)"
+    )
+    add_unsmoothed(parser)
 
 
 def run(options: Options, output: Output) -> int:
     """Export."""
-    name = options.format or SUFFIXES.get(options.output.suffix)
+    target = None if options.output == Path("-") else options.output
+    name = options.format or (SUFFIXES.get(target.suffix) if target else None)
     if name is None:
         raise InputError(
-            "the suffix does not tell the format",
-            file=options.output,
-            accepted=f"{', '.join(SUFFIXES)}, or --format",
+            "the suffix does not tell the format" if target else "no format is given",
+            file=target,
+            key="" if target else "--format",
+            accepted=f"{', '.join(SUFFIXES)}, or --format" if target else ", ".join(FORMATS),
         )
-    text = export_chain(load_model(options.model), name)
-    if options.output == Path("-"):
+    model = load_model(options.model)
+    chain = chain_of(model, options.model, options.unsmoothed)
+    transitions = chain.to_csr().nnz
+    if chain.smoothed and transitions > MANY:
+        output.note(
+            f"note: smoothing makes {transitions:,} transitions of the {model.counts.nnz:,} that "
+            "were counted; --unsmoothed leaves it out"
+        )
+    text = export_chain(model, name, chain)
+    if target is not None:
+        write_text(target, text)
+        output.say(f"{model.size} states, {transitions} transitions, {name} -> {target}")
+    elif not output.as_json:
         sys.stdout.write(text)
-        return 0
-    write_text(options.output, text)
-    output.say(f"{name} -> {options.output}")
-    output.emit({"file": options.output, "format": name})
+    output.emit(
+        {
+            "format": name,
+            "states": model.size,
+            "transitions": transitions,
+            **({"text": text} if target is None else {"file": target}),
+        }
+    )
     return 0

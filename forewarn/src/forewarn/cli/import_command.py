@@ -12,8 +12,9 @@ from forewarn.models import save_model
 from forewarn.models.importers import import_probguard
 
 DESCRIPTION = """\
-Read a chain as ProbGuard's repository keeps it (a folder with model.json and abstraction.json) and
-write it as a model file, for `inspect`, `check` and `export`."""
+Read a chain as ProbGuard's repository keeps it (a folder with model.json and abstraction.json, and
+perhaps dtmc.prism, which tells the first state) and write it as a model file, for `inspect`,
+`check` and `export`. Its probabilities are kept exactly: as counts over a common denominator."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
@@ -49,6 +50,22 @@ def run(options: Options, output: Output) -> int:
     """Read and write."""
     model = import_probguard(options.folder, options.rate)
     save_model(model, options.output)
-    output.say(f"{model.size} states, {model.counts.nnz} transitions -> {options.output}")
-    output.emit({"model": options.output, "states": model.size, "transitions": model.counts.nnz})
+    vocabulary = model.vocabulary
+    if not model.starts.any():
+        output.note("note: the folder does not tell the first state")
+    output.say(
+        f"{model.size} states, {model.counts.nnz} transitions, {len(vocabulary.predicates)} "
+        f"predicates, terminal labels {', '.join(vocabulary.terminals) or 'none'} -> "
+        f"{options.output}"
+    )
+    output.emit(
+        {
+            "model": options.output,
+            "states": model.size,
+            "transitions": model.counts.nnz,
+            "predicates": vocabulary.predicates,
+            "terminals": vocabulary.terminals,
+            "first": [model.vocabulary.key(model.states[i]) for i in model.starts.nonzero()[0]],
+        }
+    )
     return 0

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forewarn.cli.assessment import (
+    Requirement,
+    Sufficiency,
+    add_requirement,
+    coverage_record,
+    print_coverage,
+)
 from forewarn.cli.common import load_compiled, span, whole_number
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError
@@ -16,8 +23,10 @@ from forewarn.monitoring.monitor import Monitor
 from forewarn.reports.states import RiskyState, by_visits, riskiest, successors
 
 DESCRIPTION = """\
-Show a model: where its counts come from, its states with their visits and most frequent
-successors, and with a monitor file the states with the greatest risk for each property."""
+Show a model: where its counts come from, its states with their visits, the visits that they
+still need (coverage), and their most frequent successors; with a monitor file the states with the
+greatest risk for each property. Coverage is about the risk within the longest horizon of the
+monitor file, and without one about each transition probability."""
 
 EPILOG = """\
 exit codes: 0 fine, 2 wrong usage or input.
@@ -32,6 +41,9 @@ class Options:
     model: Path
     config: Path | None
     top: int
+    epsilon: float | None
+    delta: float | None
+    per_transition: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,28 +60,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many states to list, 0 for all (default: 10)",
     )
+    add_requirement(parser)
 
 
 def run(options: Options, output: Output) -> int:
     """Print the model."""
     model = load_model(options.model)
-    monitor = None
+    monitor = compiled = None
     if options.config is not None:
+        compiled = load_compiled(options.config)
         try:
-            monitor = build_monitor(load_compiled(options.config), model)
+            monitor = build_monitor(compiled, model)
         except ModelError as error:
             raise error.located(file=options.model) from error
+    found = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition).judge(
+        model
+    )
     _print_head(model, output)
     limit = options.top or model.size
-    _print_states(model, limit, output)
+    _print_states(model, found, limit, output)
+    print_coverage(model, found, limit, output)
+    output.say()
     risks: dict[str, list[RiskyState]] = {}
     if monitor is not None:
-        for compiled in monitor.properties:
-            risks[compiled.name] = riskiest(compiled, model, limit)
-            _print_risks(compiled.name, risks[compiled.name], output)
+        for each in monitor.properties:
+            risks[each.name] = riskiest(each, model, limit)
+            _print_risks(each.name, risks[each.name], output)
         for note in monitor.notes:
             output.note(f"note: {note}")
-    output.emit(_document(model, risks, monitor))
+    output.emit(_document(model, found, risks, monitor))
     return 0
 
 
@@ -89,7 +108,8 @@ def _print_head(model: CountModel, output: Output) -> None:
     output.say()
 
 
-def _print_states(model: CountModel, limit: int, output: Output) -> None:
+def _print_states(model: CountModel, found: Sufficiency, limit: int, output: Output) -> None:
+    missing = None if found.coverage is None else found.coverage.missing
     rows = []
     for index in by_visits(model)[:limit]:
         following = ", ".join(
@@ -101,12 +121,13 @@ def _print_states(model: CountModel, limit: int, output: Output) -> None:
                 model.vocabulary.key(model.states[index]),
                 model.name(index),
                 str(int(model.visits[index])),
+                "never enough" if missing is None else f"{missing[index]:,}",
                 str(int(model.starts[index])),
                 str(len(successors(model, index))),
                 following,
             ]
         )
-    columns = ("state", "name", ">visits", ">starts", ">successors", "most frequent")
+    columns = ("state", "name", ">visits", ">missing", ">starts", ">successors", "most frequent")
     output.table(columns, rows, f"the {len(rows)} most visited states")
     output.say()
 
@@ -132,7 +153,10 @@ def _print_risks(name: str, rows: list[RiskyState], output: Output) -> None:
 
 
 def _document(
-    model: CountModel, risks: dict[str, list[RiskyState]], monitor: Monitor | None
+    model: CountModel,
+    found: Sufficiency,
+    risks: dict[str, list[RiskyState]],
+    monitor: Monitor | None,
 ) -> dict[str, Any]:
     return {
         "rate": model.rate,
@@ -155,6 +179,7 @@ def _document(
             }
             for index in by_visits(model)
         ],
+        "coverage": coverage_record(model, found),
         "riskiest": risks,
         "notes": () if monitor is None else monitor.notes,
     }

@@ -10,49 +10,49 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forewarn.cli.assessment import (
+    LISTED,
+    Requirement,
+    add_requirement,
+    coverage_record,
+    dependence,
+    dependence_record,
+    estimator_record,
+    estimators,
+    print_coverage,
+    print_dependence,
+    print_estimators,
+)
 from forewarn.cli.common import (
     add_config,
     add_recordings,
     existing_recordings,
-    fraction,
     load_compiled,
     overall,
     share,
     span,
     whole_number,
 )
-from forewarn.cli.enough import (
-    coverage_record,
-    estimators,
-    not_markov,
-    print_coverage,
-    print_estimators,
-    print_not_markov,
-)
-from forewarn.cli.output import Output
+from forewarn.cli.output import Bar, Output
 from forewarn.errors import RecordingError
-from forewarn.learning.coverage import DELTA, EPSILON, coverage
-from forewarn.learning.pipeline import (
-    Learned,
-    RecordingReport,
-    assemble,
-    count_recording,
-    learn,
-    refuse_duplicates,
-)
+from forewarn.learning.pipeline import Learned, RecordingReport, learn
 from forewarn.models import CountModel, load_model, merge_models, save_model
-from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec
 from forewarn.reports.results import stale_remark
 
 DESCRIPTION = """\
 Learn a model from recordings: every recording goes through the signals and predicates of the
-monitor file, and the transitions between the states of consecutive ticks are counted."""
+monitor file, and the transitions between the states of consecutive ticks are counted. Then three
+questions are answered. Coverage: have the states been visited often enough, and how often do they
+have to be? With --epsilon or --delta, no more recordings are read once they have. Markov test:
+does what comes next depend on more than the state? Estimators: how much does the risk depend on
+smoothing?"""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
 
-example: forewarn learn bags/ -c monitor.yaml -o monitor.model.json --jobs 4"""
+examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json --jobs 4
+          forewarn learn bags/ -c monitor.yaml -o model.json --epsilon 0.05 --per-transition"""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,10 @@ class Options:
     output: Path
     add_to: list[Path]
     jobs: int
-    epsilon: float
-    delta: float
-    stop_when_covered: bool
+    epsilon: float | None
+    delta: float | None
+    per_transition: bool
+    assess: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,21 +93,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes to use, 0 for one per core (default: 1)",
     )
-    for name, default, text in (
-        ("--epsilon", EPSILON, "error of a transition probability that is allowed"),
-        ("--delta", DELTA, "probability with which it may be exceeded"),
-    ):
-        parser.add_argument(
-            name,
-            type=fraction,
-            default=default,
-            metavar="P",
-            help=f"for coverage: {text} (default: {default:g})",
-        )
+    add_requirement(parser)
     parser.add_argument(
-        "--stop-when-covered",
+        "--assess",
         action="store_true",
-        help="read no more recordings once every state has the visits that it needs",
+        help="print all of coverage, Markov test and estimators, not the gist",
     )
 
 
@@ -115,17 +106,17 @@ def run(options: Options, output: Output) -> int:
     compiled = load_compiled(options.config)
     recordings = existing_recordings(options.recordings)
     others = [load_model(path) for path in options.add_to]
-    if options.stop_when_covered:
-        learned = _until_covered(compiled, recordings, options, output)
-    else:
-        with output.progress(f"learning from {len(recordings)} recordings") as tell:
-            learned = learn(
-                recordings,
-                compiled.spec,
-                compiled.abstraction,
-                jobs=options.jobs or os.cpu_count() or 1,
-                progress=overall(recordings, tell),
-            )
+    requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
+    with output.progress(f"learning from {len(recordings)} recordings") as tell:
+        stop = _Stop(requirement, others, tell) if _asked(options) else None
+        learned = learn(
+            recordings,
+            compiled.spec,
+            compiled.abstraction,
+            jobs=options.jobs or os.cpu_count() or 1,
+            progress=overall(recordings, tell),
+            enough=stop,
+        )
     if not any(report.provenance.transitions for report in learned.reports):
         raise RecordingError(
             "no transition could be counted: " + _why_nothing(learned.reports),
@@ -134,32 +125,27 @@ def run(options: Options, output: Output) -> int:
         )
     model = merge_models([learned.model, *others]) if others else learned.model
     save_model(model, options.output)
-    _report(compiled, learned, model, options, output)
+    _report(compiled, learned, model, requirement, options, output)
     return 0
 
 
-def _until_covered(
-    compiled: CompiledSpec, recordings: list[Path], options: Options, output: Output
-) -> Learned:
-    """Learn recording by recording until every state is covered."""
-    spec, abstraction = compiled.spec, compiled.abstraction
-    validity = build_validity(spec, abstraction)
-    reports: list[RecordingReport] = []
-    with output.progress("required visits made") as tell:
-        for path in recordings:
-            reports.append(count_recording(path, spec, abstraction, validity))
-            refuse_duplicates(recordings[: len(reports)], reports)
-            learned = assemble(reports, spec, abstraction, validity)
-            found = coverage(learned.model, options.epsilon, options.delta)
-            tell(found.share, 1.0)
-            if found.complete:
-                break
-    output.note(
-        f"note: every state is covered, {len(recordings) - len(reports)} recordings were not read"
-        if found.complete
-        else "note: all recordings were read, and some states are not covered yet"
-    )
-    return learned
+def _asked(options: Options) -> bool:
+    return options.epsilon is not None or options.delta is not None
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """Tells after each recording how far the data suffice, and shows it on the bar."""
+
+    requirement: Requirement
+    others: list[CountModel]
+    tell: Bar
+
+    def __call__(self, model: CountModel) -> float:
+        """Return the share of the required visits that were made."""
+        share = self.requirement.judge(merge_models([model, *self.others])).share
+        self.tell(label=f"learning, coverage {100 * share:.3g} %")
+        return share
 
 
 def _why_nothing(reports: Iterable[RecordingReport]) -> str:
@@ -173,7 +159,12 @@ def _why_nothing(reports: Iterable[RecordingReport]) -> str:
 
 
 def _report(
-    compiled: CompiledSpec, learned: Learned, model: CountModel, options: Options, output: Output
+    compiled: CompiledSpec,
+    learned: Learned,
+    model: CountModel,
+    requirement: Requirement,
+    options: Options,
+    output: Output,
 ) -> None:
     reports = learned.reports
     rows = [_row(report) for report in reports]
@@ -187,12 +178,15 @@ def _report(
     for line in remarks(reports):
         output.warn(line)
     transitions = int(model.counts.sum())
-    found = coverage(model, options.epsilon, options.delta)
-    print_coverage(model, found, output)
-    dependent = not_markov(model, learned.triples)
-    print_not_markov(model, dependent, output)
+    found = requirement.judge(model)
+    tests = dependence(learned.triples)
     choices = estimators(compiled, model)
-    print_estimators(model, choices, output)
+    limit = model.size if options.assess else 0
+    print_coverage(model, found, limit or (LISTED if _asked(options) else 0), output)
+    if _asked(options):
+        output.say(_stopped(learned, found.share))
+    print_dependence(compiled, model, tests, limit, output)
+    print_estimators(model, choices, options.assess, output)
     output.say(f"{model.size} states, {transitions} transitions -> {options.output}")
     output.emit(
         {
@@ -200,12 +194,22 @@ def _report(
             "states": model.size,
             "transitions": transitions,
             "recordings": [_record(report) for report in reports],
+            "unread": learned.unread,
             "coverage": coverage_record(model, found),
-            "not_markov": [
-                {**test._asdict(), "state": model.vocabulary.key(test.state)} for test in dependent
-            ],
-            "estimators": choices,
+            "markov": dependence_record(compiled, model, tests),
+            "estimators": estimator_record(model, choices),
         }
+    )
+
+
+def _stopped(learned: Learned, share: float) -> str:
+    if share < 1.0:
+        return "not enough yet: all recordings were read"
+    left = len(learned.unread)
+    return "enough: " + (
+        f"the last {left} of {left + len(learned.reports)} recordings were not read"
+        if left
+        else "all recordings were read"
     )
 
 

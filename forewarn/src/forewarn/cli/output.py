@@ -24,8 +24,10 @@ PIPE_WIDTH = 160
 class Bar(Protocol):
     """Told how far the work is."""
 
-    def __call__(self, done: float, total: float, label: str | None = None) -> None:
-        """Show that `done` of `total` is done; a label replaces the one so far."""
+    def __call__(
+        self, done: float | None = None, total: float | None = None, label: str | None = None
+    ) -> None:
+        """Show that `done` of `total` is done, with this label; what is not given stays."""
 
 
 class Output:
@@ -99,7 +101,7 @@ class Output:
         )
         with bar:
             task = bar.add_task(label, total=None)
-            yield lambda done, total, label=None: bar.update(
+            yield lambda done=None, total=None, label=None: bar.update(
                 task, completed=done, total=total, description=label
             )
 

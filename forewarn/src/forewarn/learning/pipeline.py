@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from forewarn.signals import MessageType
 from forewarn.signals.feed import Snapshot
 
 Progress = Callable[[Path, float], None]
+Enough = Callable[[CountModel], float]
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,24 @@ class RecordingReport:
 
 @dataclass(frozen=True)
 class Learned:
-    """A model and how it came about."""
+    """A model and how it came about.
+
+    Attributes
+    ----------
+    model : CountModel
+        The counts.
+    reports : tuple of RecordingReport
+        One for each recording that was read, in the given order.
+    triples : Counter
+        Second-order counts, for the Markov test.
+    unread : tuple of Path
+        Recordings that were left out because those before them were enough.
+    """
 
     model: CountModel
     reports: tuple[RecordingReport, ...]
     triples: Counter[tuple[int, int, int]]
+    unread: tuple[Path, ...] = ()
 
 
 def wanted_types(spec: MonitorSpec, recording: Recording) -> dict[str, MessageType]:
@@ -181,6 +196,7 @@ def learn(
     *,
     jobs: int = 1,
     progress: Progress | None = None,
+    enough: Enough | None = None,
 ) -> Learned:
     """Learn a model from recordings.
 
@@ -194,6 +210,9 @@ def learn(
         Processes to use; recordings are shared out among them.
     progress : callable, optional
         Told the recording and the fraction of it that is done.
+    enough : callable, optional
+        Asked after each recording, in the given order, which share of the data that are needed
+        the model has. From 1 on, no further recording counts, whatever `jobs` is.
 
     Raises
     ------
@@ -203,17 +222,22 @@ def learn(
         If a recording cannot be read or lacks a topic, or two of them hold the same data.
     """
     validity = build_validity(spec, abstraction)
-    if jobs > 1 and len(paths) > 1:
-        reports = list(_parallel(paths, spec, jobs, progress))
-    else:
-        reports = []
-        for path in paths:
-            tell = None if progress is None else _bound(progress, path)
-            reports.append(count_recording(path, spec, abstraction, validity, tell))
-            if progress is not None:
-                progress(path, 1.0)
-    refuse_duplicates(paths, reports)
-    return assemble(reports, spec, abstraction, validity)
+    reading = (
+        _parallel(paths, spec, jobs, progress)
+        if jobs > 1 and len(paths) > 1
+        else _serial(paths, spec, abstraction, validity, progress)
+    )
+    reports: list[RecordingReport] = []
+    with closing(reading):
+        for report in reading:
+            reports.append(report)
+            refuse_duplicates(paths[: len(reports)], reports)
+            if enough is not None:
+                so_far = assemble(reports, spec, abstraction, validity)
+                if enough(so_far.model) >= 1.0:
+                    break
+    unread = tuple(paths[len(reports) :])
+    return replace(assemble(reports, spec, abstraction, validity), unread=unread)
 
 
 def assemble(
@@ -263,13 +287,33 @@ def _work(path: Path, spec: MonitorSpec) -> RecordingReport:
     return count_recording(path, spec, abstraction, build_validity(spec, abstraction))
 
 
+def _serial(
+    paths: Sequence[Path],
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    validity: Validity,
+    progress: Progress | None,
+) -> Generator[RecordingReport, None, None]:
+    for path in paths:
+        tell = None if progress is None else _bound(progress, path)
+        report = count_recording(path, spec, abstraction, validity, tell)
+        if progress is not None:
+            progress(path, 1.0)
+        yield report
+
+
 def _parallel(
     paths: Sequence[Path], spec: MonitorSpec, jobs: int, progress: Progress | None
-) -> Iterator[RecordingReport]:
+) -> Generator[RecordingReport, None, None]:
     with ProcessPoolExecutor(min(jobs, len(paths)), mp_context=get_context("spawn")) as pool:
         futures = [pool.submit(_work, path, spec) for path in paths]
-        for path, future in zip(paths, futures, strict=True):
-            report = future.result()
-            if progress is not None:
-                progress(path, 1.0)
-            yield report
+        try:
+            for path, future in zip(paths, futures, strict=True):
+                report = future.result()
+                if progress is not None:
+                    progress(path, 1.0)
+                yield report
+        finally:
+            # Enough, or an error: what has not begun need not begin.
+            for future in futures:
+                future.cancel()
