@@ -20,7 +20,11 @@ version: 1
 rate: {rate}
 startup: 120
 signals:
-  speed: {{channel: /apollo/canbus/chassis, message: apollo.canbus.Chassis, value: speed_mps, timeout: 1.0}}
+  speed:
+    channel: /apollo/canbus/chassis
+    message: apollo.canbus.Chassis
+    value: speed_mps
+    timeout: 1.0
 predicates:
   fast: speed > 5
 bins:

@@ -64,3 +64,12 @@ def test_enumerations_have_the_numbers_of_apollo(real_pools: list[Pool]) -> None
 def test_layout_files_with_other_syntax_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'oneof' where .*'optional'"):
         _Parser("odd.proto", 'syntax = "proto2"; message A { oneof b { int32 c = 1; } }').file()
+
+
+def test_what_is_written_defines_no_type_of_apollo_but_its_own() -> None:
+    # Recorders and monitors register the descriptors of every writer: a second definition of
+    # apollo.common.Header, say, would keep them from decoding Apollo's own channels.
+    for name in ("apollo.planning.PadMessage", "apollo.external_command.ActionCommand"):
+        (file,) = own_pool().needed(name)
+        assert [m.name for m in own_pool().files[file].message_type] == [name.split(".")[-1]]
+        assert not own_pool().files[file].dependency

@@ -1,4 +1,4 @@
-"""From a Cyber channel through bridge and monitor to a pad message, over real Cyber RT and ROS 2."""
+"""From a Cyber channel over bridge and monitor to a pad message: real Cyber RT, real ROS 2."""
 
 from __future__ import annotations
 

@@ -32,9 +32,11 @@ UNSTAMPED = Stamp(0.0, NO_NUMBER)
 
 def stamp_reader(pool: Pool, message: str) -> Callable[[bytes], Stamp]:
     """Return a function that reads the header of serialized messages and nothing else."""
-    fields = pool.descriptor(message).fields_by_name
-    header = fields.get("header")
-    if header is None or header.message_type is None or header.message_type.full_name != HEADER:
+    header = pool.descriptor(message).fields_by_name.get("header")
+    if header is None or header.message_type is None:
+        return lambda data: UNSTAMPED
+    numbers = {each.name: each.number for each in header.message_type.fields}
+    if (numbers.get("timestamp_sec"), numbers.get("sequence_num")) != (1, 3):
         return lambda data: UNSTAMPED
     file = descriptor_pb2.FileDescriptorProto(name="headed.proto", package="forewarn.headed")
     file.dependency.append(own_pool().descriptor(HEADER).file.name)

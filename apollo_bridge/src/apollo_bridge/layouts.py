@@ -77,9 +77,11 @@ class _Parser:
     def message(self, message: descriptor_pb2.DescriptorProto) -> None:
         message.name = self.take()
         self.take("{")
-        while (word := self.take("enum", "optional", "repeated", "}")) != "}":
+        while (word := self.take("enum", "message", "optional", "repeated", "}")) != "}":
             if word == "enum":
                 self.enum(message.enum_type.add())
+            elif word == "message":
+                self.message(message.nested_type.add())
             else:
                 self.field(message.field.add(), word)
 

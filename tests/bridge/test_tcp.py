@@ -1,0 +1,154 @@
+"""The client of cyber_bridge against a server written from the protocol, in another process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apollo_bridge.layouts import own_class
+from apollo_bridge.tcp import ProtocolError, Publications, TcpTransport
+from apollo_bridge.transport import Arrival, Channels, Connected, Event, Lost
+
+CHASSIS, PAD = "/apollo/canbus/chassis", "/apollo/planning/pad"
+CHANNELS = Channels({CHASSIS: "apollo.canbus.Chassis"}, {PAD: "apollo.planning.PadMessage"})
+LIMIT = 30.0
+
+
+class Server:
+    """The stand-in."""
+
+    def __init__(self, port: int = 0) -> None:
+        script = Path(__file__).with_name("bridge_server.py")
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), str(port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.port: int = self.line()["port"]
+
+    def line(self) -> Any:
+        """Return the next thing that it has to tell."""
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def tell(self, **command: Any) -> None:
+        """Send a command."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    started = Server()
+    yield started
+    started.stop()
+
+
+def wait_for(transport: TcpTransport, kind: type[Any]) -> Any:
+    deadline = time.monotonic() + LIMIT
+    seen: list[Event] = []
+    while time.monotonic() < deadline:
+        found = transport.receive(0.5)
+        seen += found
+        for event in found:
+            if isinstance(event, kind):
+                return event
+    raise AssertionError(f"no {kind.__name__} among {seen}")
+
+
+@pytest.fixture
+def transport(server: Server) -> Iterator[TcpTransport]:
+    client = TcpTransport("127.0.0.1", server.port)
+    client.open(CHANNELS)
+    wait_for(client, Connected)
+    yield client
+    client.close()
+
+
+def greeting(server: Server) -> list[Any]:
+    return [server.line() for _ in range(3)]
+
+
+def test_says_what_it_reads_and_writes(server: Server, transport: TcpTransport) -> None:
+    reader, registered, writer = greeting(server)
+    assert reader == {"reader": CHASSIS, "type": "apollo.canbus.Chassis"}
+    # One file, which defines the pad alone: Apollo's own types must not be defined twice.
+    assert len(registered["registered"]) == 1
+    assert writer == {"writer": PAD, "type": "apollo.planning.PadMessage"}
+
+
+@pytest.mark.parametrize("cut", [1, 7, 1 << 20])
+def test_messages_arrive_however_the_stream_is_cut(
+    server: Server, transport: TcpTransport, cut: int
+) -> None:
+    greeting(server)
+    message = own_class("apollo.canbus.Chassis")(speed_mps=3.5).SerializeToString()
+    before = time.time_ns()
+    server.tell(channel=CHASSIS, message=message.hex(), cut=cut)
+    arrival = wait_for(transport, Arrival)
+    assert (arrival.channel, arrival.data) == (CHASSIS, message)
+    assert before <= arrival.time_ns <= time.time_ns()
+
+
+def test_commands_reach_the_server(server: Server, transport: TcpTransport) -> None:
+    greeting(server)
+    assert transport.write(PAD, b"\x10\x04")
+    assert server.line() == {"published": PAD, "message": "1004"}
+
+
+def test_connects_anew_after_the_server_was_restarted(
+    server: Server, transport: TcpTransport
+) -> None:
+    greeting(server)
+    server.stop()
+    assert "closed the connection" in wait_for(transport, Lost).reason
+    assert not transport.write(PAD, b"")
+    again = Server(server.port)
+    try:
+        wait_for(transport, Connected)
+        assert greeting(again)[0]["reader"] == CHASSIS
+    finally:
+        again.stop()
+
+
+def test_without_a_server_it_says_so() -> None:
+    client = TcpTransport("127.0.0.1", 1)
+    client.open(CHANNELS)
+    assert (
+        "127.0.0.1:1: Connection refused; is cyber_bridge running?" in wait_for(client, Lost).reason
+    )
+    client.close()
+    assert client.receive(1.0) == []
+
+
+def test_something_else_on_the_port_is_found_out(server: Server, transport: TcpTransport) -> None:
+    greeting(server)
+    server.tell(raw=b"HTTP/1.1 400 Bad Request\r\n".hex())
+    assert "it is no cyber_bridge: operation 72" in wait_for(transport, Lost).reason
+
+
+def test_publications_cut_anywhere() -> None:
+    data = b"".join(
+        b"\4" + len(c).to_bytes(4, "little") + c + len(m).to_bytes(4, "little") + m
+        for c, m in ((b"/a", b"12345"), (b"/bc", b""), (b"/d", b"6"))
+    )
+    for cut in range(len(data) + 1):
+        cutter = Publications()
+        found = [*cutter.feed(data[:cut]), *cutter.feed(data[cut:])]
+        assert found == [("/a", b"12345"), ("/bc", b""), ("/d", b"6")]
+    with pytest.raises(ProtocolError, match="operation 7 "):
+        list(Publications().feed(b"\7"))
