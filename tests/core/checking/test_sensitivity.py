@@ -99,7 +99,7 @@ def test_estimators_are_compared_on_what_was_visited(response: Response) -> None
     assert [result.name for result in found] == [
         "maximum likelihood",
         "alpha: sparse",
-        "alpha: 1.0",
+        "alpha: 1",
     ]
     assert found[0].difference == 0.0
     assert 0 < found[1].difference < found[2].difference

@@ -60,14 +60,6 @@ def positive_number(text: str) -> float:
     return number
 
 
-def fraction(text: str) -> float:
-    """Parse an argument that lies between 0 and 1."""
-    number = float(text)
-    if not 0 < number < 1:
-        raise ValueError
-    return number
-
-
 def existing_recordings(paths: Iterable[Path]) -> list[Path]:
     """Return all recordings that `paths` stand for, folders of recordings opened up."""
     found: dict[Path, None] = {}
