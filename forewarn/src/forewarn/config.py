@@ -12,29 +12,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
+from forewarn.actuation import ActuatorsSpec, AutowareSpec, Braking, Nav2Spec, TwistSpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
+from forewarn.fields import Action, Finite, Positive, Seconds, Section
+from forewarn.fields import no_bool as _no_bool
 from forewarn.inclusion import with_fragments
 from forewarn.yamlfile import Document, load_document
 
-Action = Literal["WARN", "LIMIT_SPEED", "COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER", "REPLAN"]
 SCALAR = float | bool | str
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
-
-
-def _no_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("a number is wanted, not a Boolean")
-    return value
 
 
 def _horizon(value: object) -> object:
@@ -50,19 +38,9 @@ def _expression(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-Number = Annotated[float, BeforeValidator(_no_bool)]
-Finite = Annotated[Number, Field(allow_inf_nan=False)]
-Positive = Annotated[Finite, Field(gt=0)]
-Seconds = Annotated[Finite, Field(ge=0)]
 Probability = Annotated[Finite, Field(ge=0, le=1)]
 Ticks = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 Expr = Annotated[str, BeforeValidator(_expression), Field(min_length=1)]
-
-
-class Section(BaseModel):
-    """A mapping of the monitor file: unknown keys are errors, values are frozen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class SignalSpec(Section):
@@ -355,6 +333,8 @@ class MonitorSpec(Section):
         Seconds after activation within which missing signals raise no alert.
     history : int
         2: a state also remembers the predicates of the tick before.
+    actuators : ActuatorsSpec
+        Interfaces through which a node in ``mode: act`` intervenes.
     """
 
     version: Literal[1] = 1
@@ -364,10 +344,10 @@ class MonitorSpec(Section):
     startup: Seconds = 5.0
     history: Literal[1, 2] = 1
     signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
-    shapes: dict[str, ShapeSpec] = {}
-    predicates: dict[str, Expr] = {}
-    bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)]] = {}
-    terminal: dict[str, Expr] = {}
+    shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)
+    predicates: dict[str, Expr] = {}  # noqa: RUF012
+    bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)]] = {}  # noqa: RUF012
+    terminal: dict[str, Expr] = {}  # noqa: RUF012
     constraints: tuple[ConstraintSpec, ...] = ()
     active_when: Expr | None = None
     intervened_when: Expr | None = None
@@ -376,6 +356,7 @@ class MonitorSpec(Section):
     bounds: BoundsSpec = BoundsSpec()
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
+    actuators: ActuatorsSpec = ActuatorsSpec()
     file: Path | None = Field(default=None, exclude=True)
     _origin: MonitorSpec | None = PrivateAttr(default=None)
 
@@ -505,6 +486,17 @@ def _is_branch(part: object) -> bool:
     )
 
 
+_NESTED: dict[object, type[Section]] = {
+    "thresholds": Thresholds,
+    "escalation": EscalationStep,
+    "autoware": AutowareSpec,
+    "nav2": Nav2Spec,
+    "twist": TwistSpec,
+    "comfortable": Braking,
+    "emergency": Braking,
+}
+
+
 def _accepted_keys(location: tuple[Any, ...]) -> str:
     sections: dict[object, type[Section]] = {
         "signals": SignalSpec,
@@ -513,9 +505,10 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         "learning": LearningSpec,
         "bounds": BoundsSpec,
         "constraints": ConstraintSpec,
+        "actuators": ActuatorsSpec,
     }
     section = sections.get(location[0])
-    for key, nested in (("thresholds", Thresholds), ("escalation", EscalationStep)):
+    for key, nested in _NESTED.items():
         section = nested if key in location[:-1] else section
     if len(location) == 1 or section is None:
         section = MonitorSpec
