@@ -38,6 +38,8 @@ class RecordingWriter:
         Log time, in seconds, after which a chunk is closed and handed to the operating system.
     chunk_size : int
         Bytes after which a chunk is closed in any case.
+    profile : str
+        MCAP's word for what to expect: ``ros2``, or empty for messages of another kind.
 
     Raises
     ------
@@ -46,12 +48,17 @@ class RecordingWriter:
     """
 
     def __init__(
-        self, path: Path | str, *, flush_period: float = 1.0, chunk_size: int = 1 << 19
+        self,
+        path: Path | str,
+        *,
+        flush_period: float = 1.0,
+        chunk_size: int = 1 << 19,
+        profile: str = PROFILE,
     ) -> None:
         self.path = Path(path)
         self._period_ns = round(flush_period * 1e9)
-        self._schemas: dict[tuple[str, str, str], int] = {}
-        self._channels: dict[tuple[str, str, str, str], int] = {}
+        self._schemas: dict[tuple[str, str | bytes, str], int] = {}
+        self._channels: dict[tuple[str, str, str | bytes, str], int] = {}
         self._sequences: dict[int, int] = {}
         self._chunk_start_ns: int | None = None
         self._closed = False
@@ -66,14 +73,14 @@ class RecordingWriter:
         except OSError as error:
             raise RecordingError(f"cannot be written ({error.strerror})", file=path) from error
         self._writer = Writer(self._file, chunk_size=chunk_size, compression=CompressionType.ZSTD)
-        self._writer.start(profile=PROFILE, library=LIBRARY)
+        self._writer.start(profile=profile, library=LIBRARY)
         self.flush()
 
     def write(
         self,
         topic: str,
         msgtype: str,
-        definition: str,
+        definition: str | bytes,
         time_ns: int,
         data: bytes | memoryview,
         *,
@@ -86,14 +93,15 @@ class RecordingWriter:
         ----------
         topic, msgtype : str
             Topic name, and type name as in ``nav_msgs/msg/Odometry``.
-        definition : str
-            Complete message definition, those of nested types included.
+        definition : str or bytes
+            Complete message definition, those of nested types included. Bytes where the language
+            is none of text: a FileDescriptorSet for ``protobuf``.
         time_ns : int
             Log time.
         data : bytes or memoryview
             The serialized message.
         encoding : str
-            Language of the definition: ``ros2msg`` or ``ros2idl``; found out if left out.
+            Language of the definition; for text, ``ros2msg`` or ``ros2idl`` if left out.
         serialization : str
             How `data` is serialized.
 
@@ -181,14 +189,15 @@ class RecordingWriter:
         except OSError as error:
             raise self._failed(error) from error
 
-    def _register(self, key: tuple[str, str, str, str], encoding: str) -> int:
+    def _register(self, key: tuple[str, str, str | bytes, str], encoding: str) -> int:
         topic, msgtype, definition, serialization = key
+        data = definition if isinstance(definition, bytes) else definition.encode()
         if not encoding:
-            encoding = "ros2idl" if definition.startswith(_IDL_MARK) else "ros2msg"
+            encoding = "ros2idl" if data.startswith(_IDL_MARK.encode()) else "ros2msg"
         schema_key = (msgtype, definition, encoding)
         schema = self._schemas.get(schema_key)
         if schema is None:
-            schema = self._writer.register_schema(msgtype, encoding, definition.encode())
+            schema = self._writer.register_schema(msgtype, encoding, data)
             self._schemas[schema_key] = schema
         channel = self._writer.register_channel(topic, serialization, schema)
         self._sequences[channel] = 0
