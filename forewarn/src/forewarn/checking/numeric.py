@@ -140,11 +140,10 @@ def _trivial_notes(chain: Chain, sure: Certain) -> list[str]:
         return []
     for mask, figure in ((sure.zero, 0), (sure.one, 1)):
         if mask[seen].all():
-            closed = closed_classes(chain.to_csr()).number if chain.size <= 4096 else None
-            why = "" if closed is None else f" (the chain has {closed} closed classes)"
+            closed = closed_classes(chain.augmented()).number
             return [
-                f"without a horizon the risk is {figure} in every state{why}, whatever the "
-                "probabilities are; set a horizon"
+                f"without a horizon the risk is {figure} in every state (the chain has {closed} "
+                "closed classes), whatever the probabilities are; set a horizon"
             ]
     return []
 

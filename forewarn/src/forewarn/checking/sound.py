@@ -226,19 +226,21 @@ def _extreme(intervals: Intervals, values: Floats, worst: bool) -> Floats:
     to the most (least) valuable successors, as far as their upper bounds allow.
     """
     states, _, lower, spare = intervals.padded
-    base = np.einsum("rd,rdm->rm", lower, values)
+    # Successors last: they are what is sorted and summed.
+    values = np.ascontiguousarray(values.transpose(0, 2, 1))
+    base = np.einsum("rd,rmd->rm", lower, values)
     left = (1.0 - lower.sum(axis=1))[:, None]
     # Elsewhere counts as 1 at worst and 0 at best; only what must go to known states is bound.
     away = np.minimum(intervals.elsewhere[states][:, None], left)
     budget = np.broadcast_to(left - away, base.shape)
-    order = np.argsort(-values if worst else values, axis=1, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=1)
-    room = np.take_along_axis(np.broadcast_to(spare[:, :, None], values.shape), order, axis=1)
-    before = np.cumsum(room, axis=1) - room
-    given = np.clip(budget[:, None, :] - before, 0.0, room)
-    found = base + (given * ordered).sum(axis=1)
+    order = np.argsort(-values if worst else values, axis=2)
+    ordered = np.take_along_axis(values, order, axis=2)
+    room = spare[np.arange(len(spare))[:, None, None], order]
+    before = np.cumsum(room, axis=2) - room
+    given = np.clip(budget[:, :, None] - before, 0.0, room)
+    found = base + np.einsum("rmd,rmd->rm", given, ordered)
     # What the upper bounds do not take can only be elsewhere.
-    lost = np.maximum(budget - room.sum(axis=1), 0.0)
+    lost = np.maximum(budget - room.sum(axis=2), 0.0)
     return np.asarray(found + (away + lost if worst else 0.0))
 
 
@@ -261,8 +263,10 @@ def row_radii(chain: Chain, intervals: Intervals) -> Floats:
     The distance is total variation, half the sum of absolute differences, shape (n,).
     """
     n = intervals.size
-    flat = chain.flat().sparse
-    estimate = np.asarray(flat[intervals.rows, intervals.columns]).ravel()
+    drawn = chain.supports[chain.group[intervals.rows], intervals.columns]
+    counted = chain.sparse[intervals.rows, intervals.columns]
+    estimate = np.asarray(counted).ravel()
+    estimate = estimate + chain.prior[intervals.rows] * np.asarray(drawn).ravel()
     known = np.bincount(intervals.rows, weights=estimate, minlength=n)
     up = np.bincount(
         intervals.rows, weights=np.maximum(intervals.upper - estimate, 0.0), minlength=n
@@ -282,28 +286,23 @@ def total_error(chain: Chain, radius: Floats) -> Floats:
     A state from which the estimate does not surely reach a terminal state gets infinity.
     """
     n = chain.size
-    inner = chain.flat().sparse.copy()
-    live = chain.live
-    keep = sparse.diags(live.astype(np.float64))
-    error = np.full(n, np.inf)
-    error[chain.absorbing] = 0.0
-    from_inside = sparse.csr_matrix(keep @ inner @ keep)
-    leaves = np.asarray(inner[:, ~live].sum(axis=1)).ravel() > 0
-    finite = _surely_leaves(from_inside, live & leaves, live)
+    matrix = chain.augmented()
+    number = matrix.shape[0] - n
+    live = np.append(chain.live, np.ones(number, dtype=bool))
+    inner = sparse.csr_matrix(matrix.multiply(live[:, None]).multiply(live))
+    leaves = np.asarray(matrix[:, ~live].sum(axis=1)).ravel() > 0
+    # A state that can reach one which never leaves has no bound.
+    stuck = live & ~backward_reachable(inner, live & leaves)
+    finite = live & ~backward_reachable(inner, stuck)
+    error = np.full(n + number, np.inf)
+    error[~live] = 0.0
     if finite.any():
-        system = sparse.identity(int(finite.sum())) - from_inside[finite][:, finite]
-        solved = np.atleast_1d(linalg.spsolve(sparse.csc_matrix(system), radius[finite]))
+        system = sparse.identity(int(finite.sum())) - inner[finite][:, finite]
+        right = np.append(radius, np.zeros(number))[finite]
+        solved = np.atleast_1d(linalg.spsolve(sparse.csc_matrix(system), right))
         error[finite] = np.where(np.isfinite(solved) & (solved >= 0), solved, np.inf)
-    error[chain.unseen] = np.inf
-    return error
-
-
-def _surely_leaves(
-    graph: sparse.csr_matrix, leaving: NDArray[np.bool_], live: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Return the states from which no path stays inside for ever, by reachability, shape (n,)."""
-    stuck = live & ~backward_reachable(graph, leaving)
-    return np.asarray(live & ~backward_reachable(graph, stuck))
+    error[:n][chain.unseen] = np.inf
+    return error[:n]
 
 
 def _vacuous_note(

@@ -102,6 +102,20 @@ class Chain:
         result.sort_indices()
         return result
 
+    def augmented(self) -> sparse.csr_matrix:
+        """Return the chain with one more state for each prior, which takes no time.
+
+        Shape (n + g, n + g); where `to_csr` has full rows, this has one entry more a row.
+        """
+        if not self.smoothed:
+            return self.sparse.copy()
+        users = np.flatnonzero(self.prior)
+        number = self.supports.shape[0]
+        drawing = sparse.csr_matrix(
+            (self.prior[users], (users, self.group[users])), shape=(self.size, number)
+        )
+        return sparse.bmat([[self.sparse, drawing], [self.supports, None]], format="csr")
+
     def flat(self) -> Chain:
         """Return the same chain with the prior written out in its rows."""
         if not self.smoothed:
