@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,5 +175,68 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
     record.write_bytes(record_bytes([sawtooth()]))
     live.write_monitor(tmp_path, record)
     made = live.World(tmp_path, 1 + (os.getpid() + len(request.node.name)) % 90)
+    yield made
+    made.close()
+
+
+class Listener:
+    """A ROS node in this process, in the domain of the world's processes."""
+
+    def __init__(self, domain: int) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context, domain_id=domain)
+        self.node = rclpy.create_node("listener", context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+
+    def wait_for(self, kind: Any, topic: str, found: Any, limit: float = 90.0) -> Any:
+        """Return what `found` makes of the first message for which that is something."""
+        results: list[Any] = []
+
+        def receive(message: Any) -> None:
+            result = found(message)
+            if result:
+                results.append(result)
+
+        subscription = self.node.create_subscription(kind, topic, receive, 50)
+        deadline = time.monotonic() + limit
+        while not results and time.monotonic() < deadline:
+            self.executor.spin_once(timeout_sec=0.5)
+        self.node.destroy_subscription(subscription)
+        assert results, f"nothing of that kind on {topic}"
+        return results[0]
+
+    def diagnostic(self, name: str, found: Any) -> Any:
+        """Return the first status of the bridge with this name for which `found` holds."""
+        from diagnostic_msgs.msg import DiagnosticArray
+
+        def pick(message: Any) -> Any:
+            for status in message.status:
+                if status.name == f"apollo_bridge: {name}":
+                    values = {each.key: each.value for each in status.values}
+                    entry = (ord(status.level), status.message, values)
+                    if found(*entry):
+                        return entry
+            return None
+
+        return self.wait_for(DiagnosticArray, "/diagnostics", pick)
+
+    def close(self) -> None:
+        """Leave the domain."""
+        import rclpy
+
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+@pytest.fixture
+def listener(world: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
+    """Return a node that listens to the world."""
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    made = Listener(int(world.environment["ROS_DOMAIN_ID"]))
     yield made
     made.close()

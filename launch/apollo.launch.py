@@ -1,0 +1,77 @@
+"""Starts bridge and monitor: ros2 launch forewarn_bringup apollo.launch.py config:=FILE."""
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import LifecycleNode
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+PASSED_ON = ("config", "model", "autostart", "log_level")
+OWN = {
+    "transport": ("cyber", "cyber: Cyber RT itself; tcp: Apollo's cyber_bridge", str),
+    "version": ("9", "version of Apollo, 7 to 11", int),
+    "way": ("pad", "commands to planning: pad, or action from Apollo 9 on", str),
+    "host": ("127.0.0.1", "where cyber_bridge listens, for the transport tcp", str),
+    "port": ("9090", "TCP port of cyber_bridge", int),
+    "layouts": ("", "a .record file of this Apollo: message layouts for the transport tcp", str),
+    "python": ("", "interpreter that has Cyber's package; empty: the bridge's own", str),
+}
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Declare the arguments, the bridge, and the launch file of the monitor."""
+    arguments = [
+        DeclareLaunchArgument("config", description="monitor file (YAML), for both nodes"),
+        DeclareLaunchArgument(
+            "model",
+            default_value="",
+            description="model file; empty: the one that the monitor file names",
+        ),
+        DeclareLaunchArgument(
+            "autostart",
+            default_value="true",
+            choices=["true", "false"],
+            description="configure and activate at once; false leaves that to a lifecycle manager",
+        ),
+        DeclareLaunchArgument(
+            "log_level",
+            default_value="info",
+            choices=["debug", "info", "warn", "error", "fatal"],
+            description="severity from which on the nodes log",
+        ),
+        *(
+            DeclareLaunchArgument(name, default_value=default, description=text)
+            for name, (default, text, _) in OWN.items()
+        ),
+    ]
+    parameters = {
+        name: ParameterValue(LaunchConfiguration(name), value_type=kind)
+        for name, (_, _, kind) in OWN.items()
+    }
+    bridge = LifecycleNode(
+        package="apollo_bridge",
+        executable="apollo_bridge",
+        name="apollo_bridge",
+        namespace="",
+        output="screen",
+        emulate_tty=True,
+        parameters=[
+            {
+                **parameters,
+                "config": ParameterValue(LaunchConfiguration("config"), value_type=str),
+                "autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool),
+            }
+        ],
+        arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+    )
+    monitor = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(
+            PathJoinSubstitution(
+                [FindPackageShare("forewarn_bringup"), "launch", "monitor.launch.py"]
+            )
+        ),
+        launch_arguments={name: LaunchConfiguration(name) for name in PASSED_ON}.items(),
+    )
+    return LaunchDescription([*arguments, bridge, monitor])
