@@ -20,6 +20,12 @@ def generate_launch_description() -> LaunchDescription:
             default_value="",
             description="model file; empty: the one that the monitor file names",
         ),
+        DeclareLaunchArgument(
+            "mode",
+            default_value="observe",
+            choices=["observe", "act"],
+            description="act: intervene, if the monitor file says `mode: act` as well",
+        ),
         DeclareLaunchArgument("namespace", default_value="", description="namespace of the node"),
         DeclareLaunchArgument(
             "use_sim_time",
@@ -57,6 +63,7 @@ def generate_launch_description() -> LaunchDescription:
             {
                 "config": ParameterValue(LaunchConfiguration("config"), value_type=str),
                 "model": ParameterValue(LaunchConfiguration("model"), value_type=str),
+                "mode": ParameterValue(LaunchConfiguration("mode"), value_type=str),
                 "use_sim_time": ParameterValue(
                     LaunchConfiguration("use_sim_time"), value_type=bool
                 ),

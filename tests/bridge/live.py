@@ -153,7 +153,7 @@ class World:
     def monitor(self) -> Process:
         """Start the monitor."""
         config = str(self.folder / "monitor.yaml")
-        return self.ros("monitor", "monitor_node.main", config=config, autostart=True)
+        return self.ros("monitor", "monitor_node.main", config=config, mode="act", autostart=True)
 
     def bridge(self, **parameters: Any) -> Process:
         """Start the bridge."""

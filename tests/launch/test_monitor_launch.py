@@ -19,6 +19,7 @@ import yaml
 ARGUMENTS = {
     "config",
     "model",
+    "mode",
     "namespace",
     "use_sim_time",
     "params_file",

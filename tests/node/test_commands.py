@@ -26,7 +26,7 @@ def monitor(world: Path) -> Iterator[tuple[Process, Probe, Stepper]]:
         config = world / "acting.yaml"
         config.write_text(MONITOR + "mode: act\n")
         probe = Probe(domain)
-        parameters = monitor_parameters(world, config=str(config), use_sim_time=True)
+        parameters = monitor_parameters(world, config=str(config), mode="act", use_sim_time=True)
         with Process("main", domain, parameters) as process:
             yield process, probe, Stepper(probe)
         probe.close()

@@ -60,9 +60,27 @@ def risk(row: RiskRow) -> Risk:
     return message
 
 
-def risk_array(time_ns: int, digest: str, rows: Iterable[RiskRow]) -> RiskArray:
-    """Return the risk of all properties at one tick."""
-    return RiskArray(header=header(time_ns), model_digest=digest, risks=[risk(row) for row in rows])
+class RiskMessages:
+    """One RiskArray that is filled anew at every tick: most fields stay as they were."""
+
+    def __init__(self) -> None:
+        self._message = RiskArray()
+        self._rows: tuple[RiskRow, ...] = ()
+
+    def fill(self, time_ns: int, digest: str, rows: tuple[RiskRow, ...]) -> RiskArray:
+        """Return the risk of all properties at one tick; valid until the next call."""
+        message = self._message
+        message.header = header(time_ns)
+        message.model_digest = digest
+        if len(rows) != len(self._rows):
+            message.risks = [risk(row) for row in rows]
+        else:
+            for target, row, before in zip(message.risks, rows, self._rows, strict=True):
+                for field, new, old in zip(RiskRow._fields, row, before, strict=True):
+                    if new is not old:
+                        setattr(target, field, new)
+        self._rows = rows
+        return message
 
 
 def intervention(time_ns: int, request: Request) -> Intervention:

@@ -1,4 +1,4 @@
-"""From the name of a message type to the Python class that rclpy wants."""
+"""From the name of a message or service type to the Python class that rclpy wants."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from forewarn.errors import InputError
 
 
 class TypeNotInstalledError(InputError):
-    """No installed package defines the message type."""
+    """No installed package defines the type."""
 
 
 def message_class(name: str, *, topic: str = "") -> Any:
@@ -28,20 +28,39 @@ def message_class(name: str, *, topic: str = "") -> Any:
         Naming the package that is missing.
     """
     package, _, base = name.replace("/msg/", "/").partition("/")
-    where = f"topic {topic}" if topic else ""
+    return interface_class(f"{package}/msg/{base}", where=f"topic {topic}" if topic else "")
+
+
+def interface_class(name: str, *, where: str = "") -> Any:
+    """Return the class of a type such as ``std_srvs/srv/SetBool`` or ``nav_msgs/msg/Odometry``.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the type.
+    where : str
+        What wants it, for the error.
+
+    Raises
+    ------
+    TypeNotInstalledError
+        Naming the package that is missing.
+    """
+    package, kind, base = name.split("/")
     try:
-        module = import_module(f"{package}.msg")
+        module = import_module(f"{package}.{kind}")
     except ImportError as error:
         raise TypeNotInstalledError(
-            f"the message type {name} cannot be used: {error}",
+            f"the type {name} cannot be used: {error}",
             key=where,
             accepted=f"an installed package {package} (apt install ros-$ROS_DISTRO-"
             f"{package.replace('_', '-')}, or source its workspace)",
         ) from error
     found = getattr(module, base, None)
     if found is None:
+        word = "message" if kind == "msg" else "service"
         raise TypeNotInstalledError(
-            f"the package {package} has no message {base}",
+            f"the package {package} has no {word} {base}",
             key=where,
             accepted=", ".join(each for each in dir(module) if each[0].isupper()),
         )

@@ -19,7 +19,7 @@ from rclpy.parameter import Parameter
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
-from forewarn.config import load_spec
+from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ForewarnError, ModelError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.bridging import divide
@@ -31,6 +31,7 @@ from forewarn.predicates.inputs import open_feed
 from forewarn.signals import MessageType, installed_message_type
 from forewarn.signals.grid import NANOSECONDS
 from monitor_node import conversions, parameters
+from monitor_node.actuators import Actuators, check_messages
 from monitor_node.diagnosis import node_status, statuses
 from monitor_node.inputs import Inputs
 from monitor_node.outputs import Outputs
@@ -39,6 +40,9 @@ from monitor_node.runtime import Runtime
 from monitor_node.services import Services
 
 THROTTLE = 5.0
+EARLY, EARLY_SHARE = 1e-3, 0.1
+"""The timer fires so many seconds, and this share of a period at most, before a tick: rclpy takes
+half a millisecond to call back, in which messages can be taken already."""
 Transition = Callable[..., TransitionCallbackReturn]
 
 
@@ -77,6 +81,7 @@ class MonitorNode(LifecycleNode):
         self._model: CountModel | None = None
         self._spec_text = ""
         self._outputs: Outputs | None = None
+        self._actuators: Actuators | None = None
         self._commands: Services | None = None
         self._timer: Timer | None = None
         self._policies: list[str] = []
@@ -116,7 +121,7 @@ class MonitorNode(LifecycleNode):
         config = self._value("config")
         if not config:
             raise ConfigError("is not set", key="parameter config", accepted="a monitor file")
-        compiled = compile_spec(load_spec(config))
+        compiled = compile_spec(self._in_mode(load_spec(config)))
         spec = divide(compiled.spec).node
         if spec is not compiled.spec:  # a bridge computes the rest
             compiled = compile_spec(spec)
@@ -131,10 +136,13 @@ class MonitorNode(LifecycleNode):
             watch = Watch(compiled, self._model, self._types, external)
         except ModelError as error:
             raise error.located(file=self._value("model") or spec.model_path) from error
+        check_messages(spec.actuators)
         self._declare_policies(watch)
         for topic in self._types:
             parameters.declare(self, parameters.quality_parameters(topic))
         self._outputs = Outputs(self, spec.rate)
+        if spec.mode == "act":  # an observer has nothing that it could act with
+            self._actuators = Actuators(self, spec.actuators, self._warn)
         self.watch = watch
         self._commands = Services(self, self)
         for note in (*watch.monitor.notes, *watch.session.feed.notes):
@@ -166,7 +174,9 @@ class MonitorNode(LifecycleNode):
             self._value("queue_depth"),
             functools.partial(parameters.fixed_quality, self),
         )
-        self.runtime = Runtime(self.watch, pacer, inputs, self._outputs, record, self._warn)
+        self.runtime = Runtime(
+            self.watch, pacer, inputs, self._outputs, record, self._warn, self._actuators
+        )
         self.runtime.attach_model(self._model)
         inputs.open()
         self._hide()
@@ -215,12 +225,14 @@ class MonitorNode(LifecycleNode):
     def _clear(self) -> None:
         if self._commands is not None:
             self._commands.close()
+        if self._actuators is not None:
+            self._actuators.close()
         if self._outputs is not None:
             self._outputs.close()
         for name in self._policies:
             self.undeclare_parameter(name)
         self._policies = []
-        self.watch = self._model = self._outputs = self._commands = None
+        self.watch = self._model = self._outputs = self._commands = self._actuators = None
         self._types = {}
 
     def finish(self) -> None:
@@ -229,6 +241,15 @@ class MonitorNode(LifecycleNode):
             self.runtime.finish_record()
 
     # Configuration
+
+    def _in_mode(self, spec: MonitorSpec) -> MonitorSpec:
+        """Return a monitor file that acts only if the file and the parameter both say so."""
+        if spec.mode == "act" and self._value("mode") != "act":
+            self.get_logger().warning(
+                "the monitor file says mode: act, the parameter mode does not: only observing"
+            )
+            return spec.model_copy(update={"mode": "observe"})
+        return spec
 
     def _load_model(self, named: Path | None) -> CountModel | None:
         given = self._value("model")
@@ -324,6 +345,8 @@ class MonitorNode(LifecycleNode):
         if simulated and now_ns == 0:
             return  # /clock has not spoken yet
         try:
+            if not simulated and runtime.pacer.started:
+                now_ns = self._await_tick(runtime, now_ns)
             runtime.pump(now_ns, time.time_ns())
         except Exception as error:
             self.problem = f"a tick failed: {type(error).__name__}: {error}"
@@ -332,9 +355,24 @@ class MonitorNode(LifecycleNode):
             return
         self._hide()
         if not simulated and self._timer is not None:
-            due_ns = runtime.pacer.due_ns(runtime.pacer.next)
-            self._timer.timer_period_ns = max(1, due_ns - clock.now().nanoseconds)
+            wake_ns = runtime.pacer.due_ns(runtime.pacer.next) - self._early_ns(runtime)
+            self._timer.timer_period_ns = max(1, wake_ns - clock.now().nanoseconds)
             self._timer.reset()
+
+    def _early_ns(self, runtime: Runtime) -> int:
+        """Return how long before a tick the timer wakes us."""
+        return round(min(EARLY, EARLY_SHARE / runtime.watch.spec.rate) * NANOSECONDS)
+
+    def _await_tick(self, runtime: Runtime, now_ns: int) -> int:
+        """Take messages while the next tick is about to come; return the time once it has."""
+        due_ns = runtime.pacer.due_ns(runtime.pacer.next)
+        if 0 < due_ns - now_ns <= 2 * self._early_ns(runtime):
+            runtime.prepare(now_ns, time.time_ns())
+            now_ns = self.get_clock().now().nanoseconds
+            if 0 < due_ns - now_ns <= 2 * self._early_ns(runtime):
+                time.sleep((due_ns - now_ns) / NANOSECONDS)
+            now_ns = self.get_clock().now().nanoseconds
+        return now_ns
 
     def _hide(self) -> None:
         if self.runtime is not None:
@@ -361,6 +399,8 @@ class MonitorNode(LifecycleNode):
                 for problem in each.problems() if each.publishers else ("nobody publishes it",):
                     self._warn(f"{each.name}: {problem}")
             found += statuses(runtime, 1.0 / runtime.watch.spec.rate)
+        if self._actuators is not None:
+            found += self._actuators.statuses()
         now_ns = self.get_clock().now().nanoseconds
         self._diagnostics.publish(conversions.diagnostics(now_ns, self.get_name(), found))
 

@@ -53,6 +53,14 @@ NODE_PARAMETERS = (
         ),
     ),
     Parameter(
+        "mode",
+        "observe",
+        _describe(
+            "'observe': interventions are published, none is active. 'act': they are active if "
+            f"the monitor file says `mode: act` as well. {NEXT_CONFIGURE}"
+        ),
+    ),
+    Parameter(
         "autostart",
         False,
         _describe("Configure and activate at once, without a lifecycle manager.", read_only=True),
@@ -248,6 +256,8 @@ def refuse(name: str, value: Any) -> str:
     choices: tuple[str, ...] = ()
     if name == "executor":
         choices = ("single", "events")
+    elif name == "mode":
+        choices = ("observe", "act")
     elif name.startswith("qos_overrides.") and name.endswith(".subscription.reliability"):
         choices = (AUTO, *RELIABILITY)
     elif name.startswith("qos_overrides.") and name.endswith(".subscription.durability"):

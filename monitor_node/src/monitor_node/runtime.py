@@ -16,6 +16,7 @@ from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.record import RecordWriter
 from forewarn.monitoring.watch import Outcome, Watch
 from monitor_node import conversions
+from monitor_node.actuators import Actuators
 from monitor_node.inputs import Inputs
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart
@@ -73,6 +74,8 @@ class Runtime:
         Where to write what happens.
     warn : callable
         Logs a line.
+    actuators : Actuators or None
+        What intervenes, if anything does.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Runtime:
         outputs: Outputs,
         record: RecordWriter | None,
         warn: Callable[[str], None],
+        actuators: Actuators | None = None,
     ) -> None:
         self.watch = watch
         self.pacer = pacer
@@ -94,9 +98,11 @@ class Runtime:
         self.reasons: dict[str, str] = {}
         self.record_problem = ""
         self._record = record
+        self._risks = conversions.RiskMessages()
         self._unwritten: list[tuple[int, str, bytes]] = []
         self._model_name: str | None = None
         self._warn = warn
+        self._actuators = actuators
 
     @property
     def record_path(self) -> Path | None:
@@ -116,11 +122,14 @@ class Runtime:
             )
         )
 
+    def prepare(self, now_ns: int, system_ns: int) -> None:
+        """Take what waits, shortly before a tick is due, so that less is left to do then."""
+        self._advance(now_ns, system_ns)
+        self._accept()
+
     def pump(self, now_ns: int, system_ns: int) -> None:
         """Evaluate the ticks that are due at `now_ns`; `system_ns` is the system's clock."""
-        restart = self.pacer.advance(now_ns, system_ns)
-        if restart is not None:
-            self._restart(restart)
+        self._advance(now_ns, system_ns)
         due = self.pacer.due()
         if not due:
             return
@@ -131,6 +140,11 @@ class Runtime:
         self.timing.note(
             len(due), now_ns - self.pacer.due_ns(due[0]), (perf_counter_ns() - begun) // len(due)
         )
+
+    def _advance(self, now_ns: int, system_ns: int) -> None:
+        restart = self.pacer.advance(now_ns, system_ns)
+        if restart is not None:
+            self._restart(restart)
 
     def _accept(self) -> None:
         """Hand over all messages that wait."""
@@ -157,7 +171,7 @@ class Runtime:
         outcome = self.watch.tick(tick)
         time_ns = outcome.verdict.time_ns
         model = self.watch.monitor.model
-        message: Any = conversions.risk_array(
+        message: Any = self._risks.fill(
             time_ns, "" if model is None else model.digest, outcome.rows
         )
         if self._record is not None:
@@ -168,6 +182,7 @@ class Runtime:
         self.outputs.risk.publish(message)
         if outcome.request is not None:
             self._request(time_ns, outcome.request)
+        self._act(outcome.request)
         self.outputs.alive()
         self.pacer.evaluated(tick)
         self.latest = outcome
@@ -179,6 +194,10 @@ class Runtime:
 
     def _request(self, time_ns: int, request: Request) -> None:
         self.outputs.intervention.publish(conversions.intervention(time_ns, request))
+
+    def _act(self, request: Request | None) -> None:
+        if self._actuators is not None:
+            self._actuators.apply(request)
 
     def _publish_state(self, outcome: Outcome) -> None:
         names, values, stamps = self.signals()
@@ -216,6 +235,7 @@ class Runtime:
         request = self.watch.withdraw(restart.reason)
         if request is not None:
             self._request(restart.time_ns, request)
+        self._act(None)
         self._write_messages(math.inf)
         self.watch.restart()
         self.latest = None
@@ -253,6 +273,7 @@ class Runtime:
         request = self.watch.withdraw(reason)
         if request is not None:
             self._request(time_ns, request)
+        self._act(None)
         self.inputs.close()
         self.finish_record()
 

@@ -1,0 +1,305 @@
+"""Autoware: velocity limits, and requests for minimal-risk manoeuvres.
+
+The selector of velocity limits keeps one entry per sender, without expiry, and the lowest wins; it
+subscribes transient local. A limit of 0 means to stop, and one that is no number is taken for no
+limit. A sender that it does not know must not be cleared (autoware_universe issue 11370). It
+publishes the limit in force, volatile, whenever a limit or a clear arrives.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+
+from forewarn.actuation import AutowareSpec, Braking
+from monitor_node.actuators.interface import NOTHING, Confirmation, Demand
+from monitor_node.message_types import interface_class
+from monitor_node.status import Severity, Status
+
+PACKAGE = "autoware_internal_planning_msgs"
+LIMIT = f"{PACKAGE}/msg/VelocityLimit"
+CLEAR = f"{PACKAGE}/msg/VelocityLimitClearCommand"
+MRM_REQUEST = "autoware_adapi_v1_msgs/srv/SendMrmRequest"
+MRM_STATE = "autoware_adapi_v1_msgs/msg/MrmState"
+INTERFACES = (LIMIT, CLEAR, MRM_REQUEST, MRM_STATE)
+LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+TOLERANCE = 1e-3
+
+
+def make(node: Node, spec: AutowareSpec) -> Autoware:
+    """Return the actuator."""
+    return Autoware(node, spec)
+
+
+class Autoware:
+    """Both ways; a stop uses the limit, a minimal-risk manoeuvre or both, as the file says."""
+
+    name = "autoware"
+
+    def __init__(self, node: Node, spec: AutowareSpec) -> None:
+        self._limit = _Limit(node, spec)
+        self._manoeuvre = _Manoeuvre(node, spec)
+
+    def demand(self, demand: Demand, now: float) -> None:
+        """Set or take back the limit and the manoeuvre."""
+        self._limit.want(demand, now)
+        self._manoeuvre.want(demand, now)
+
+    def poll(self, now: float) -> None:
+        """Repeat what was not confirmed; call the service when it appears."""
+        self._limit.poll(now)
+        self._manoeuvre.poll(now)
+
+    def status(self, now: float) -> Status:
+        """Report the worse of both."""
+        found = [self._limit.status(now), self._manoeuvre.status(now)]
+        worst = max(found, key=lambda status: status.level)
+        values = {
+            f"{part} {key}": value
+            for part, status in zip(("limit", "manoeuvre"), found, strict=True)
+            for key, value in status.values.items()
+        }
+        if worst.level == Severity.OK:
+            text = "; ".join(
+                each.message for each in found if each.values["asked for"] != "nothing"
+            )
+            return worst._replace(message=text or worst.message, values=values)
+        return worst._replace(values=values)
+
+    def owes(self) -> bool:
+        """Tell whether a limit or a request of ours is kept."""
+        return self._limit.entry or self._manoeuvre.entry
+
+    def resume(self) -> None:
+        """Have both taken back, unless they are asked for again."""
+        self._limit.entry = self._manoeuvre.entry = True
+
+    def close(self) -> None:
+        """Destroy publishers, subscriptions and the client."""
+        self._limit.close()
+        self._manoeuvre.close()
+
+
+class _Limit:
+    """Our entry in the table of velocity limits."""
+
+    def __init__(self, node: Node, spec: AutowareSpec) -> None:
+        self._node, self._spec = node, spec
+        self._limit_class, self._clear_class = interface_class(LIMIT), interface_class(CLEAR)
+        self._limits = node.create_publisher(self._limit_class, spec.limit_topic, LATCHED)
+        self._clears = node.create_publisher(self._clear_class, spec.clear_topic, LATCHED)
+        self._readback = node.create_subscription(
+            self._limit_class, spec.readback_topic, self._read, QoSProfile(depth=1)
+        )
+        self._wanted: Demand = NOTHING
+        self._confirmation = Confirmation(spec.confirm_timeout)
+        self._in_force: Any = None
+        self._sent = 0.0
+        self._now = 0.0
+        self.entry = False
+
+    def want(self, demand: Demand, now: float) -> None:
+        """Send what has changed."""
+        self._now = now
+        # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane.
+        demand = NOTHING if demand.action == "PULL_OVER" or not demand.moves else demand
+        if demand.limits and not math.isfinite(demand.speed_limit):
+            raise ValueError(f"speed limit {demand.speed_limit}: Autoware takes it for none")
+        before, self._wanted = self._wanted, demand
+        if demand.moves and demand._replace(id=before.id) != before:
+            self._confirmation.ask(f"{demand.action}: at most {_speed(demand):g} m/s", now)
+            self._set(now)
+        elif not demand.moves and self.entry:
+            self._clear(now)
+
+    def poll(self, now: float) -> None:
+        """Say it again while the table does not follow: every arrival is answered by a readback."""
+        self._now = now
+        if self._confirmation.confirmed or now - self._sent < self._confirmation.timeout / 3:
+            return
+        if self._wanted.moves:
+            self._set(now)
+
+    def _set(self, now: float) -> None:
+        self._sent = now
+        self.entry = True
+        message = self._limit_class(
+            stamp=self._node.get_clock().now().to_msg(),
+            max_velocity=_speed(self._wanted),
+            sender=self._spec.sender,
+        )
+        if self._wanted.stops:
+            emergency = self._wanted.action == "EMERGENCY_STOP"
+            message.use_constraints = True
+            _brake(message, self._spec.emergency if emergency else self._spec.comfortable)
+        self._limits.publish(message)
+        self._judge(now)
+
+    def _clear(self, now: float) -> None:
+        self.entry = False
+        self._confirmation.ask("", now)
+        self._clears.publish(
+            self._clear_class(
+                stamp=self._node.get_clock().now().to_msg(),
+                command=True,
+                sender=self._spec.sender,
+            )
+        )
+
+    def _read(self, message: Any) -> None:
+        self._in_force = message
+        self._judge(self._now)
+        if message.sender == self._spec.sender and not self._wanted.moves:
+            # A selector that started after us was sent our old, latched limit: it is ours.
+            self._clear(self._now)
+
+    def _judge(self, now: float) -> None:
+        if self._wanted.moves:
+            met = (
+                self._in_force is not None
+                and self._in_force.max_velocity <= _speed(self._wanted) + TOLERANCE
+            )
+            self._confirmation.observe(met, now)
+
+    def status(self, now: float) -> Status:
+        """Report."""
+        problem = ""
+        if not self._limits.get_subscription_count():
+            problem = f"nobody subscribes to {self._spec.limit_topic}"
+        elif self._in_force is not None:
+            problem = (
+                f"{self._in_force.max_velocity:g} m/s by {self._in_force.sender!r} is in force"
+            )
+        else:
+            problem = f"nothing came on {self._spec.readback_topic}"
+        values = {"kept": self.entry}
+        if self._in_force is not None:
+            values["in force (m/s)"] = self._in_force.max_velocity
+            values["in force by"] = self._in_force.sender
+        return self._confirmation.status("autoware", now, problem, **values)
+
+    def close(self) -> None:
+        """Leave the topics."""
+        self._node.destroy_publisher(self._limits)
+        self._node.destroy_publisher(self._clears)
+        self._node.destroy_subscription(self._readback)
+
+
+class _Manoeuvre:
+    """Our request for a minimal-risk manoeuvre: kept per sender until CANCEL, without expiry."""
+
+    def __init__(self, node: Node, spec: AutowareSpec) -> None:
+        self._node, self._spec = node, spec
+        self._service, self._state_class = interface_class(MRM_REQUEST), interface_class(MRM_STATE)
+        self._client = node.create_client(self._service, spec.mrm_service)
+        self._states = node.create_subscription(
+            self._state_class, spec.mrm_state_topic, self._read, QoSProfile(depth=1)
+        )
+        self._confirmation = Confirmation(spec.confirm_timeout)
+        self._wanted = False
+        self._accepted = False
+        self._call: Any = None
+        self._asked = ""
+        self._called = -math.inf
+        self._state: Any = None
+        self._problem = ""
+        self._now = 0.0
+        self.entry = False
+
+    def want(self, demand: Demand, now: float) -> None:
+        """Ask for a manoeuvre, or for its end."""
+        self._now = now
+        wanted = demand.action in self._spec.mrm_for
+        if wanted != self._wanted:
+            self._wanted, self._accepted = wanted, False
+            self._problem, self._called = "", -math.inf
+            self._confirmation.ask(f"manoeuvre for {demand.action}" if wanted else "", now)
+        self.poll(now)
+
+    def poll(self, now: float) -> None:
+        """Call the service if something is to be said and nobody has been told yet."""
+        self._now = now
+        if self._wanted == self.entry and (self._accepted or not self._wanted):
+            return
+        if self._call is not None or now - self._called < self._confirmation.timeout / 2:
+            return
+        if not self._client.service_is_ready():
+            self._problem = f"there is no service {self._spec.mrm_service}"
+            return
+        self._called = now
+        request = self._service.Request()
+        kind = type(request.request)
+        request.request.sender = self._spec.sender
+        self._asked = "DELEGATE" if self._wanted else "CANCEL"
+        request.request.strategy = getattr(kind, self._asked)
+        if self._wanted:
+            self.entry = True  # whatever the answer, it may have been stored
+        self._call = self._client.call_async(request)
+        self._call.add_done_callback(self._answered)
+
+    def _answered(self, future: Any) -> None:
+        if future is not self._call:
+            return
+        self._call = None
+        asked_on = self._asked == "DELEGATE"
+        error = future.exception()
+        if error is not None or future.result() is None:
+            self._problem = f"{self._asked}: {error or 'no answer'}"
+            return
+        status = future.result().status
+        if not status.success:
+            self._problem = f"{self._asked} refused ({status.code}): {status.message}"
+            return
+        self._problem = ""
+        self._accepted = asked_on
+        self.entry = asked_on
+        self._judge()
+        self.poll(self._now)  # the opposite may be wanted by now
+
+    def _read(self, message: Any) -> None:
+        self._state = message.state
+        self._judge()
+
+    def _judge(self) -> None:
+        if self._wanted:
+            kind = self._state_class
+            works = self._state in (kind.MRM_OPERATING, kind.MRM_SUCCEEDED)
+            self._confirmation.observe(self._accepted and works, self._now)
+
+    def status(self, now: float) -> Status:
+        """Report; a request that cannot be taken back is an error as well."""
+        kind = self._state_class
+        problem = self._problem
+        if not problem and self._wanted:
+            problem = f"the state of the manoeuvre is {self._state_name()}"
+        values = {"kept": self.entry, "state": self._state_name()}
+        status = self._confirmation.status("autoware", now, problem, **values)
+        if self._wanted and self._state == kind.MRM_FAILED:
+            return status._replace(level=Severity.ERROR, message="the manoeuvre has FAILED")
+        if not self._wanted and self.entry and self._problem:
+            return status._replace(level=Severity.ERROR, message=self._problem)
+        return status
+
+    def _state_name(self) -> str:
+        for name in ("NORMAL", "MRM_OPERATING", "MRM_SUCCEEDED", "MRM_FAILED"):
+            if self._state == getattr(self._state_class, name):
+                return name.removeprefix("MRM_")
+        return "unknown"
+
+    def close(self) -> None:
+        """Leave service and topic."""
+        self._node.destroy_client(self._client)
+        self._node.destroy_subscription(self._states)
+
+
+def _speed(demand: Demand) -> float:
+    return max(0.0, demand.speed_limit) if demand.limits else 0.0
+
+
+def _brake(message: Any, braking: Braking) -> None:
+    message.constraints.min_acceleration = -braking.deceleration
+    message.constraints.max_jerk = braking.jerk
+    message.constraints.min_jerk = -braking.jerk

@@ -1,0 +1,114 @@
+"""The actuators that a monitor file names, as one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+
+from forewarn.actuation import ActuatorsSpec
+from forewarn.monitoring.intervention import Request
+from monitor_node.actuators import autoware, nav2, twist
+from monitor_node.actuators.interface import NOTHING, Actuator, Demand, demand_of
+from monitor_node.message_types import interface_class
+from monitor_node.status import Severity, Status
+
+POLL_PERIOD = 0.1
+KINDS: dict[str, Any] = {"autoware": autoware, "nav2": nav2, "twist": twist}
+
+
+def named(spec: ActuatorsSpec) -> dict[str, Any]:
+    """Return the sections that the monitor file names."""
+    return {name: section for name in KINDS if (section := getattr(spec, name)) is not None}
+
+
+def check_messages(spec: ActuatorsSpec) -> None:
+    """Check that the messages of all named actuators are installed.
+
+    Raises
+    ------
+    TypeNotInstalledError
+        Naming the actuator and the package that is missing.
+    """
+    for name in named(spec):
+        for interface in KINDS[name].INTERFACES:
+            interface_class(interface, where=f"actuators.{name}")
+
+
+class Actuators:
+    """All actuators of a node; a failure of one is reported and does not stop the others.
+
+    Parameters
+    ----------
+    node : Node
+        Where they live.
+    spec : ActuatorsSpec
+        What the monitor file names.
+    warn : callable
+        Logs a line.
+    """
+
+    def __init__(self, node: Node, spec: ActuatorsSpec, warn: Callable[[str], None]) -> None:
+        self._node = node
+        self._warn = warn
+        self._failures: dict[str, str] = {}
+        self.present: Demand = NOTHING
+        self.actuators: list[Actuator] = [
+            KINDS[name].make(node, section) for name, section in named(spec).items()
+        ]
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = node.create_timer(POLL_PERIOD, self.poll, clock=steady)
+
+    def apply(self, request: Request | None) -> None:
+        """Act on the request of a tick; None: nothing is asked for."""
+        self.present = demand_of(request)
+        self._each(lambda actuator: actuator.demand(self.present, time.monotonic()))
+
+    def poll(self) -> None:
+        """Try again what has not worked yet."""
+        self._each(lambda actuator: actuator.poll(time.monotonic()))
+
+    def statuses(self) -> Iterator[Status]:
+        """Report on each, and on what is asked of the robot."""
+        now = time.monotonic()
+        values = {"action": self.present.action, "id": self.present.id}
+        # Under this name a diagnostic graph can take the autonomous mode away: a speed limit must
+        # not do that, a stop should.
+        level = Severity.ERROR if self.present.stops else Severity.OK
+        yield Status("intervention", level, self.present.action, values)
+        for actuator in self.actuators:
+            failure = self._failures.get(actuator.name)
+            if failure is None:
+                yield actuator.status(now)
+            else:
+                yield Status(f"actuator {actuator.name}", Severity.ERROR, failure, {})
+
+    def owing(self) -> list[str]:
+        """Return the names of those that have something in force."""
+        return [actuator.name for actuator in self.actuators if actuator.owes()]
+
+    def resume(self, owing: Iterable[str]) -> None:
+        """Take over what a former life of this node left in force."""
+        for actuator in self.actuators:
+            if actuator.name in owing:
+                actuator.resume()
+
+    def close(self) -> None:
+        """Take everything back and leave the topics."""
+        self.apply(None)
+        self._node.destroy_timer(self._timer)
+        self._each(lambda actuator: actuator.close())
+
+    def _each(self, do: Callable[[Actuator], None]) -> None:
+        for actuator in self.actuators:
+            try:
+                do(actuator)
+            except Exception as error:
+                text = f"actuator {actuator.name}: {type(error).__name__}: {error}"
+                self._failures[actuator.name] = text
+                self._warn(text)
+            else:
+                self._failures.pop(actuator.name, None)

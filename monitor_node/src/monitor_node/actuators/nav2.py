@@ -1,0 +1,289 @@
+"""Nav2: a speed limit, cancelled goals, a lock of twist_mux.
+
+A speed limit of 0.0 means no limit here, where Autoware would stop. The last writer wins, whoever
+it is. Nothing reports back, so what can be seen counts: subscribers, the answer to the
+cancellation, and the state of the goals. A lock of twist_mux with a timeout locks when nobody
+speaks any more, so that it is told at every tick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any
+
+from action_msgs.msg import GoalStatus, GoalStatusArray
+from action_msgs.srv import CancelGoal
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import Bool
+
+from forewarn.actuation import Nav2Spec
+from monitor_node.actuators.interface import NOTHING, Confirmation, Demand
+from monitor_node.message_types import interface_class
+from monitor_node.status import Status
+
+SPEED_LIMIT = "nav2_msgs/msg/SpeedLimit"
+INTERFACES = (SPEED_LIMIT,)
+NO_LIMIT = 0.0
+REPEAT = 1.0
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+ACTIVE = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING)
+REFUSALS = {
+    CancelGoal.Response.ERROR_REJECTED: "the cancellation was rejected",
+}
+
+
+def make(node: Node, spec: Nav2Spec) -> Nav2:
+    """Return the actuator."""
+    return Nav2(node, spec)
+
+
+class Nav2:
+    """Limits the speed; stops by cancelling goals, by a lock, or by both."""
+
+    name = "nav2"
+
+    def __init__(self, node: Node, spec: Nav2Spec) -> None:
+        self._spec = spec
+        self._speed = _Speed(node, spec.speed_limit_topic)
+        self._goals = [_Goals(node, action, spec.confirm_timeout) for action in spec.actions]
+        self._lock = None if spec.lock_topic is None else _Lock(node, spec.lock_topic)
+        self._confirmation = Confirmation(spec.confirm_timeout)
+        self._wanted: Demand = NOTHING
+        self._means: tuple[str, ...] = ()
+
+    def demand(self, demand: Demand, now: float) -> None:
+        """Set or take back the limit; stop, or cease to."""
+        if demand.limits and not math.isfinite(demand.speed_limit):
+            raise ValueError(f"speed limit {demand.speed_limit} m/s")
+        if demand.limits and demand.speed_limit <= 0.0:
+            # To Nav2 that would mean to go as fast as it likes.
+            demand = demand._replace(action="COMFORTABLE_STOP")
+        self._wanted = demand if demand.moves else NOTHING
+        self._means = self._means_of(self._wanted)
+        what = f"{demand.action}: {demand.speed_limit:g} m/s" if demand.limits else ""
+        if self._means:
+            what = f"{demand.action} by {' and '.join(self._means)}"
+        self._confirmation.ask(what, now)
+        self._speed.want(demand.speed_limit if demand.limits else None, now)
+        for goals in self._goals:
+            goals.want("cancel" in self._means, now)
+        if self._lock is not None:
+            self._lock.want("lock" in self._means)
+        self._judge(now)
+
+    def _means_of(self, demand: Demand) -> tuple[str, ...]:
+        if not demand.stops:
+            return ()
+        emergency = demand.action == "EMERGENCY_STOP"
+        return self._spec.emergency_stop if emergency else self._spec.comfortable_stop
+
+    def poll(self, now: float) -> None:
+        """Repeat the limit, cancel goals that were sent meanwhile."""
+        self._speed.poll(now)
+        for goals in self._goals:
+            goals.poll(now)
+        self._judge(now)
+
+    def _judge(self, now: float) -> None:
+        self._confirmation.observe(not self._problems(), now)
+
+    def _problems(self) -> list[str]:
+        found: list[str] = []
+        if self._wanted.limits:
+            found += self._speed.problems()
+        if "cancel" in self._means:
+            found += [problem for goals in self._goals for problem in goals.problems()]
+        if "lock" in self._means and self._lock is not None:
+            found += self._lock.problems()
+        return found
+
+    def status(self, now: float) -> Status:
+        """Report."""
+        return self._confirmation.status("nav2", now, "; ".join(self._problems()))
+
+    def owes(self) -> bool:
+        """Tell whether a limit of ours is in force."""
+        return self._speed.ours is not None
+
+    def resume(self) -> None:
+        """Have the limit taken back, unless it is asked for again."""
+        self._speed.ours = math.nan
+
+    def close(self) -> None:
+        """Leave all topics and services."""
+        self._speed.close()
+        for goals in self._goals:
+            goals.close()
+        if self._lock is not None:
+            self._lock.close()
+
+
+class _Speed:
+    """The speed limit; what others said last is given back when ours ends."""
+
+    def __init__(self, node: Node, topic: str) -> None:
+        self._node, self._topic = node, topic
+        self._class = interface_class(SPEED_LIMIT)
+        self._publisher = node.create_publisher(self._class, topic, QoSProfile(depth=10))
+        self._subscription = node.create_subscription(
+            self._class, topic, self._heard, QoSProfile(depth=10)
+        )
+        self._sent: deque[tuple[int, int, float]] = deque(maxlen=20)
+        self._foreign: Any = None
+        self._overruled = False
+        self._told = 0.0
+        self.ours: float | None = None
+
+    def want(self, limit: float | None, now: float) -> None:
+        """Set the limit in m/s; None: ours ends."""
+        if limit is None:
+            if self.ours is not None:
+                self.ours = None
+                self._give_back()
+        elif limit != self.ours:
+            self.ours = limit
+            self._tell(now)
+
+    def poll(self, now: float) -> None:
+        """Say it again: to a server that has come since, or after somebody else spoke."""
+        if (
+            self.ours is not None
+            and math.isfinite(self.ours)
+            and (self._overruled or now - self._told >= REPEAT)
+        ):
+            self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        self._told, self._overruled = now, False
+        self._publish(self._class(percentage=False, speed_limit=self.ours))
+
+    def _give_back(self) -> None:
+        self._overruled = False
+        foreign = self._foreign
+        message = self._class(percentage=False, speed_limit=NO_LIMIT)
+        if foreign is not None:
+            message.percentage, message.speed_limit = foreign.percentage, foreign.speed_limit
+        self._publish(message)
+
+    def _publish(self, message: Any) -> None:
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._sent.append(_mark(message))
+        self._publisher.publish(message)
+
+    def _heard(self, message: Any) -> None:
+        if _mark(message) in self._sent:
+            return
+        self._foreign = message
+        if self.ours is None or not math.isfinite(self.ours):
+            return
+        stricter = not message.percentage and NO_LIMIT < message.speed_limit <= self.ours
+        self._overruled = not stricter
+
+    def problems(self) -> list[str]:
+        """Return why the limit may have no effect."""
+        # Our own subscription is one of them.
+        if self._publisher.get_subscription_count() < 2:
+            return [f"nobody subscribes to {self._topic}"]
+        if self._overruled:
+            return [f"somebody else set {self._foreign.speed_limit:g} on {self._topic}"]
+        return []
+
+    def close(self) -> None:
+        """Leave the topic."""
+        self._node.destroy_publisher(self._publisher)
+        self._node.destroy_subscription(self._subscription)
+
+
+def _mark(message: Any) -> tuple[int, int, float]:
+    stamp = message.header.stamp
+    return stamp.sec, stamp.nanosec, message.speed_limit
+
+
+class _Goals:
+    """All goals of one action: cancelled while a stop is asked for, new ones as well."""
+
+    def __init__(self, node: Node, action: str, timeout: float) -> None:
+        self._node, self._action, self._timeout = node, action, timeout
+        self._client = node.create_client(CancelGoal, f"{action}/_action/cancel_goal")
+        self._subscription = node.create_subscription(
+            GoalStatusArray, f"{action}/_action/status", self._heard, LATCHED
+        )
+        self._wanted = False
+        self._answered = False
+        self._active = 0
+        self._call: Any = None
+        self._called = -math.inf
+        self._problem = ""
+
+    def want(self, wanted: bool, now: float) -> None:
+        """Cancel from now on, or do not any more."""
+        if wanted != self._wanted:
+            self._wanted, self._answered = wanted, False
+            self._called, self._problem = -math.inf, ""
+        self.poll(now)
+
+    def poll(self, now: float) -> None:
+        """Cancel what is active."""
+        if not self._wanted or self._call is not None or (self._answered and not self._active):
+            return
+        if now - self._called < self._timeout / 4 or not self._client.service_is_ready():
+            return
+        self._called = now
+        # No id and no time: all goals, whoever sent them.
+        self._call = self._client.call_async(CancelGoal.Request())
+        self._call.add_done_callback(self._done)
+
+    def _done(self, future: Any) -> None:
+        if future is not self._call:
+            return
+        self._call = None
+        error = future.exception()
+        if error is not None or future.result() is None:
+            self._problem = f"{self._action}: {error or 'no answer'}"
+            return
+        self._problem = REFUSALS.get(future.result().return_code, "")
+        self._answered = not self._problem
+
+    def _heard(self, message: Any) -> None:
+        self._active = sum(each.status in ACTIVE for each in message.status_list)
+
+    def problems(self) -> list[str]:
+        """Return why goals may still be active."""
+        if self._answered and not self._active:
+            return []
+        if self._problem:
+            return [f"{self._action}: {self._problem}"]
+        if not self._client.service_is_ready():
+            return [f"there is no action {self._action}"]
+        if self._active:
+            return [f"{self._action}: {self._active} goals are active"]
+        return [f"{self._action}: the cancellation is not answered"]
+
+    def close(self) -> None:
+        """Leave service and topic."""
+        self._node.destroy_client(self._client)
+        self._node.destroy_subscription(self._subscription)
+
+
+class _Lock:
+    """A lock of twist_mux: its timeout makes it a dead man's switch, so silence locks, too."""
+
+    def __init__(self, node: Node, topic: str) -> None:
+        self._node, self._topic = node, topic
+        self._publisher = node.create_publisher(Bool, topic, QoSProfile(depth=10))
+
+    def want(self, locked: bool) -> None:
+        """Say so, at every tick."""
+        self._publisher.publish(Bool(data=locked))
+
+    def problems(self) -> list[str]:
+        """Return why the lock may have no effect."""
+        if not self._publisher.get_subscription_count():
+            return [f"nobody subscribes to {self._topic}"]
+        return []
+
+    def close(self) -> None:
+        """Leave the topic."""
+        self._node.destroy_publisher(self._publisher)
