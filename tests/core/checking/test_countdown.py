@@ -117,6 +117,25 @@ def test_without_a_horizon_a_chain_that_hardly_leaves_is_solved_or_refused(
     np.testing.assert_allclose(iterative, exact, rtol=0, atol=1e-9)
 
 
+def test_a_long_way_without_branches_is_solved_on_the_product(
+    response: Response, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 600 states in a row, then a fork: a Krylov space of 80 vectors does not see to the end.
+    n = 602
+    matrix = np.diag(np.ones(n - 1), 1)
+    matrix[n - 3] = 0.0
+    matrix[n - 3, 0], matrix[n - 3, n - 2], matrix[n - 3, n - 1] = 0.5, 0.2, 0.3
+    matrix[n - 2] = matrix[n - 1] = 0.0
+    matrix[n - 2, n - 2] = matrix[n - 1, n - 1] = 1.0
+    chain = Chain.from_matrix(matrix, np.arange(n) == n - 1)
+    classes = np.zeros(n, dtype=np.int64)
+    classes[n - 2], classes[n - 1] = 1, ENDED
+    monkeypatch.setattr(idle, "DENSE_STATES", 0)
+    monkeypatch.setattr(idle, "LAST_RESORT_STATES", 0)
+    table = risk_table(chain, response(3), classes, None)
+    np.testing.assert_allclose(table.values[: n - 2, 0], 0.4, atol=1e-10)
+
+
 def test_only_the_layered_numbering_is_taken_for_a_countdown(response: Response) -> None:
     automaton = response(3)
     assert is_countdown(automaton)

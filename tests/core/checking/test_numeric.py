@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forewarn.checking import ENDED, label_states, risk_table
+from forewarn.checking import ENDED, label_states, risk_table, storm
 from forewarn.errors import CheckingError
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
 from forewarn.properties.automaton import Automaton
@@ -117,6 +118,14 @@ def test_arguments_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(CheckingError, match=said):
         risk_table(Chain.from_matrix(np.eye(2)), response(1), classes, horizon)
+
+
+def test_storm_that_is_not_installed_is_an_error_that_says_what_to_do(
+    response: Response, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "stormpy", None)
+    with pytest.raises(CheckingError, match="pip install stormpy"):
+        storm.risk_table(Chain.from_matrix(np.eye(2)), response(1), np.array([0, 1]), 3)
 
 
 def test_values_lie_in_memory_row_by_row(response: Response) -> None:

@@ -47,8 +47,8 @@ def test_the_statistic_is_the_likelihood_ratio_of_the_table() -> None:
     table = {(1, 0, 1): 30, (1, 0, 2): 10, (2, 0, 1): 15, (2, 0, 2): 25}
     found = markov_tests(table)[0]
     expected = stats.chi2_contingency([[30, 10], [15, 25]], correction=False, lambda_=0)
-    assert found.statistic == pytest.approx(expected.statistic)
-    assert found.p_value == pytest.approx(expected.pvalue)
+    assert found.statistic == pytest.approx(expected[0])
+    assert found.p_value == pytest.approx(expected[1])
     assert (found.freedom, found.visits) == (1, 80)
 
 

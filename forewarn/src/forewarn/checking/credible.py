@@ -265,5 +265,5 @@ def _with_all(
 def _others(seen: sparse.csr_matrix, mask: NDArray[np.bool_], row: int) -> NDArray[np.int64]:
     """Return the valid successors of a row that were never seen."""
     free = mask.copy()
-    free[seen[row].indices] = False
+    free[seen.indices[seen.indptr[row] : seen.indptr[row + 1]]] = False
     return np.flatnonzero(free)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.checking import general, idle, passage
-from forewarn.checking.countdown import countdown, is_countdown
+from forewarn.checking.countdown import Countdown, countdown, is_countdown
 from forewarn.checking.graph import Certain, closed_classes
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
@@ -15,6 +15,7 @@ from forewarn.models.chain import Chain, Floats
 from forewarn.properties.automaton import Automaton
 
 PRECISION = 1e-10
+MAX_PRODUCT = 400_000
 
 
 def risk_table(
@@ -77,19 +78,28 @@ def point_values(
 
     `blocks` chains of equal size may stand side by side in one, without transitions between them.
     """
-    if is_countdown(automaton):
-        layers = automaton.transitions.shape[0] - 2
-        problem = countdown(chain, classes, layers, blocks)
-        if horizon is not None:
+    if horizon is not None:
+        if is_countdown(automaton):
+            problem = _countdown(chain, automaton, classes, blocks)
             return passage.bounded(problem, horizon, precision), []
-        values, sure = idle.unbounded(problem, precision, start)
-    else:
-        if horizon is not None:
-            return general.bounded(chain, automaton, classes, horizon), []
-        values, sure = general.unbounded(chain, automaton, classes)
-        idle_state = automaton.initial
-        sure = Certain(sure.zero[:, idle_state], sure.one[:, idle_state])
-    return values, _trivial_notes(chain, sure)
+        return general.bounded(chain, automaton, classes, horizon), []
+    if is_countdown(automaton):
+        try:
+            problem = _countdown(chain, automaton, classes, blocks)
+            values, sure = idle.unbounded(problem, precision, start)
+            return values, _trivial_notes(chain, sure)
+        except CheckingError:
+            if chain.size * automaton.transitions.shape[0] > MAX_PRODUCT:
+                raise
+    values, sure = general.unbounded(chain, automaton, classes)
+    first = automaton.initial
+    return values, _trivial_notes(chain, Certain(sure.zero[:, first], sure.one[:, first]))
+
+
+def _countdown(
+    chain: Chain, automaton: Automaton, classes: NDArray[np.int64], blocks: int
+) -> Countdown:
+    return countdown(chain, classes, automaton.transitions.shape[0] - 2, blocks)
 
 
 def mark_unseen(chain: Chain, automaton: Automaton, values: Floats) -> Floats:

@@ -52,8 +52,8 @@ def valid_successors(
     patterns: dict[bytes, int] = {b"": 0}
     masks = [candidates]
     for i in np.flatnonzero(np.diff(forbidden.indptr)):
-        row = forbidden[int(i)]
-        banned = np.sort(row.indices[row.data])
+        part = slice(forbidden.indptr[i], forbidden.indptr[i + 1])
+        banned = np.sort(forbidden.indices[part][forbidden.data[part]])
         key = banned.tobytes()
         if key not in patterns:
             patterns[key] = len(masks)
