@@ -287,9 +287,15 @@ class LearningSpec(Section):
         Possible states: those ``observed``, or all ``admissible`` ones.
     end : str
         ``drop`` ends observation with the recording, ``absorb`` adds an explicit end state.
+    online : bool
+        The node goes on learning from what it sees.
+    refresh : float
+        Seconds after which it takes new counts into its risk tables.
     """
 
     alpha: Annotated[Finite, Field(ge=0)] | Literal["sparse", "none"] = "sparse"
+    online: bool = False
+    refresh: Positive = 10.0
     candidates: Literal["observed", "admissible"] = "observed"
     end: Literal["drop", "absorb"] = "drop"
 

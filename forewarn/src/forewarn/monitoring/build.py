@@ -16,6 +16,7 @@ from forewarn.errors import ConfigError, ModelError
 from forewarn.models import CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
 from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.outlook import look_ahead
 from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
 from forewarn.predicates.validity import build_validity
@@ -64,8 +65,10 @@ def build_monitor(
         for section, automaton in zip(spec.properties.values(), compiled.automata, strict=True)
     ]
     tables: Sequence[RiskTable | None] = [None] * len(questions)
+    chain = None
     if model is not None:
         tables = _solve(model, questions, spec.bounds, solver)
+        chain = estimate_chain(model)
     properties: list[CompiledProperty] = []
     for (name, section), question, table in zip(
         spec.properties.items(), questions, tables, strict=True
@@ -80,6 +83,9 @@ def build_monitor(
                 abstraction.vocabulary,
                 table,
                 question.classes,
+                look_ahead(chain, question.automaton, question.classes, table)
+                if chain is not None and table is not None
+                else None,
             )
         )
     return Monitor(spec, abstraction, tuple(properties), loaded, tuple(notes))

@@ -84,7 +84,18 @@ def risk_rows(
     stale = tuple(each.name for each in verdict.stale)
     ages = tuple(math.inf if each.age is None else each.age * period for each in verdict.stale)
     return tuple(
-        _row(compiled, each, verdict.tick, count, compiled.name in muted, key, name, stale, ages)
+        _row(
+            compiled,
+            each,
+            verdict.tick,
+            count,
+            compiled.name in muted,
+            key,
+            name,
+            stale,
+            ages,
+            *_ahead(monitor, compiled, each, verdict.observation),
+        )
         for compiled, each, count in zip(
             monitor.properties, verdict.properties, violations, strict=True
         )
@@ -101,6 +112,8 @@ def _row(
     name: str,
     stale: tuple[str, ...],
     ages: tuple[float, ...],
+    expected: float,
+    path: tuple[str, ...],
 ) -> RiskRow:
     spec, table, names = compiled.spec, compiled.table, compiled.automaton.names
     bounded = table is not None and table.kind != "none"
@@ -129,9 +142,28 @@ def _row(
         in_model=verdict.in_model,
         stale_signals=stale,
         stale_ages=ages,
-        expected_time_to_violation=math.nan,
-        most_likely_path=(),
+        expected_time_to_violation=expected,
+        most_likely_path=path,
     )
+
+
+def _ahead(
+    monitor: Monitor, compiled: CompiledProperty, verdict: PropertyVerdict, observation: Observation
+) -> tuple[float, tuple[str, ...]]:
+    """Return the expected time to a violation, and from WARN on the likely way there."""
+    model, outlook = monitor.model, compiled.outlook
+    certain = observation.state is not None and len(verdict.automaton) == 1
+    if model is None or outlook is None or not certain or verdict.status is Status.VIOLATED:
+        return math.nan, ()
+    assert observation.state is not None
+    row = model.rows.get(observation.state)
+    if row is None:
+        return math.nan, ()
+    expected = outlook.expected(row, verdict.automaton[0]) / monitor.spec.rate
+    if verdict.level == Level.NONE:
+        return expected, ()
+    rows = outlook.path(row, verdict.automaton[0]).rows
+    return expected, tuple(model.vocabulary.name(model.states[each]) for each in rows)
 
 
 def state_key(vocabulary: Vocabulary, observation: Observation) -> str:

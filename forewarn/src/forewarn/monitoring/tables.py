@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.config import PropertySpec
+from forewarn.monitoring.outlook import Outlook
 from forewarn.monitoring.policy import Rules
 from forewarn.monitoring.verdict import Status
 from forewarn.predicates import Observation
@@ -128,6 +129,8 @@ class CompiledProperty:
         Risk of all product states; None without a model.
     row_classes : ndarray of int
         Letter class of each model state.
+    outlook : Outlook or None
+        What lies ahead of each product state; None without a model.
     """
 
     name: str
@@ -144,6 +147,7 @@ class CompiledProperty:
     values: memoryview | None = None
     lower: memoryview | None = None
     upper: memoryview | None = None
+    outlook: Outlook | None = None
     _classes: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def classes_of(self, state: int) -> tuple[int, ...]:
@@ -206,6 +210,7 @@ def compile_property(
     vocabulary: Vocabulary,
     table: RiskTable | None,
     row_classes: NDArray[np.int64],
+    outlook: Outlook | None = None,
 ) -> CompiledProperty:
     """Flatten automaton and tables for the loop."""
 
@@ -230,4 +235,5 @@ def compile_property(
         values=None if table is None else view(table.values),
         lower=None if table is None else view(table.lower),
         upper=None if table is None else view(table.upper),
+        outlook=outlook,
     )
