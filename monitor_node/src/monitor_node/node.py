@@ -25,6 +25,7 @@ from forewarn.models import CountModel, load_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.external import EXTERNAL_TYPE
+from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.watch import Watch
 from forewarn.predicates.inputs import open_feed
@@ -34,6 +35,7 @@ from monitor_node import conversions, parameters
 from monitor_node.actuators import Actuators, check_messages
 from monitor_node.diagnosis import node_status, statuses
 from monitor_node.inputs import Inputs
+from monitor_node.learning import BackgroundLearning
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.runtime import Runtime
@@ -178,6 +180,7 @@ class MonitorNode(LifecycleNode):
             self.watch, pacer, inputs, self._outputs, record, self._warn, self._actuators
         )
         self.runtime.attach_model(self._model)
+        self.runtime.learning = self._learning(self.watch, self.runtime)
         inputs.open()
         self._hide()
         self._timer = self.create_timer(1.0 / spec.rate, self._pump)
@@ -236,9 +239,9 @@ class MonitorNode(LifecycleNode):
         self._types = {}
 
     def finish(self) -> None:
-        """Close the record: the process ends, and with it the middleware."""
+        """Close all files: the process ends, and with it the middleware."""
         if self.runtime is not None:
-            self.runtime.finish_record()
+            self.runtime.finish_files()
 
     # Configuration
 
@@ -263,6 +266,17 @@ class MonitorNode(LifecycleNode):
         if any(not source.topic for source in compiled.abstraction.sources):
             topics[Names.of(self.get_fully_qualified_name()).external] = EXTERNAL_TYPE
         return topics
+
+    def _learning(self, watch: Watch, runtime: Runtime) -> BackgroundLearning | None:
+        if self._model is None or not watch.spec.learning.online:
+            return None
+
+        def use(model: CountModel, monitor: Monitor) -> None:
+            self.model_loaded(model)
+            runtime.use_model(model, monitor)
+
+        path = self._value("learn_to")
+        return BackgroundLearning(watch, self._model, Path(path) if path else None, use, self._warn)
 
     def model_loaded(self, model: CountModel) -> None:
         """Take note of a model that the service has put into force."""

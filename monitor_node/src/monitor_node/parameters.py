@@ -74,6 +74,14 @@ NODE_PARAMETERS = (
         ),
     ),
     Parameter(
+        "learn_to",
+        "",
+        _describe(
+            "Model file to write at the end with all counts, where the monitor file has "
+            f"`learning: {{online: true}}`; empty: none. {NEXT_ACTIVATE}"
+        ),
+    ),
+    Parameter(
         "executor",
         "single",
         _describe(

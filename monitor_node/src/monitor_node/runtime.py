@@ -13,11 +13,13 @@ from typing import Any
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.record import RecordWriter
 from forewarn.monitoring.watch import Outcome, Watch
 from monitor_node import conversions
 from monitor_node.actuators import Actuators
 from monitor_node.inputs import Inputs
+from monitor_node.learning import BackgroundLearning
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart
 
@@ -103,6 +105,7 @@ class Runtime:
         self._model_name: str | None = None
         self._warn = warn
         self._actuators = actuators
+        self.learning: BackgroundLearning | None = None
 
     @property
     def record_path(self) -> Path | None:
@@ -186,6 +189,8 @@ class Runtime:
         self.outputs.alive()
         self.pacer.evaluated(tick)
         self.latest = outcome
+        if self.learning is not None:
+            self.learning.after(outcome)
         for failure in outcome.verdict.failures:
             self.failures[failure.where] += 1
             self.reasons[failure.where] = failure.reason
@@ -262,6 +267,12 @@ class Runtime:
             self._model_name = self._try(self._record.model, model)
         return self._model_name
 
+    def use_model(self, model: CountModel, monitor: Monitor) -> None:
+        """Put a model and the monitor solved for it into force, from the next tick on."""
+        self.watch.use(monitor)
+        name = self.attach_model(model)
+        self.note({"event": "model", "model": name, "digest": model.fingerprint})
+
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""
         self.outputs.events.publish(conversions.event(event))
@@ -275,10 +286,13 @@ class Runtime:
             self._request(time_ns, request)
         self._act(None)
         self.inputs.close()
-        self.finish_record()
+        self.finish_files()
 
-    def finish_record(self) -> None:
-        """Close the record; nothing more is written."""
+    def finish_files(self) -> None:
+        """Write what was learned and close the record; nothing more is written."""
+        learning, self.learning = self.learning, None
+        if learning is not None:
+            learning.close()
         self._write_messages(math.inf)
         record, self._record = self._record, None
         if record is not None:

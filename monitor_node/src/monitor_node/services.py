@@ -161,11 +161,13 @@ class Services:
 
     def _use(self, watch: Watch, model: CountModel, monitor: Monitor) -> None:
         runtime = self._owner.runtime
-        watch.use(monitor)
         self._owner.model_loaded(model)
-        if runtime is not None:
-            name = runtime.attach_model(model)
-            runtime.note({"event": "model", "model": name, "digest": model.fingerprint})
+        if runtime is None:
+            watch.use(monitor)
+            return
+        runtime.use_model(model, monitor)
+        if runtime.learning is not None:
+            runtime.learning.restart(model)
 
     def _explain(self, request: Any, response: Any) -> Any:
         runtime = self._owner.runtime

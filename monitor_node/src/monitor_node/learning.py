@@ -1,0 +1,97 @@
+"""Learning while watching: new counts become new tables in another thread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from forewarn.errors import ForewarnError
+from forewarn.models import CountModel, save_model
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.online import OnlineLearner
+from forewarn.monitoring.watch import Outcome, Watch
+
+GENTLE = ("NONE", "WARN")
+Solved = tuple[CountModel, Monitor]
+
+
+class BackgroundLearning:
+    """Counts after every tick and has tables solved anew every `refresh` seconds.
+
+    The tick itself only counts; what it gets later is exact for all counts up to the moment at
+    which solving began.
+
+    Parameters
+    ----------
+    watch : Watch
+        The monitor.
+    model : CountModel
+        Counts to begin with.
+    save_to : Path or None
+        File for the model with all counts, written at the end.
+    use : callable
+        Puts a model and its monitor into force.
+    warn : callable
+        Logs a line.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        model: CountModel,
+        save_to: Path | None,
+        use: Callable[[CountModel, Monitor], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._watch = watch
+        self._learner = OnlineLearner(watch.compiled, model)
+        self._save_to = save_to
+        self._use = use
+        self._warn = warn
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="learning")
+        self._running: Future[Solved] | None = None
+        self._period = math.ceil(watch.spec.learning.refresh * watch.spec.rate)
+        self._due: int | None = None
+
+    def restart(self, model: CountModel) -> None:
+        """Go on from another model; counts since then are those of this session no more."""
+        self._learner = OnlineLearner(self._watch.compiled, model)
+        self._running = None
+
+    def after(self, outcome: Outcome) -> None:
+        """Take in a tick; put tables into force that are ready, and have others solved if due."""
+        verdict, request = outcome.verdict, outcome.request
+        acting = request is not None and request.active and request.action not in GENTLE
+        self._learner.observe(verdict.tick, verdict.observation, intervened=acting)
+        if self._running is not None:
+            if self._running.done():
+                self._take(self._running)
+                self._running = None
+            return
+        if self._due is None or not 0 <= self._due - verdict.tick <= self._period:
+            self._due = verdict.tick + self._period
+        if verdict.tick >= self._due and self._learner.pending:
+            self._due = verdict.tick + self._period
+            model = self._learner.model()
+            self._running = self._pool.submit(self._solve, model)
+
+    def _solve(self, model: CountModel) -> Solved:
+        return model, self._watch.build(model)
+
+    def _take(self, solved: Future[Solved]) -> None:
+        try:
+            self._use(*solved.result())
+        except ForewarnError as error:
+            self._warn(f"what was learned cannot be used: {error}")
+
+    def close(self) -> None:
+        """Wait for the thread and write the model."""
+        self._pool.shutdown(wait=True)
+        if self._save_to is None:
+            return
+        try:
+            save_model(self._learner.model(), self._save_to)
+        except ForewarnError as error:
+            self._warn(f"what was learned cannot be saved: {error}")
