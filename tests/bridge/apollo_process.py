@@ -34,12 +34,15 @@ class Apollo:
         self.pad = own_class("apollo.planning.PadMessage")
         self.node = cyber.Node("small_apollo")
         self.writer = self.node.create_writer(CHASSIS, self.chassis, 10)
+        self.writers = {CHASSIS: self.writer}
         self.node.create_rawdata_reader(PAD, self.on_pad)
-        self.period = 1.0 / rate
+        self.period = 1.0 / rate if rate > 0 else 1.0
         self.speed = 0.0
         self.number = 0
         self.changed = False
         self.paused = threading.Event()
+        if rate <= 0:  # the test publishes
+            self.paused.set()
 
     def on_pad(self, data: bytes) -> None:
         """Tell about a command."""
@@ -59,6 +62,15 @@ class Apollo:
         if changed:
             tell(wrote=self.speed, time=now)
 
+    def publish(self, channel: str, message: str, data: str) -> None:
+        """Publish a message that the test has made, in hexadecimal."""
+        from apollo_bridge.layouts import own_class
+
+        kind = own_class(message)
+        if channel not in self.writers:
+            self.writers[channel] = self.node.create_writer(channel, kind, 10)
+        self.writers[channel].write(kind.FromString(bytes.fromhex(data)))
+
     def run(self) -> None:
         """Publish at the rate."""
         due = time.monotonic()
@@ -76,6 +88,8 @@ class Apollo:
             command = json.loads(line)
             if "speed" in command:
                 self.speed, self.changed = command["speed"], True
+            if "publish" in command:
+                self.publish(command["publish"], command["message"], command["data"])
             if "pause" in command:
                 (self.paused.set if command["pause"] else self.paused.clear)()
             if "burst" in command:

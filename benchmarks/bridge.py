@@ -1,0 +1,149 @@
+"""From a Cyber channel over bridge and monitor to a pad message, and what a burst costs.
+
+A small Apollo publishes chassis messages at 100 Hz. Its speed jumps between a safe and a risky
+value at random; each time the first message of the new speed and the pad message that answers it
+(STOP or RESUME_CRUISE) are timed in that one process. Bridge, Cyber RT, monitor and Apollo are
+processes of their own. Bursts are counted by the numbers in the headers.
+
+Run it with ``python -m benchmarks.bridge``; ``--json`` prints the figures for machines. The exit
+code is 1 if the way without the wait for a tick takes more than 10 ms at the median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+BRIDGE_TESTS = Path(__file__).resolve().parents[1] / "tests" / "bridge"
+RATES = (10.0, 100.0)
+SAFE, RISKY = 0.5, 4.5
+RESUME, STOP = 5, 4
+TARGET_MS = 10.0
+
+
+def load(name: str) -> Any:
+    """Import a helper of the tests, whose folder is no package."""
+    spec = importlib.util.spec_from_file_location(f"bridge_{name}", BRIDGE_TESTS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def percentiles(values: list[float]) -> dict[str, float]:
+    """Return median, 99th percentile and maximum."""
+    ordered = sorted(values)
+    return {
+        "p50": ordered[len(ordered) // 2],
+        "p99": ordered[min(len(ordered) - 1, round(len(ordered) * 0.99))],
+        "max": ordered[-1],
+        "samples": len(ordered),
+    }
+
+
+def round_trips(world: Any, rate: float, count: int) -> dict[str, float]:
+    """Return milliseconds from channel to pad, the monitor ticking at `rate` Hz."""
+    apollo = world.apollo(100)
+    world.monitor()
+    world.bridge(max_rate=500.0)
+    apollo.tell(speed=RISKY)
+    apollo.wait_for(lambda line: line.get("pad") == STOP)
+    rng = random.Random(7)
+    found = []
+    for number in range(count):
+        time.sleep(rng.uniform(0.0, 0.1))
+        speed, answer = (SAFE, RESUME) if number % 2 == 0 else (RISKY, STOP)
+        apollo.tell(speed=speed)
+        wrote = apollo.wait_for(lambda line, speed=speed: line.get("wrote") == speed)
+        pad = apollo.wait_for(lambda line, answer=answer: line.get("pad") == answer)
+        found.append((pad["time"] - wrote["time"]) / 1e6)
+    return percentiles(found)
+
+
+def bursts(world: Any, domain: int) -> dict[str, dict[str, int]]:
+    """Return what a burst of 1000 messages loses at 1 kHz and back to back."""
+    helpers = load("conftest")
+    listener = helpers.Listener(domain)
+    apollo = world.apollo(100)
+    world.bridge()
+    channel = "/apollo/canbus/chassis"
+    listener.diagnostic(channel, lambda level, text, values: level == 0)
+    result = {}
+    for name, gap in (("1 kHz", 0.001), ("back to back", 0.0)):
+        apollo.tell(pause=True)
+        _, _, before = listener.diagnostic(
+            channel, lambda level, text, values: text.startswith("nothing")
+        )
+        apollo.tell(burst=1000, gap=gap)
+        apollo.wait_for(lambda line: "burst" in line)
+        apollo.tell(pause=False)
+        _, _, after = listener.diagnostic(
+            channel,
+            lambda level, text, values, before=before: (
+                level == 0
+                and int(values["received"]) + int(values["lost"])
+                >= int(before["received"]) + int(before["lost"]) + 1000
+            ),
+        )
+        result[name] = {key: int(after[key]) - int(before[key]) for key in ("lost", "late")}
+    listener.close()
+    return result
+
+
+def measure(count: int) -> dict[str, Any]:
+    """Run everything."""
+    live, helpers = load("live"), load("conftest")
+    figures: dict[str, Any] = {}
+    for number, rate in enumerate((*RATES, 0.0)):
+        with tempfile.TemporaryDirectory() as folder:
+            record = Path(folder) / "learn.record"
+            record.write_bytes(helpers.record_bytes([helpers.sawtooth()]))
+            live.write_monitor(Path(folder), record, rate or 10.0)
+            domain = 1 + (os.getpid() + number) % 90
+            world = live.World(Path(folder), domain)
+            try:
+                if rate:
+                    figures[f"{rate:g} Hz"] = round_trips(world, rate, count)
+                else:
+                    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+                    figures["bursts"] = bursts(world, domain)
+            finally:
+                world.close()
+    return figures
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--count", type=int, default=200, help="answers to wait for at each rate")
+    options = parser.parse_args()
+    if importlib.util.find_spec("pycyber") is None:
+        print("skipped: pycyber, Cyber RT's wheel, exists for Python 3.10 only")
+        return 0
+    figures = measure(options.count)
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        for rate in RATES:
+            row = figures[f"{rate:g} Hz"]
+            print(
+                f"channel to pad, monitor at {rate:g} Hz: p50 {row['p50']:.1f} ms, "
+                f"p99 {row['p99']:.1f} ms, max {row['max']:.1f} ms ({row['samples']} answers)"
+            )
+        for name, row in figures["bursts"].items():
+            print(f"burst of 1000, {name}: {row['lost']} lost, {row['late']} late")
+    # On average half a tick passes before the monitor looks.
+    return 1 if figures["100 Hz"]["p50"] - 5.0 > TARGET_MS else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
