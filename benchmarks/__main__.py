@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-FIRST = ("core", "reading", "extraction", "checking", "node")
+FIRST = ("core", "latency", "reading", "extraction", "checking")
 
 
 def names() -> list[str]:
