@@ -156,4 +156,5 @@ def explanation(response: Any, explained: Explanation) -> Any:
     response.signals = list(explained.signals)
     response.signal_values = [number(value) for value in explained.values]
     response.signal_ages = list(explained.ages)
+    response.step_probabilities = list(explained.shares)
     return response

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.policy import Level
+from forewarn.monitoring.reasons import Reasons, explain_risk
 from forewarn.monitoring.rows import RiskRow
+from forewarn.monitoring.verdict import Verdict
 
 if TYPE_CHECKING:
     from monitor_node.runtime import Runtime
@@ -23,10 +26,19 @@ class Explanation(NamedTuple):
     signals: tuple[str, ...]
     values: tuple[Any, ...]
     ages: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+def reasons(monitor: Monitor, verdict: Verdict, row: RiskRow) -> Reasons | None:
+    """Explain the risk itself, where state and automaton are known; takes up to a second."""
+    state = verdict.observation.state
+    if state is None or len(row.automaton_states) != 1:
+        return None
+    return explain_risk(monitor, row.property, state, row.automaton_states[0])
 
 
 def explain(runtime: Runtime, row: RiskRow) -> Explanation:
-    """Explain one property at the last tick."""
+    """Explain one property at the last tick; `reasons` come on top."""
     assert runtime.latest is not None
     observation = runtime.latest.verdict.observation
     abstraction = runtime.watch.monitor.abstraction
@@ -50,7 +62,19 @@ def explain(runtime: Runtime, row: RiskRow) -> Explanation:
         signals=tuple(name for name, _, _ in listed),
         values=tuple(value for _, value, _ in listed),
         ages=tuple(math.inf if name in never else age for name, _, age in listed),
+        shares=_shares(runtime, row),
     )
+
+
+def _shares(runtime: Runtime, row: RiskRow) -> tuple[float, ...]:
+    monitor = runtime.watch.monitor
+    assert runtime.latest is not None
+    state = runtime.latest.verdict.observation.state
+    compiled = next(each for each in monitor.properties if each.name == row.property)
+    if not row.most_likely_path or monitor.model is None or compiled.outlook is None:
+        return ()
+    assert state is not None
+    return compiled.outlook.path(monitor.model.rows[state], row.automaton_states[0]).shares
 
 
 def _text(row: RiskRow) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from rclpy.node import Node
 from rclpy.task import Future
@@ -13,11 +13,14 @@ from rclpy.task import Future
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.reasons import in_words
 from forewarn.monitoring.watch import Watch
 from monitor_node import conversions
 from monitor_node.conversions import Explain, LoadModel, Mute, Release, Reset
-from monitor_node.explaining import explain
+from monitor_node.explaining import explain, reasons
 from monitor_node.runtime import Runtime
+
+Result = TypeVar("Result")
 
 
 class Owner(Protocol):
@@ -143,20 +146,28 @@ class Services:
 
     async def _build(self, watch: Watch, path: str) -> tuple[CountModel, Monitor]:
         """Read and solve in another thread: ticks go on meanwhile."""
+
+        def build() -> tuple[CountModel, Monitor]:
+            model = load_model(path)
+            try:
+                return model, watch.build(model)
+            except ForewarnError as error:
+                raise ForewarnError(f"{path}: {error}") from error
+
+        return await self._work(build)
+
+    async def _work(self, task: Callable[[], Result]) -> Result:
+        """Do something that takes long in another thread."""
         future = Future(executor=self._node.executor)
 
         def work() -> None:
             try:
-                model = load_model(path)
-                try:
-                    future.set_result((model, watch.build(model)))
-                except ForewarnError as error:
-                    raise ForewarnError(f"{path}: {error}") from error
+                future.set_result(task())
             except Exception as error:
                 future.set_exception(error)
 
         self._pool.submit(work)
-        found: tuple[CountModel, Monitor] = await future
+        found: Result = await future
         return found
 
     def _use(self, watch: Watch, model: CountModel, monitor: Monitor) -> None:
@@ -169,7 +180,7 @@ class Services:
         if runtime.learning is not None:
             runtime.learning.restart(model)
 
-    def _explain(self, request: Any, response: Any) -> Any:
+    async def _explain(self, request: Any, response: Any) -> Any:
         runtime = self._owner.runtime
         if runtime is None or runtime.latest is None:
             response.success, response.message = False, "no tick has been evaluated yet"
@@ -179,8 +190,17 @@ class Services:
             response.success = False
             response.message = f"{request.property!r} is no property (accepted: {', '.join(rows)})"
             return response
-        name = request.property or max(rows, key=lambda each: _figure(rows[each]))
-        return conversions.explanation(response, explain(runtime, rows[name]))
+        row = rows[request.property or max(rows, key=lambda each: _figure(rows[each]))]
+        conversions.explanation(response, explain(runtime, row))
+        monitor, verdict = runtime.watch.monitor, runtime.latest.verdict
+        try:
+            found = await self._work(lambda: reasons(monitor, verdict, row))
+        except ForewarnError as error:
+            response.message = f"the likeliest ways are missing: {error}"
+            return response
+        if found is not None:
+            response.text = " ".join([response.text, *in_words(found)])
+        return response
 
 
 def _figure(row: Any) -> float:

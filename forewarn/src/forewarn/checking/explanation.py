@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from forewarn.checking.general import backward_induction, entered_states
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
 from forewarn.models.chain import Chain, Floats
-from forewarn.models.counts import CountModel
 from forewarn.properties.automaton import Automaton
+from forewarn.vocabulary import Vocabulary
 
-MAX_EXPANSIONS = 2000
-MAX_CELLS = 1 << 23
+MAX_EXPANSIONS = 300
+MAX_DEPTH = 1000
+MAX_CELLS = 1 << 20
 MAX_DWELL = 20_000
 NEGLIGIBLE = 1e-12
 
@@ -57,7 +58,9 @@ def likely_ways(
 
     Ways are extended state by state in the order of the probability to violate by any of their
     continuations, which the risk tables give. The first `number` that are complete are the
-    likeliest; fewer are returned if 2,000 extensions do not suffice.
+    likeliest. Where likelihood is spread over so many ways that 300 extensions do not complete
+    them, the rest are found by following the likeliest continuation to its end: ways with their
+    true probability, though likelier ones may exist.
 
     Parameters
     ----------
@@ -82,6 +85,33 @@ def likely_ways(
         Way(states, mass, mass / risk, steps)
         for states, mass, steps in search.ways(state, automaton_state, number)
     ]
+
+
+class _Entry(NamedTuple):
+    """A sequence of states in the queue, ordered by the first two fields.
+
+    Attributes
+    ----------
+    bound : float
+        Minus the probability to violate by it, or by any way that begins with it.
+    number : int
+        Tie-breaker.
+    states : tuple of int
+        The sequence.
+    complete : float or None
+        Expected steps if the violation comes in its last state; None if it may go on.
+    before : ndarray
+        Occupancy of the state before the last, or of the first on arrival, (times, m).
+    weight : float
+        Probability to go from the state before to the last one.
+    """
+
+    bound: float
+    number: int
+    states: tuple[int, ...]
+    complete: float | None
+    before: Floats
+    weight: float = 1.0
 
 
 class _Search:
@@ -110,24 +140,44 @@ class _Search:
         arrival: Floats = np.zeros((self._times(), self.tables.shape[2]))
         arrival[0, start] = 1.0
         order = count()
-        # Entries: negative bound, tie-breaker, states, arrival; None once it is complete.
-        queue: list[tuple[float, int, tuple[int, ...], Floats | None, float]] = [
-            (-1.0, next(order), (state,), arrival, 0.0)
-        ]
+        queue = [_Entry(-1.0, next(order), (state,), None, arrival)]
         found = 0
-        for _ in range(MAX_EXPANSIONS):
+        for turn in count():
             if not queue or found == number:
                 return
-            bound, _, states, arrived, steps = heapq.heappop(queue)
-            if arrived is None:
+            entry = heapq.heappop(queue)
+            if entry.complete is not None:
                 found += 1
-                yield states, -bound, steps
+                yield entry.states, -entry.bound, entry.complete
                 continue
-            stay, mass, steps = self._dwell(states[-1], arrived)
+            # Where likelihood is spread over too many ways, follow the likeliest continuations.
+            straight = turn >= MAX_EXPANSIONS
+            for following in self._expand(entry, order, straight):
+                heapq.heappush(queue, following)
+
+    def _expand(self, entry: _Entry, order: Iterator[int], straight: bool) -> list[_Entry]:
+        """Return the entry's end, if it can end here, and its extensions by one state.
+
+        With `straight`, only the best extension is followed, and all the way to an end.
+        """
+        results: list[_Entry] = []
+        for _ in range(MAX_DEPTH):
+            arrived = self._arrive(entry)
+            stay, mass, steps = self._dwell(entry.states[-1], arrived)
+            ways = list(self._extensions(entry.states[-1], stay))
+            best = max(ways, key=lambda way: way[2], default=(0, 0.0, 0.0))
             if mass > 0:
-                heapq.heappush(queue, (-mass, next(order), states, None, steps))
-            for following, part, most in self._extensions(states[-1], stay):
-                heapq.heappush(queue, (-most, next(order), (*states, following), part, 0.0))
+                results.append(_Entry(-mass, next(order), entry.states, steps, arrived))
+            if not straight:
+                for following, weight, most in ways:
+                    longer = (*entry.states, following)
+                    results.append(_Entry(-most, next(order), longer, None, stay, weight))
+                return results
+            if mass >= best[2]:
+                return results[-1:]
+            longer = (*entry.states, best[0])
+            entry = _Entry(-best[2], next(order), longer, None, stay, best[1])
+        return results[-1:]
 
     def _times(self) -> int:
         return 1 if self.horizon is None else self.horizon + 1
@@ -168,34 +218,37 @@ class _Search:
                 break
         return total[None], float(mass), float("nan")
 
-    def _extensions(self, state: int, stay: Floats) -> Iterator[tuple[int, Floats, float]]:
-        """Yield next states with the arrival there, and the probability to violate from it."""
+    def _extensions(self, state: int, stay: Floats) -> Iterator[tuple[int, float, float]]:
+        """Yield next states, the probability to go there, and that to violate by going there."""
         if self.ended[state]:
             return
         row = self.chain.row(state)
         row[state] = 0.0
         row[self.gone] = 0.0
         leaving = stay if self.horizon is None else stay[:-1]
-        if not leaving.any():
-            return
-        later = self.tables if len(self.tables) == 1 else self.tables[1:]
-        for following in np.flatnonzero(row):
-            after = later[:, following, self.entered[following]]
-            if len(later) == 1:
-                most = row[following] * float(leaving.sum(axis=0) @ after[0])
-            else:
-                most = row[following] * float((leaving * after).sum())
-            if most <= NEGLIGIBLE:
-                continue
-            part = self._arrive(leaving, int(following), float(row[following]))
-            yield int(following), part, most
+        following = np.flatnonzero(row)
+        entered = self.entered[following]
+        if len(self.tables) == 1:
+            risk = self.tables[0][following[:, None], entered]
+            most = row[following] * (risk @ leaving.sum(axis=0))
+        else:
+            most = np.zeros(following.size)
+            for t in np.flatnonzero(leaving.any(axis=1)):
+                most += self.tables[t + 1][following[:, None], entered] @ leaving[t]
+            most *= row[following]
+        for k in np.flatnonzero(most > NEGLIGIBLE):
+            yield int(following[k]), float(row[following[k]]), float(most[k])
 
-    def _arrive(self, leaving: Floats, following: int, weight: float) -> Floats:
+    def _arrive(self, entry: _Entry) -> Floats:
+        """Return with which probability each automaton state is entered, by time."""
+        if len(entry.states) == 1:
+            return entry.before
+        leaving = entry.before if self.horizon is None else entry.before[:-1]
         arrival: Floats = np.zeros((self._times(), leaving.shape[1]))
         shift = 0 if self.horizon is None else 1
-        targets = self.entered[following]
+        targets = self.entered[entry.states[-1]]
         for q in np.flatnonzero(leaving.any(axis=0)):
-            arrival[shift:, targets[q]] += weight * leaving[:, q]
+            arrival[shift:, targets[q]] += entry.weight * leaving[:, q]
         return arrival
 
 
@@ -220,8 +273,24 @@ class PredicateEffect(NamedTuple):
     change: float
 
 
+class KnownStates(Protocol):
+    """The states of a model: their names, their codes, and the position of each code."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Names of predicates and terminal labels."""
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """State codes in row order."""
+
+    @property
+    def index(self) -> Mapping[int, int]:
+        """Row of each state code."""
+
+
 def predicate_effects(
-    model: CountModel,
+    model: KnownStates,
     automaton: Automaton,
     classes: NDArray[np.int64],
     table: RiskTable,
@@ -235,8 +304,8 @@ def predicate_effects(
 
     Parameters
     ----------
-    model : CountModel
-        Names and codes of the n states.
+    model : KnownStates
+        Names and codes of the n states: a CountModel, say.
     automaton : Automaton
         The property's monitor, m states.
     classes : ndarray of int, shape (n,)

@@ -66,6 +66,11 @@ class LoadedModel:
     validity: Validity
     _memo: dict[tuple[int, int, int], Compatible] = field(default_factory=dict)
 
+    @property
+    def index(self) -> Mapping[int, int]:
+        """Row of every state code, as models call it."""
+        return self.rows
+
     @cached_property
     def bits(self) -> NDArray[np.int8]:
         """Predicate values of all states, shape (n, predicates); -1 in terminal rows."""

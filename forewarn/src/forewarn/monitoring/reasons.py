@@ -1,0 +1,124 @@
+"""Why a risk is what it is: the likeliest ways to the violation, and what would lower it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from forewarn.checking.explanation import likely_ways, predicate_effects
+from forewarn.monitoring.monitor import Monitor
+
+WAYS = 3
+
+
+class LikelyWay(NamedTuple):
+    """One way to the violation.
+
+    Attributes
+    ----------
+    states : tuple of str
+        States passed, the present one first.
+    share : float
+        Part of the risk that goes this way, in [0, 1].
+    time : float
+        Expected seconds to the violation on this way.
+    """
+
+    states: tuple[str, ...]
+    share: float
+    time: float
+
+
+class Change(NamedTuple):
+    """What one predicate, different at the next tick, would make of the risk."""
+
+    predicate: str
+    value: bool
+    risk: float
+
+
+class Reasons(NamedTuple):
+    """Why a risk is what it is.
+
+    Attributes
+    ----------
+    risk : float
+        The risk, in [0, 1].
+    expected_time : float
+        Expected seconds to the violation, given that there is one within the horizon; NaN where
+        that has no meaning.
+    ways : tuple of LikelyWay
+        The likeliest ways, in that order.
+    changes : tuple of Change
+        Each predicate alone, the one that lowers the risk most first; only changes to states that
+        the model knows.
+    """
+
+    risk: float
+    expected_time: float
+    ways: tuple[LikelyWay, ...]
+    changes: tuple[Change, ...]
+
+
+def explain_risk(
+    monitor: Monitor, name: str, state: int, automaton_state: int, number: int = WAYS
+) -> Reasons | None:
+    """Explain the risk of a property in one product state.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        With a model.
+    name : str
+        The property.
+    state : int
+        State code.
+    automaton_state : int
+        State of the property's automaton after it has read `state`.
+    number : int
+        How many ways to look for.
+
+    Returns
+    -------
+    Reasons or None
+        None if there is no model, or it does not know the state.
+    """
+    compiled = next(each for each in monitor.properties if each.name == name)
+    model, outlook = monitor.model, compiled.outlook
+    row = None if model is None else model.rows.get(state)
+    if model is None or outlook is None or row is None:
+        return None
+    period = 1.0 / monitor.spec.rate
+    arguments = (compiled.automaton, compiled.row_classes, outlook.table)
+    ways = likely_ways(outlook.chain, *arguments, row, automaton_state, number)
+    effects = predicate_effects(model, *arguments, row, automaton_state)
+    return Reasons(
+        risk=float(outlook.table.values[row, automaton_state]),
+        expected_time=outlook.expected(row, automaton_state) * period,
+        ways=tuple(
+            LikelyWay(
+                tuple(model.vocabulary.name(model.states[each]) for each in way.states),
+                way.share,
+                way.steps * period,
+            )
+            for way in ways
+        ),
+        changes=tuple(Change(each.predicate, each.value, each.risk) for each in effects),
+    )
+
+
+def in_words(reasons: Reasons) -> list[str]:
+    """Return sentences for people."""
+    found = []
+    if reasons.ways:
+        way = reasons.ways[0]
+        found.append(
+            f"The likeliest way there is {' > '.join(way.states)}, {100 * way.share:.0f} % of the "
+            f"risk, in about {way.time:.1f} s."
+        )
+    lowering = next((each for each in reasons.changes if each.risk < reasons.risk), None)
+    if lowering is not None:
+        found.append(
+            f"What would lower it most is {lowering.predicate!r} becoming "
+            f"{'true' if lowering.value else 'false'}: to {lowering.risk:.3g}."
+        )
+    return found
