@@ -42,9 +42,9 @@ from monitor_node.runtime import Runtime
 from monitor_node.services import Services
 
 THROTTLE = 5.0
-EARLY, EARLY_SHARE = 1e-3, 0.1
-"""The timer fires so many seconds, and this share of a period at most, before a tick: rclpy takes
-half a millisecond to call back, in which messages can be taken already."""
+EARLY, EARLY_SHARE = 2.5e-3, 0.2
+"""The timer fires so many seconds, and this share of a period at most, before a tick: the time that
+rclpy takes to call back, and a processor to warm up, is over when the tick is due."""
 Transition = Callable[..., TransitionCallbackReturn]
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.record import RecordWriter
-from forewarn.monitoring.watch import Outcome, Watch
+from forewarn.monitoring.watch import Draft, Outcome, Watch
 from monitor_node import conversions
 from monitor_node.actuators import Actuators
 from monitor_node.inputs import Inputs
@@ -61,6 +61,15 @@ class Timing:
         return found
 
 
+class Composed(NamedTuple):
+    """A tick that is evaluated and ready to be published: serialized risk, and intervention."""
+
+    tick: int
+    draft: Draft
+    risk: bytes
+    request: Any
+
+
 class Runtime:
     """One activation of the monitor.
 
@@ -101,6 +110,7 @@ class Runtime:
         self.record_problem = ""
         self._record = record
         self._risks = conversions.RiskMessages()
+        self._composed: Composed | None = None
         self._unwritten: list[tuple[int, str, bytes]] = []
         self._model_name: str | None = None
         self._warn = warn
@@ -126,9 +136,13 @@ class Runtime:
         )
 
     def prepare(self, now_ns: int, system_ns: int) -> None:
-        """Take what waits, shortly before a tick is due, so that less is left to do then."""
+        """Take what waits and evaluate the next tick, shortly before it is due.
+
+        If nothing more arrives until then, only the publishing is left to do.
+        """
         self._advance(now_ns, system_ns)
         self._accept()
+        self._composed = self._compose(self.pacer.next)
 
     def pump(self, now_ns: int, system_ns: int) -> None:
         """Evaluate the ticks that are due at `now_ns`; `system_ns` is the system's clock."""
@@ -136,7 +150,8 @@ class Runtime:
         due = self.pacer.due()
         if not due:
             return
-        self._accept()
+        if self._accept() <= self.pacer.due_ns(due[0]):
+            self._composed = None
         begun = perf_counter_ns()
         for tick in due:
             self._tick(tick)
@@ -147,18 +162,26 @@ class Runtime:
     def _advance(self, now_ns: int, system_ns: int) -> None:
         restart = self.pacer.advance(now_ns, system_ns)
         if restart is not None:
+            self._composed = None
             self._restart(restart)
 
-    def _accept(self) -> None:
-        """Hand over all messages that wait."""
+    def _accept(self) -> float:
+        """Hand over all messages that wait, and return when the first of them arrived."""
+        first = math.inf
         for topic, payload, received_ns in self.inputs.take():
             arrival_ns = self.pacer.arrival_ns(received_ns)
             if arrival_ns is None:
                 continue
+            first = min(first, arrival_ns)
             self.watch.accept(topic, arrival_ns, payload)
             if self._record is not None:
                 self._unwritten.append((arrival_ns, topic, payload))
         self._unwritten.sort(key=itemgetter(0))
+        return first
+
+    def _record_risk(self, tick: int, payload: bytes) -> None:
+        if self._record is not None:
+            self._record.risk(self.pacer.due_ns(tick), payload)
 
     def _write_messages(self, until_ns: float) -> None:
         """Record what arrived up to a moment; what came later belongs behind the next verdict."""
@@ -170,21 +193,29 @@ class Runtime:
             written += 1
         del self._unwritten[:written]
 
-    def _tick(self, tick: int) -> None:
-        outcome = self.watch.tick(tick)
+    def _compose(self, tick: int) -> Composed:
+        """Evaluate a tick and put its messages together."""
+        draft = self.watch.draft(tick)
+        outcome, model = draft.outcome, self.watch.monitor.model
+        digest = "" if model is None else model.digest
         time_ns = outcome.verdict.time_ns
-        model = self.watch.monitor.model
-        message: Any = self._risks.fill(
-            time_ns, "" if model is None else model.digest, outcome.rows
-        )
-        if self._record is not None:
-            message = conversions.serialized(message)
-            self._write_messages(self.pacer.due_ns(tick))
-        if self._record is not None:
-            self._try(self._record.risk, self.pacer.due_ns(tick), message)
-        self.outputs.risk.publish(message)
+        message = self._risks.fill(time_ns, digest, outcome.rows)
+        request = None
         if outcome.request is not None:
-            self._request(time_ns, outcome.request)
+            request = conversions.intervention(time_ns, outcome.request)
+        return Composed(tick, draft, conversions.serialized(message), request)
+
+    def _tick(self, tick: int) -> None:
+        composed, self._composed = self._composed, None
+        if composed is None or composed.tick != tick:
+            composed = self._compose(tick)
+        outcome = self.watch.commit(composed.draft)
+        self.outputs.risk.publish(composed.risk)
+        if composed.request is not None:
+            self.outputs.intervention.publish(composed.request)
+        if self._record is not None:
+            self._write_messages(self.pacer.due_ns(tick))
+            self._try(self._record_risk, tick, composed.risk)
         self._act(outcome.request)
         self.outputs.alive()
         self.pacer.evaluated(tick)

@@ -1,0 +1,14 @@
+"""Fixtures of the tests of actuators: stand-in interfaces and planners, over real ROS 2 topics."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from live_ros import domain, probe, prompt_fast_dds, start, world
+from planners import interfaces
+
+__all__ = ["domain", "interfaces", "probe", "prompt_fast_dds", "start", "world"]

@@ -1,0 +1,241 @@
+"""The actuator for Autoware against a stand-in selector and handler in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_ros import Probe, Process, Stepper, free_domain, monitor_parameters
+from planners import Planner
+from small_world import MONITOR
+
+pytestmark = pytest.mark.ros
+ESCALATING = MONITOR.replace(
+    "    intervention: COMFORTABLE_STOP\n",
+    "    intervention: LIMIT_SPEED\n    speed_limit: 1.25\n"
+    "    escalation: [{after: 0.5, action: COMFORTABLE_STOP}, {after: 1, action: EMERGENCY_STOP}]\n",
+).replace(
+    "    thresholds: {warn: 0.1, act: 0.3, release: 0.05}", "    thresholds: {warn: 1, act: 1}"
+)
+Live = tuple[Probe, Stepper, Planner]
+
+
+def config(folder: Path, actuators: str, text: str = ESCALATING) -> str:
+    file = folder / "monitor.yaml"
+    file.write_text(f"{text}mode: act\nactuators: {actuators}\n")
+    return str(file)
+
+
+@pytest.fixture
+def live(
+    world: Path,
+    tmp_path: Path,
+    interfaces: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., Live]]:
+    """Return a function that starts a planner and a monitor that acts on it."""
+    for name, value in interfaces.items():
+        monkeypatch.setenv(name, value)
+    running: list[Any] = []
+
+    def begin(actuators: str = "{autoware: {}}", text: str = ESCALATING, **settings: Any) -> Live:
+        domain = free_domain()
+        probe = Probe(domain.__enter__())
+        planner = Planner("autoware", probe, interfaces, **settings)
+        parameters = monitor_parameters(
+            world, config=config(tmp_path, actuators, text), mode="act", use_sim_time=True
+        )
+        process = Process("main", probe.domain, parameters)
+        running.extend((domain, probe, planner, process))
+        planner.wait("ready")
+        stepper = Stepper(probe)
+        stepper.begin()
+        return probe, stepper, planner
+
+    yield begin
+    if running:
+        domain, probe, planner, process = running
+        planner.close()
+        process.__exit__()
+        probe.close()
+        domain.__exit__(None, None, None)
+
+
+def alert(stepper: Stepper, action: int) -> None:
+    """Drive towards something until `action` is asked for."""
+    probe = stepper.probe
+    for _ in range(40):
+        stepper.step(speed=3.0, distance=5.0)
+        if probe.interventions and probe.interventions[-1].action == action:
+            return
+    raise AssertionError(f"never asked for: {probe.interventions}")
+
+
+def calm(stepper: Stepper) -> None:
+    stepper.step(speed=0.0, distance=5.0)
+    stepper.steps(15, speed=3.0, distance=30.0)
+
+
+def test_a_limit_then_a_stop_then_a_manoeuvre_and_the_way_back(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live()
+    stepper.steps(5, speed=3.0, distance=30.0)
+    probe.wait_for_status("actuator autoware", "OK", "nothing is asked for")
+    alert(stepper, 2)
+    limit = planner.wait("limit")
+    assert limit["max_velocity"] == 1.25
+    assert limit["sender"] == "forewarn"
+    assert limit["use_constraints"] is False
+    assert limit["stamp"] != {"sec": 0, "nanosec": 0}
+    probe.wait_for_status("actuator autoware", "OK", "at most 1.25 m/s: taken up")
+    assert probe.level("intervention") == "OK"
+    alert(stepper, 3)
+    limit = planner.wait("limit", lambda m: m["max_velocity"] == 0.0)
+    assert limit["use_constraints"] is True
+    assert limit["constraints"] == pytest.approx(
+        {"max_acceleration": 0.0, "min_acceleration": -1.0, "max_jerk": 0.6, "min_jerk": -0.6}
+    )
+    probe.wait_for_status("intervention", "ERROR", "COMFORTABLE_STOP")
+    alert(stepper, 4)
+    request = planner.wait("request")
+    assert (request["sender"], request["strategy"]) == ("forewarn", 2)
+    limit = planner.wait("limit", lambda m: m["constraints"]["min_acceleration"] == -2.5)
+    assert limit["max_velocity"] == 0.0
+    probe.wait_for_status("actuator autoware", "OK", "manoeuvre for EMERGENCY_STOP: taken up")
+    assert planner.count("clear") == 0
+    calm(stepper)
+    clear = planner.wait("clear")
+    assert (clear["command"], clear["sender"], clear["known"]) == (True, "forewarn", True)
+    request = planner.wait("request", lambda m: m["strategy"] == 1)
+    assert request["sender"] == "forewarn"
+    probe.wait_for_status("actuator autoware", "OK", "nothing is asked for")
+    assert planner.wait("in force")["max_velocity"] == 15.0
+    assert planner.count("clear") == 1
+    assert [m["strategy"] for m in planner.of("request")] == [2, 1]
+
+
+def test_what_was_not_set_is_never_cleared_nor_cancelled(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live()
+    planner.tell(others={"someone": 3.0})
+    stepper.steps(20, speed=3.0, distance=30.0)
+    assert probe.change("deactivate")
+    assert probe.change("cleanup")
+    planner.tell(asked=True)
+    assert not planner.of("clear") + planner.of("request") + planner.of("limit")
+
+
+def test_a_lower_limit_of_another_sender_satisfies_ours(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live()
+    planner.tell(others={"someone": 0.5})
+    alert(stepper, 2)
+    probe.wait_for_status("actuator autoware", "OK", "taken up")
+    assert planner.wait("in force")["sender"] == "someone"
+    assert probe.values("actuator autoware")["limit in force by"] == "someone"
+
+
+def test_a_limit_that_is_not_taken_up_becomes_an_error(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live("{autoware: {confirm_timeout: 0.5}}", deaf=True)
+    alert(stepper, 2)
+    probe.wait_for_status("actuator autoware", "ERROR", "not taken up for")
+    assert "15 m/s by '' is in force" in probe.text("actuator autoware")
+    planner.tell(deaf=False)
+    probe.wait_for_status("actuator autoware", "OK", "taken up")
+
+
+def test_a_manoeuvre_refused_failing_or_unanswered_becomes_an_error(
+    live: Callable[..., Live],
+) -> None:
+    probe, stepper, planner = live("{autoware: {confirm_timeout: 0.5}}", refuse=True)
+    alert(stepper, 4)
+    probe.wait_for_status("actuator autoware", "ERROR", "DELEGATE refused (40000): not now")
+    planner.tell(refuse=False)
+    probe.wait_for_status("actuator autoware", "OK", "manoeuvre for EMERGENCY_STOP: taken up")
+    planner.tell(failing=True)
+    probe.wait_for_status("actuator autoware", "ERROR", "the manoeuvre has FAILED")
+    planner.tell(refuse=True, failing=False)
+    calm(stepper)
+    probe.wait_for_status("actuator autoware", "ERROR", "CANCEL refused (40000): not now")
+    planner.tell(refuse=False)
+    probe.wait_for_status("actuator autoware", "OK", "nothing is asked for")
+
+
+def test_without_the_service_and_without_a_planner_there_are_errors(
+    live: Callable[..., Live],
+) -> None:
+    probe, stepper, planner = live("{autoware: {confirm_timeout: 0.5}}", without_service=True)
+    alert(stepper, 4)
+    probe.wait_for_status("actuator autoware", "ERROR", "there is no service /api/fail_safe")
+    planner.close()
+    probe.wait_for_status("actuator autoware", "ERROR", "not taken up for")
+
+
+def test_a_selector_that_comes_later_is_told_and_an_old_limit_is_withdrawn(
+    live: Callable[..., Live], interfaces: dict[str, str]
+) -> None:
+    probe, stepper, planner = live()
+    alert(stepper, 2)
+    planner.wait("limit")
+    calm(stepper)
+    planner.wait("clear")
+    planner.close()
+    # It is sent the latched limit and the latched clear, in an order that nobody promises.
+    with Planner("autoware", probe, interfaces) as later:
+        later.wait("limit")
+        later.wait("in force", lambda m: m["sender"] == "")
+        alert(stepper, 2)
+        later.wait("in force", lambda m: m["max_velocity"] == 1.25)
+        probe.wait_for_status("actuator autoware", "OK", "taken up")
+
+
+def test_pulling_over_asks_for_a_manoeuvre_and_sets_no_limit(live: Callable[..., Live]) -> None:
+    text = MONITOR.replace("intervention: COMFORTABLE_STOP", "intervention: PULL_OVER")
+    text = text.replace("{warn: 0.1, act: 0.3, release: 0.05}", "{warn: 1, act: 1}")
+    probe, stepper, planner = live(text=text)
+    alert(stepper, 5)
+    probe.wait_for_status("actuator autoware", "OK", "manoeuvre for PULL_OVER: taken up")
+    assert not planner.of("limit")
+    assert probe.change("deactivate")
+    planner.wait("request", lambda m: m["strategy"] == 1)
+    assert not planner.of("clear")
+
+
+@pytest.mark.parametrize(("file", "parameter"), [("observe", "act"), ("act", "observe")])
+def test_who_only_observes_has_nothing_to_act_with(
+    file: str,
+    parameter: str,
+    world: Path,
+    tmp_path: Path,
+    probe: Probe,
+    interfaces: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in interfaces.items():
+        monkeypatch.setenv(name, value)
+    path = Path(config(tmp_path, "{autoware: {}}"))
+    path.write_text(path.read_text().replace("mode: act", f"mode: {file}"))
+    with Process(
+        "main",
+        probe.domain,
+        monitor_parameters(world, config=str(path), mode=parameter, use_sim_time=True),
+    ):
+        stepper = Stepper(probe)
+        stepper.begin()
+        alert(stepper, 2)
+        assert not any(each.active for each in probe.interventions)
+        topics = dict(probe.node.get_publisher_names_and_types_by_node("monitor", "/"))
+        clients = dict(probe.node.get_client_names_and_types_by_node("monitor", "/"))
+        assert "/monitor/output/risk" in topics
+        assert not [name for name in {**topics, **clients} if name.startswith(("/plan", "/api"))]
+
+
+def test_missing_messages_are_named_when_the_node_is_configured(
+    world: Path, tmp_path: Path, probe: Probe
+) -> None:
+    path = config(tmp_path, "{autoware: {}}")
+    parameters = monitor_parameters(world, config=path, mode="act", autostart=False)
+    with Process("main", probe.domain, parameters):
+        assert not probe.change("configure")
+        probe.wait_for_status("node", "ERROR", "actuators.autoware")
+        assert "autoware_internal_planning_msgs" in probe.text("node")
+        assert probe.state == "unconfigured"

@@ -1,0 +1,156 @@
+"""The gate as a function: bounds hold for every sequence of commands, demands and delays."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor_node.actuators.interface import NOTHING, Demand
+from monitor_node.twist_gate import (
+    REST,
+    GateRules,
+    GateState,
+    Rates,
+    Velocity,
+    idle,
+    receive,
+    step,
+)
+
+RULES = GateRules(Rates(0.5, 1.0), Rates(2.5, 5.0), Rates(0.4, 0.8), command_timeout=0.5)
+COMFORTABLE, EMERGENCY = Demand("COMFORTABLE_STOP"), Demand("EMERGENCY_STOP")
+CLOSE = 1e-9
+
+components = st.floats(-3, 3).map(lambda x: 0.0 if abs(x) < 1e-6 else x)
+velocities = st.builds(Velocity, *[components] * 6)
+demands = st.sampled_from(
+    [NOTHING, Demand("WARN"), COMFORTABLE, EMERGENCY, Demand("PULL_OVER"), Demand("REPLAN")]
+) | st.builds(Demand, st.just("LIMIT_SPEED"), st.floats(0, 2))
+sequences = st.lists(
+    st.tuples(st.none() | velocities, demands, st.floats(1e-3, 0.4)), min_size=1, max_size=30
+)
+
+
+def drive(state: GateState, now: float, seconds: float, demand: Demand, command: Velocity) -> list:
+    """Step at 50 Hz with a command each time; return all states."""
+    found = []
+    for k in range(1, round(seconds * 50) + 1):
+        time = now + k * 0.02
+        state = step(RULES, receive(state, command, time), demand, time)
+        found.append(state)
+    return found
+
+
+def test_without_a_demand_commands_pass_unchanged_and_at_once() -> None:
+    state = GateState()
+    for k, command in enumerate([Velocity(1.0, yaw=0.5), Velocity(-2.0), Velocity(yaw=3.0), REST]):
+        state = step(RULES, receive(state, command, k * 0.1), NOTHING, k * 0.1)
+        assert state.output == command
+        assert not state.held
+
+
+@pytest.mark.parametrize(("demand", "seconds"), [(COMFORTABLE, 2.0), (EMERGENCY, 0.4)])
+def test_a_stop_takes_as_long_as_its_deceleration_says_and_keeps_the_curve(
+    demand: Demand, seconds: float
+) -> None:
+    command = Velocity(1.0, yaw=0.5)  # 1 m/s at 0.5 m/s^2: 2 s
+    moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
+    states = drive(moving, 0.2, seconds + 0.2, demand, command)
+    moving_for = sum(state.output != REST for state in states) * 0.02
+    assert moving_for == pytest.approx(seconds, abs=0.021)
+    for state in states:
+        assert state.output.yaw == pytest.approx(state.output.x * 0.5)
+    assert states[-1].output == REST
+
+
+def test_a_turn_on_the_spot_is_stopped_as_gently() -> None:
+    command = Velocity(yaw=2.0)
+    moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
+    turns = [state.output.turn for state in drive(moving, 0.2, 2.2, COMFORTABLE, command)]
+    drops = [a - b for a, b in zip([2.0, *turns], turns, strict=False)]
+    assert max(drops) <= 1.0 * 0.02 + CLOSE
+    assert turns[-1] == 0.0
+
+
+def test_a_planner_that_brakes_harder_is_not_hindered() -> None:
+    moving = drive(GateState(), 0.0, 0.2, NOTHING, Velocity(1.0))[-1]
+    assert drive(moving, 0.2, 0.02, COMFORTABLE, REST)[-1].output == REST
+
+
+def test_a_limit_scales_the_whole_command_and_leaves_slower_ones_alone() -> None:
+    command = Velocity(1.0, yaw=0.5)
+    moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
+    limited = drive(moving, 0.2, 3.0, Demand("LIMIT_SPEED", 0.4), command)
+    assert limited[-1].output == pytest.approx(Velocity(0.4, yaw=0.2))
+    speeds = [state.output.speed for state in limited]
+    assert all(a - b <= 0.5 * 0.02 + CLOSE for a, b in itertools.pairwise(speeds))
+    slow = Velocity(0.3, yaw=2.0)
+    assert drive(limited[-1], 3.2, 0.1, Demand("LIMIT_SPEED", 0.4), slow)[-1].output == slow
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
+def test_a_limit_of_nothing_or_of_no_number_is_a_stop(limit: float) -> None:
+    moving = drive(GateState(), 0.0, 0.2, NOTHING, Velocity(1.0))[-1]
+    end = drive(moving, 0.2, 2.2, Demand("LIMIT_SPEED", limit), Velocity(1.0))[-1]
+    assert end.output == REST
+
+
+def test_afterwards_the_speed_comes_back_gradually_and_fully() -> None:
+    command = Velocity(1.0)
+    stopped = drive(GateState(), 0.0, 1.0, COMFORTABLE, command)[-1]
+    assert stopped.output == REST
+    back = drive(stopped, 1.0, 3.0, NOTHING, command)
+    speeds = [state.output.speed for state in back]
+    assert all(b - a <= 0.4 * 0.02 + CLOSE for a, b in zip([0.0, *speeds], speeds, strict=False))
+    assert back[-1].output == command
+    assert not back[-1].held
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_never_gets_through(bad: float) -> None:
+    state = step(RULES, receive(GateState(), Velocity(bad), 0.0), NOTHING, 0.0)
+    assert state.output == REST
+
+
+def test_a_planner_that_falls_silent_does_not_drive_on() -> None:
+    state = drive(GateState(), 0.0, 0.2, NOTHING, Velocity(1.0))[-1]
+    now = 0.2
+    while not idle(RULES, state, NOTHING, now):
+        now += 0.02
+        state = step(RULES, state, NOTHING, now)
+        assert now < 5.0
+    assert state.output == REST
+    assert now == pytest.approx(0.2 + 0.5 + 2.0, abs=0.06)
+
+
+@given(sequences)
+@settings(max_examples=300, deadline=None)
+def test_bounds_hold_whatever_comes(sequence: list) -> None:
+    state, now = GateState(), 0.0
+    for command, demand, delay in sequence:
+        now += delay
+        elapsed = now - state.time if math.isfinite(state.time) else 0.0
+        if command is not None:
+            state = receive(state, command, now)
+        before = state.output
+        state = step(RULES, state, demand, now)
+        output, asked = state.output, state.command
+        assert output.finite
+        # Never more than is commanded, unless the planner has fallen silent.
+        quiet = now - state.received > RULES.command_timeout
+        if not quiet:
+            assert output.speed <= asked.speed + CLOSE
+            assert output.turn <= asked.turn + CLOSE
+        if demand.stops:
+            rates = RULES.braking(demand)
+            assert rates.time(output) <= max(0.0, rates.time(before) - elapsed) + CLOSE
+            assert output.speed <= before.speed + CLOSE
+            if output.speed < asked.speed - CLOSE:  # it is the gate that brakes
+                assert before.speed - output.speed <= rates.linear * elapsed + CLOSE
+        if demand.limits and demand.speed_limit > 0 and not quiet:
+            fallen = before.speed - RULES.comfortable.linear * elapsed
+            assert output.speed <= max(demand.speed_limit, fallen) + CLOSE
