@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.reasons import Reasons, explain_risk, in_words
 from forewarn.reports.states import RiskyState, by_visits, riskiest, successors
 
 DESCRIPTION = """\
@@ -44,6 +46,7 @@ class Options:
     epsilon: float | None
     delta: float | None
     per_transition: bool
+    why: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=10,
         metavar="N",
         help="how many states to list, 0 for all (default: 10)",
+    )
+    parser.add_argument(
+        "--why",
+        action="store_true",
+        help="with -c: for the riskiest states, the likeliest ways to the violation, the time "
+        "to it, and which predicate's change would lower the risk most",
     )
     add_requirement(parser)
 
@@ -82,13 +91,16 @@ def run(options: Options, output: Output) -> int:
     print_coverage(model, found, limit, output)
     output.say()
     risks: dict[str, list[RiskyState]] = {}
+    reasons: dict[str, dict[str, Reasons]] = {}
     if monitor is not None:
         for each in monitor.properties:
             risks[each.name] = riskiest(each, model, limit)
             _print_risks(each.name, risks[each.name], output)
+            if options.why:
+                reasons[each.name] = _explain(monitor, model, each.name, risks[each.name], output)
         for note in monitor.notes:
             output.note(f"note: {note}")
-    output.emit(_document(model, found, risks, monitor))
+    output.emit({**_document(model, found, risks, monitor), "reasons": reasons})
     return 0
 
 
@@ -150,6 +162,25 @@ def _print_risks(name: str, rows: list[RiskyState], output: Output) -> None:
         (">risk", "bounds", "state", "obligation", ">visits"), cells, f"{name}: the riskiest states"
     )
     output.say()
+
+
+def _explain(
+    monitor: Monitor, model: CountModel, name: str, risky: list[RiskyState], output: Output
+) -> dict[str, Reasons]:
+    found: dict[str, Reasons] = {}
+    for each in risky:
+        why = explain_risk(monitor, name, model.states[each.row], each.automaton_state)
+        if why is None:
+            continue
+        found[each.state] = why
+        time = "" if math.isnan(why.expected_time) else f", in {why.expected_time:.1f} s if so"
+        output.say(f"{each.name} ({each.automaton}): {why.risk:.4f}{time}")
+        for way in why.ways:
+            output.say(f"  {100 * way.share:3.0f} %  {way.time:.1f} s  {' > '.join(way.states)}")
+        for sentence in in_words(why)[bool(why.ways) :]:
+            output.say(f"  {sentence}")
+    output.say()
+    return found
 
 
 def _document(

@@ -21,6 +21,8 @@ class RiskyState(NamedTuple):
         Key and readable name.
     automaton : str
         Name of the automaton's state.
+    automaton_state : int
+        Its number.
     risk, lower, upper : float
         Risk and its bounds; NaN without bounds.
     visits : int
@@ -31,6 +33,7 @@ class RiskyState(NamedTuple):
     state: str
     name: str
     automaton: str
+    automaton_state: int
     risk: float
     lower: float
     upper: float
@@ -54,6 +57,7 @@ def riskiest(compiled: CompiledProperty, model: CountModel, limit: int) -> list[
                 state=model.vocabulary.key(model.states[row]),
                 name=model.name(row),
                 automaton=compiled.automaton.names[q],
+                automaton_state=q,
                 risk=-negative,
                 lower=float("nan") if table.lower is None else float(table.lower[row, q]),
                 upper=float("nan") if table.upper is None else float(table.upper[row, q]),
