@@ -8,7 +8,7 @@ from launch_ros.actions import LifecycleNode
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-PASSED_ON = ("config", "model", "autostart", "log_level")
+PASSED_ON = ("config", "model", "mode", "autostart", "log_level")
 OWN = {
     "transport": ("cyber", "cyber: Cyber RT itself; tcp: Apollo's cyber_bridge", str),
     "version": ("9", "version of Apollo, 7 to 11", int),
@@ -28,6 +28,12 @@ def generate_launch_description() -> LaunchDescription:
             "model",
             default_value="",
             description="model file; empty: the one that the monitor file names",
+        ),
+        DeclareLaunchArgument(
+            "mode",
+            default_value="observe",
+            choices=["observe", "act"],
+            description="act: intervene, if the monitor file says `mode: act` as well",
         ),
         DeclareLaunchArgument(
             "autostart",

@@ -120,3 +120,20 @@ def test_a_comfortable_stop_is_remarked_upon(tmp_path: Path) -> None:
     assert check(spec_with(tmp_path, "COMFORTABLE_STOP", "EMERGENCY_STOP"), 9) == [
         "p0: Apollo knows one kind of stop, with hazard lights"
     ]
+
+
+def test_escalations_are_checked_as_well(tmp_path: Path) -> None:
+    spec = spec_with(tmp_path, "WARN")
+    path = tmp_path / "monitor.yaml"
+    text = path.read_text().replace(
+        "intervention: WARN",
+        "intervention: PULL_OVER, escalation: [{after: 2, action: EMERGENCY_STOP}]",
+    )
+    path.write_text(text)
+    assert check(load_spec(path), 9) == [
+        "p0: STOP cannot end a PULL_OVER that has begun: Apollo goes on pulling over"
+    ]
+    path.write_text(text.replace("EMERGENCY_STOP", "REPLAN"))
+    with pytest.raises(ConfigError, match=r"properties\.p0\.escalation\[0\]\.action: Apollo 9"):
+        check(load_spec(path), 9)
+    assert check(spec, 9) == []

@@ -28,6 +28,8 @@ WHY_NOT = {
     "REPLAN": "planning makes a new plan every 100 ms and has no command for it",
 }
 
+NO_PREEMPTION = "STOP cannot end a PULL_OVER that has begun: Apollo goes on pulling over"
+
 
 class Way(NamedTuple):
     """How commands reach planning: channel, message, numbers of the actions, name of the end."""
@@ -78,18 +80,25 @@ def check(spec: MonitorSpec, version: int) -> list[str]:
     errors: list[InputError] = []
     notes = []
     for name, section in spec.properties.items():
-        action = section.intervention
-        if action in WHY_NOT:
-            errors.append(
-                ConfigError(
-                    f"Apollo {version} cannot do {action}: {WHY_NOT[action]}",
-                    file=spec.file,
-                    key=f"properties.{name}.intervention",
-                    accepted=f"WARN, {', '.join(STOPPING)}",
+        asked = {"intervention": section.intervention}
+        asked |= {f"escalation[{i}].action": s.action for i, s in enumerate(section.escalation)}
+        for key, action in asked.items():
+            if action in WHY_NOT:
+                errors.append(
+                    ConfigError(
+                        f"Apollo {version} cannot do {action}: {WHY_NOT[action]}",
+                        file=spec.file,
+                        key=f"properties.{name}.{key}",
+                        accepted=f"WARN, {', '.join(STOPPING)}",
+                    )
                 )
-            )
-        elif action == "COMFORTABLE_STOP":
+        wanted = list(asked.values())
+        if "COMFORTABLE_STOP" in wanted:
             notes.append(f"{name}: Apollo knows one kind of stop, with hazard lights")
+        if "PULL_OVER" in wanted and {"COMFORTABLE_STOP", "EMERGENCY_STOP"} & {
+            *wanted[wanted.index("PULL_OVER") :]
+        }:
+            notes.append(f"{name}: {NO_PREEMPTION}")
     if errors:
         raise ConfigErrors(errors)
     return notes
@@ -148,7 +157,7 @@ class Commander:
             return self._command(self.way.resume, now_ns)
         remark = ""
         if before == "PULL_OVER" and wanted == "STOP":
-            remark = "STOP cannot end a PULL_OVER that has begun: Apollo goes on pulling over"
+            remark = NO_PREEMPTION
         return self._command(wanted, now_ns, remark)
 
     def not_written(self) -> None:
