@@ -163,6 +163,16 @@ def test_a_long_recording_gives_a_small_page(
     assert max(max(y or 0 for y in t["y"]) for t in traces(text, "risk")) == 1.0
 
 
+def test_a_page_about_many_recordings_stays_small(
+    learned: tuple[Monitor, CountModel], replayed: RecordedRun
+) -> None:
+    text = render(*learned, [replayed] * 100)
+    assert len(text) < 20_000_000
+    assert text.count("<details") == 100
+    assert text.count("Not drawn") == 20
+    assert figure(text, "timeline79")["data"]
+
+
 @pytest.fixture
 def browse(tmp_path: Path) -> Callable[[str], str]:
     """Return a function that draws a page in headless Chromium and gives the document back."""

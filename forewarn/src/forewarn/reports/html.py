@@ -18,10 +18,11 @@ from forewarn.reports.results import calibrations, elapsed, remarks, scores, sta
 from forewarn.reports.run import RecordedRun
 from forewarn.reports.states import riskiest
 from forewarn.reports.summary import coverage, reliability
-from forewarn.reports.timeline import timeline
+from forewarn.reports.timeline import POINTS, timeline
 from forewarn.reports.ways import Way, likeliest_way
 
 MAX_EVENTS = 2000
+MAX_DRAWN = 80
 RISKY_STATES = 8
 
 
@@ -39,8 +40,10 @@ def render(monitor: Monitor, model: CountModel | None, runs: Sequence[RecordedRu
     """
     found, agreement = scores(monitor, runs), calibrations(monitor, runs)
     parts = [("foresight", "What was foreseen", _foresight(monitor, found))]
+    # Many runs share the room: a page stays below 20 MB, however much it tells of.
+    points = max(POINTS // max(1, len(runs) // 4), POINTS // 10)
     parts += [
-        (f"run{number}", run.name, _run(monitor, run, number, opened=number == 0))
+        (f"run{number}", run.name, _run(monitor, run, number, points if number < MAX_DRAWN else 0))
         for number, run in enumerate(runs)
     ]
     judged = [(s.name, c) for s, c in zip(found, agreement, strict=True) if c is not None]
@@ -52,7 +55,11 @@ def render(monitor: Monitor, model: CountModel | None, runs: Sequence[RecordedRu
     return page(
         "Forewarn report",
         _subtitle(monitor, model, runs),
-        [(identifier, title) for identifier, title, _ in parts],
+        [
+            (identifier, title)
+            for identifier, title, _ in parts
+            if len(runs) < 12 or not identifier.startswith("run")
+        ],
         "".join(body for _, _, body in parts),
         get_plotlyjs(),
     )
@@ -113,7 +120,7 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.0f} %"
 
 
-def _run(monitor: Monitor, run: RecordedRun, number: int, *, opened: bool) -> str:
+def _run(monitor: Monitor, run: RecordedRun, number: int, points: int) -> str:
     key = "".join(
         f'<span><i style="background:{COLOURS[colour]}"></i>{text}</span>'
         for colour, text in (
@@ -127,11 +134,13 @@ def _run(monitor: Monitor, run: RecordedRun, number: int, *, opened: bool) -> st
             ("unknown", "state not fully known"),
         )
     )
+    picture = f'<p class="lead">Not drawn: {MAX_DRAWN} recordings are.</p>'
+    if points:
+        figure = timeline(monitor, run, points)
+        picture = f'<p class="key">{key}</p>{plot(f"timeline{number}", figure)}'
     return (
-        f'<section id="run{number}"><details{" open" if opened else ""}>'
-        f"<summary>{escape(run.name)}</summary>"
-        f'<p class="key">{key}</p>'
-        f"{plot(f'timeline{number}', timeline(monitor, run))}"
+        f'<section id="run{number}"><details{"" if number else " open"}>'
+        f"<summary>{escape(run.name)}</summary>{picture}"
         f"<h3>Events</h3>{_events(monitor, run)}</details></section>"
     )
 

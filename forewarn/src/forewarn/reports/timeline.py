@@ -32,7 +32,8 @@ Points = list[Any]
 class _Builder:
     """Stacks rows with a common time axis, from the top down."""
 
-    def __init__(self, heights: Sequence[int]) -> None:
+    def __init__(self, heights: Sequence[int], points: int) -> None:
+        self.points = points
         self.height = TOP + BOTTOM + sum(heights) + GAP * (len(heights) - 1)
         plot = self.height - TOP - BOTTOM
         self.domains: list[list[float]] = []
@@ -69,13 +70,13 @@ class _Builder:
         self.data.append({"yaxis": row, "xaxis": "x", "showlegend": False, **trace})
 
 
-def timeline(monitor: Monitor, run: RecordedRun) -> Figure:
-    """Return the figure of a run, as plotly's plain values."""
+def timeline(monitor: Monitor, run: RecordedRun, points: int = POINTS) -> Figure:
+    """Return the figure of a run, as plotly's plain values, with about `points` a line."""
     drawn = _drawn(monitor, run)
     names = _lanes(monitor)
     lanes = max(60, LANE_HEIGHT * len(names))
     heights = [RISK_HEIGHT] * len(run.tracks) + [lanes] + [SIGNAL_HEIGHT] * len(drawn)
-    builder = _Builder(heights)
+    builder = _Builder(heights, points)
     seconds = _seconds(monitor, run)
     for index, track in enumerate(run.tracks):
         section = monitor.spec.properties[track.name]
@@ -150,7 +151,7 @@ def _risk_row(
     )
     _levels(builder, row, track, seconds)
     _bounds(builder, row, track, seconds)
-    rows = extremes(track.probability, POINTS)
+    rows = extremes(track.probability, builder.points)
     builder.add(
         row,
         type="scatter",
@@ -190,7 +191,8 @@ def _levels(builder: _Builder, row: str, track: Track, seconds: NDArray[np.float
 def _bounds(builder: _Builder, row: str, track: Track, seconds: NDArray[np.float64]) -> None:
     if np.isnan(track.upper).all():
         return
-    rows = np.union1d(extremes(track.lower, POINTS // 2), extremes(track.upper, POINTS // 2))
+    half = builder.points // 2
+    rows = np.union1d(extremes(track.lower, half), extremes(track.upper, half))
     for values, fill in ((track.lower, None), (track.upper, "tonexty")):
         builder.add(
             row,
@@ -302,7 +304,7 @@ def _state_row(
             table[position, :width] = [code >> i & 1 for i in range(width)]
     table[-1] = -1  # row -1: the state is not fully known
     state = run.tracks[0].state if run.tracks else np.zeros(0, dtype=np.int32)
-    parts = buckets(len(state), LANE_COLUMNS)
+    parts = buckets(len(state), builder.points * LANE_COLUMNS // POINTS)
     columns = [table[state[start:end]].max(axis=0).tolist() for start, end in parts]
     scale = [
         [0, COLOURS["unknown"]], [0.25, COLOURS["unknown"]], [0.25, COLOURS["lane"]],
@@ -332,9 +334,9 @@ def _signal_row(
         settings |= {"tickvals": list(range(len(series.texts))), "ticktext": list(series.texts)}
     row = builder.row(index, f"<b>{_safe(series.name)}</b>  {_safe(what)}".rstrip(), **settings)
     values = np.where(np.isinf(series.values), np.nan, series.values)
-    rows = changes(values) if series.kind != "number" else extremes(values, POINTS)
-    if len(rows) > POINTS:
-        rows = extremes(values, POINTS)
+    rows = changes(values)
+    if series.kind == "number" or len(rows) > builder.points:
+        rows = extremes(values, builder.points)
     builder.add(
         row,
         type="scatter",
