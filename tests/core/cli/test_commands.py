@@ -285,6 +285,16 @@ def test_the_model_named_in_the_monitor_file_is_used(
     assert document["properties"]["no_contact"]["detected"] > 0
 
 
+def test_a_recording_that_the_model_has_seen_is_pointed_out(
+    forewarn: Run, corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    renamed = tmp_path / "fresh.mcap"
+    renamed.write_bytes(corridor_run.recordings[2].read_bytes())
+    arguments = ["-c", corridor_run.config, "-m", corridor_model]
+    assert "flatter" in forewarn("replay", renamed, *arguments).err
+    assert "flatter" not in forewarn("replay", corridor_run.held_out, *arguments).err
+
+
 def test_explain_says_what_is_monitored(forewarn: Run, corridor_run: Any) -> None:
     result = forewarn("explain", "always(near implies eventually[0:2](slow))")
     assert result.code == 0

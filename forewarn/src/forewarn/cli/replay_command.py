@@ -23,6 +23,7 @@ from forewarn.cli.common import (
 from forewarn.cli.output import Output
 from forewarn.cli.tables import print_runs
 from forewarn.errors import InputError
+from forewarn.models import Provenance
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import open_recording
@@ -94,6 +95,7 @@ def run(options: Options, output: Output) -> int:
         monitor,
         existing_recordings(options.recordings),
         output,
+        learned_from=model.provenance if model else (),
         allow_missing=options.allow_missing,
         keep_signals=options.report is not None,
         verdicts=options.verdicts,
@@ -116,6 +118,7 @@ def replay_all(
     recordings: Sequence[Path],
     output: Output,
     *,
+    learned_from: Sequence[Provenance] = (),
     allow_missing: bool = False,
     keep_signals: bool = False,
     verdicts: Path | None = None,
@@ -141,6 +144,7 @@ def replay_all(
                 replay(
                     monitor,
                     recording,
+                    learned_from=learned_from,
                     allow_missing=allow_missing,
                     keep_signals=keep_signals,
                     on_verdict=None if stream is None else write,

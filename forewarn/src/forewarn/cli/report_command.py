@@ -60,7 +60,12 @@ def run(options: Options, output: Output) -> int:
     monitor, model = make_monitor(options.config, options.model)
     recordings = existing_recordings(options.recordings)
     runs = replay_all(
-        monitor, recordings, output, allow_missing=options.allow_missing, keep_signals=True
+        monitor,
+        recordings,
+        output,
+        learned_from=model.provenance if model else (),
+        allow_missing=options.allow_missing,
+        keep_signals=True,
     )
     write_text(options.output, render(monitor, model, runs))
     output.say(f"report: {options.output}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import wanted_types
+from forewarn.models import Provenance
 from forewarn.monitoring.calibration import Predictions, predictions
 from forewarn.monitoring.events import Events, find_events
 from forewarn.monitoring.history import History, Track
@@ -85,6 +86,7 @@ def replay(
     monitor: Monitor,
     recording: Recording,
     *,
+    learned_from: Sequence[Provenance] = (),
     allow_missing: bool = False,
     keep_signals: bool = False,
     on_verdict: Callable[[Verdict], None] | None = None,
@@ -98,6 +100,8 @@ def replay(
         With or without a model.
     recording : Recording
         Opened.
+    learned_from : sequence of Provenance
+        What the model was learned from; a recording among it is pointed out.
     allow_missing : bool
         Go on without topics that the recording lacks; their signals are unknown, as live.
     keep_signals : bool
@@ -141,8 +145,20 @@ def replay(
         messages=session.feed.counters.received,
         undecodable=session.feed.counters.undecodable,
         out_of_order=session.feed.counters.out_of_order,
-        notes=(*recording.warnings, *session.feed.notes),
+        notes=(*_flattery(recording, learned_from), *recording.warnings, *session.feed.notes),
     )
+
+
+def _flattery(recording: Recording, learned_from: Sequence[Provenance]) -> list[str]:
+    """Say so if the model has seen the recording; digests are compared where lengths agree."""
+    alike = {
+        each.digest
+        for each in learned_from
+        if each.digest and abs(each.duration - recording.duration) < 1e-3
+    }
+    if alike and recording.digest() in alike:
+        return ["the model was learned from this very recording: figures on it flatter the model"]
+    return []
 
 
 def _types(
