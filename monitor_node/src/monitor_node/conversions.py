@@ -17,6 +17,7 @@ from std_msgs.msg import Header, String
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.record import encode
 from forewarn.monitoring.rows import RiskRow
+from monitor_node.actuators.interface import Demand
 from monitor_node.explaining import Explanation
 from monitor_node.status import Status
 
@@ -96,6 +97,19 @@ def intervention(time_ns: int, request: Request) -> Intervention:
         speed_limit=request.speed_limit,
         reason=request.reason,
         evidence=list(request.evidence),
+    )
+
+
+def applied(time_ns: int, demand: Demand, reason: str) -> Intervention:
+    """Return what an actuator says that it does."""
+    return Intervention(
+        header=header(time_ns),
+        id=demand.id,
+        action=getattr(Intervention, demand.action),
+        active=demand.moves,
+        risk=math.nan,
+        speed_limit=demand.speed_limit,
+        reason=reason,
     )
 
 

@@ -53,6 +53,8 @@ def main(args: Sequence[str] | None = None) -> None:
         if autostart and node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             node.trigger_activate()
         spin(executor)
+    except KeyboardInterrupt:
+        pass  # while the tables were computed
     finally:
         node.finish()
         executor.shutdown()

@@ -185,7 +185,7 @@ class MonitorNode(LifecycleNode):
         self._hide()
         self._timer = self.create_timer(1.0 / spec.rate, self._pump)
         result = super().on_activate(state)
-        self.runtime.announce()
+        self.runtime.announce(self.get_clock().now().nanoseconds)
         self._pump()
         return result
 

@@ -119,6 +119,23 @@ NODE_PARAMETERS = (
     ),
 )
 
+GATE_PARAMETERS = (
+    Parameter(
+        "config",
+        "",
+        _describe("Monitor file (YAML); its actuators.twist describes the gate.", read_only=True),
+    ),
+    Parameter(
+        "open_for",
+        0.0,
+        _describe(
+            "Setting it lets commands pass unchecked for that many seconds, so that a robot can "
+            "be driven out of where it was stopped; 0 ends that.",
+            floats=(0.0, 600.0),
+        ),
+    ),
+)
+
 PLAYER_PARAMETERS = (
     Parameter("bag", "", _describe("Recording to play.", read_only=True)),
     Parameter(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Request, withdraw
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.record import RecordWriter
 from forewarn.monitoring.watch import Draft, Outcome, Watch
@@ -122,8 +122,13 @@ class Runtime:
         """The file that is being written."""
         return None if self._record is None else self._record.path
 
-    def announce(self) -> None:
-        """Tell a player on which grid ticks lie, and what is listened to."""
+    def announce(self, time_ns: int) -> None:
+        """Tell a player on which grid ticks lie, and what is listened to.
+
+        Whoever still holds an intervention of a former life of this node is told that it is over.
+        """
+        if not self.watch.advisor.asking:
+            self._request(time_ns, withdraw(self.watch.advisor, "the monitor was activated"))
         self.outputs.events.publish(
             conversions.event(
                 {

@@ -1,0 +1,247 @@
+"""The executable `twist_gate_node`: it stands between planner and base, and outlives the monitor.
+
+Safe is to stop. The gate lets nothing through before the monitor has spoken, and brings the robot
+to rest when the monitor falls silent, loses its liveliness, misses its deadline, or leaves an
+intervention neither repeated nor withdrawn.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from forewarn_msgs.msg import Intervention, RiskArray
+from geometry_msgs.msg import Twist, TwistStamped
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+
+from forewarn.actuation import TwistSpec
+from forewarn.config import MonitorSpec, load_spec
+from forewarn.errors import ConfigError, ForewarnError
+from monitor_node import conversions, parameters
+from monitor_node.actuators.interface import NOTHING, Demand
+from monitor_node.actuators.twist import APPLIED
+from monitor_node.main import spin
+from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
+from monitor_node.status import Severity, Status
+from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, receive, step
+from monitor_node.watchdog import Watchdog
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
+
+REPORT_PERIOD = 0.5
+ACTIONS = {
+    getattr(Intervention, name): name
+    for name in (
+        *("NONE", "WARN", "LIMIT_SPEED", "COMFORTABLE_STOP"),
+        *("EMERGENCY_STOP", "PULL_OVER", "REPLAN"),
+    )
+}
+
+
+class TwistGate(Node):
+    """The gate.
+
+    Raises
+    ------
+    ForewarnError
+        If the monitor file cannot be used, or does not name a gate.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__("twist_gate", **arguments)
+        parameters.declare(self, parameters.GATE_PARAMETERS)
+        self.spec, monitor = self._configuration()
+        timeout = self.spec.monitor_timeout or max(PERIODS_TO_DEATH / monitor.rate, LEAST_LEASE)
+        self.watchdog = Watchdog(timeout)
+        self.rules = GateRules.of(self.spec)
+        self.state = GateState()
+        self._frame = ""
+        self._commands = 0
+        self._refused = 0
+        self._applied: tuple[Demand, str] | None = None
+        self._open_until = -math.inf
+        self._listen(monitor.rate)
+        self._publish_to()
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(1.0 / self.spec.rate, self._drive, clock=steady)
+        self.create_timer(REPORT_PERIOD, self._report, clock=steady)
+        self.add_on_set_parameters_callback(self._override)
+
+    def _configuration(self) -> tuple[TwistSpec, MonitorSpec]:
+        path = self.get_parameter("config").value
+        if not path:
+            raise ConfigError("is not set", key="parameter config", accepted="a monitor file")
+        spec = load_spec(path)
+        section = spec.actuators.twist
+        if section is None:
+            raise ConfigError(
+                "is missing",
+                file=spec.file,
+                key="actuators.twist",
+                accepted="input: and output: topics of the gate",
+            )
+        if self.get_fully_qualified_name() != section.gate:
+            self.get_logger().warning(
+                f"{path} calls the gate {section.gate}, this node is "
+                f"{self.get_fully_qualified_name()}: the monitor will not find it"
+            )
+        return section, spec
+
+    def _listen(self, rate: float) -> None:
+        name, kind = self.spec.monitor, TwistStamped if self.spec.stamped else Twist
+        self.create_subscription(
+            kind,
+            self.spec.input,
+            self._command,
+            QoSProfile(depth=1),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        lease = _seconds(max(PERIODS_TO_DEATH / rate, LEAST_LEASE))
+        promised = QoSProfile(depth=1, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
+        promised.liveliness_lease_duration = lease
+        promised.deadline = _seconds(PERIODS_TO_DEADLINE / rate)
+        self.create_subscription(
+            RiskArray,
+            f"{name}/output/risk",
+            self._tick,
+            promised,
+            event_callbacks=SubscriptionEventCallbacks(
+                deadline=lambda event: self.watchdog.missed_deadline(),
+                liveliness=lambda event: self.watchdog.liveliness(event.alive_count),
+                incompatible_qos=self._incompatible,
+            ),
+        )
+        latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self.create_subscription(
+            Intervention, f"{name}/output/intervention", self._intervene, latched
+        )
+
+    def _publish_to(self) -> None:
+        kind = TwistStamped if self.spec.stamped else Twist
+        self._output = self.create_publisher(
+            kind,
+            self.spec.output,
+            QoSProfile(depth=1),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._echo = self.create_publisher(Intervention, f"~/{APPLIED}", latched)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+
+    # What comes in
+
+    def _command(self, message: Any) -> None:
+        twist = message.twist if self.spec.stamped else message
+        linear, angular = twist.linear, twist.angular
+        command = Velocity(linear.x, linear.y, linear.z, angular.x, angular.y, angular.z)
+        self._commands += 1
+        self._refused += not command.finite
+        self._frame = message.header.frame_id if self.spec.stamped else ""
+        self.state = receive(self.state, command, time.monotonic())
+        self._drive()
+
+    def _tick(self, message: Any) -> None:
+        self.watchdog.tick(time.monotonic())
+
+    def _intervene(self, message: Any) -> None:
+        demand = NOTHING
+        if message.active:
+            demand = Demand(ACTIONS[message.action], message.speed_limit, message.id)
+        self.watchdog.intervene(demand, time.monotonic())
+        self._drive()
+
+    def _incompatible(self, event: Any) -> None:
+        self.get_logger().error(
+            f"{self.spec.monitor}/output/risk is published without the promises of a monitor"
+        )
+
+    def _override(self, changed: Sequence[Any]) -> Any:
+        for each in changed:
+            if each.name == "open_for":
+                self._open_until = time.monotonic() + each.value
+                self.get_logger().warning(f"commands pass unchecked for {each.value:g} s")
+        return SetParametersResult(successful=True)
+
+    # What goes out
+
+    def _demand(self, now: float) -> tuple[Demand, str]:
+        if now < self._open_until:
+            return NOTHING, "opened by hand"
+        return self.watchdog.demand(now)
+
+    def _drive(self) -> None:
+        now = time.monotonic()
+        demand, reason = self._demand(now)
+        if not idle(self.rules, self.state, demand, now):
+            self.state = step(self.rules, self.state, demand, now)
+            self._output.publish(self._message(self.state.output))
+        if self._applied != (demand, reason):
+            if self._applied is None or self._applied[1] != reason:
+                self.get_logger().info(f"{demand.action}: {reason}")
+            self._applied = demand, reason
+            self._echo.publish(conversions.applied(self._now_ns(), demand, reason))
+
+    def _message(self, velocity: Velocity) -> Any:
+        message = TwistStamped() if self.spec.stamped else Twist()
+        twist = message
+        if self.spec.stamped:
+            message.header.stamp = conversions.to_time(self._now_ns())
+            message.header.frame_id = self._frame
+            twist = message.twist
+        twist.linear.x, twist.linear.y, twist.linear.z = velocity[:3]
+        twist.angular.x, twist.angular.y, twist.angular.z = velocity[3:]
+        return message
+
+    def _now_ns(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
+
+    def _report(self) -> None:
+        demand, reason = self._demand(time.monotonic())
+        healthy = reason in ("the monitor", "nothing is asked for")
+        values = {
+            "action": demand.action,
+            "commands": self._commands,
+            "commands that were no numbers": self._refused,
+            "speed (m/s)": f"{self.state.output.speed:.3f}",
+            "held back": self.state.held,
+        }
+        level = Severity.OK if healthy else Severity.ERROR
+        status = Status("gate", level, f"{demand.action}: {reason}", values)
+        self._diagnostics.publish(
+            conversions.diagnostics(self._now_ns(), self.get_name(), [status])
+        )
+
+
+def _seconds(value: float) -> Duration:
+    return Duration(nanoseconds=round(value * 1e9))
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the gate until it is told to stop; then the robot is stopped by its base's time-out."""
+    rclpy.init(args=args)
+    try:
+        node = TwistGate()
+    except ForewarnError as error:
+        rclpy.try_shutdown()
+        raise SystemExit(f"twist_gate: {error}") from None
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        spin(executor)
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown()
