@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,11 @@ smoothing?"""
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
 
-examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json --jobs 4
+examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
           forewarn learn bags/ -c monitor.yaml -o model.json --epsilon 0.05 --per-transition"""
+
+
+SMALL = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -89,9 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-j",
         "--jobs",
         type=whole_number,
-        default=1,
+        default=0,
         metavar="N",
-        help="processes to use, 0 for one per core (default: 1)",
+        help="processes to use; by default one per core, and one for a few small recordings",
     )
     add_requirement(parser)
     parser.add_argument(
@@ -113,7 +116,7 @@ def run(options: Options, output: Output) -> int:
             recordings,
             compiled.spec,
             compiled.abstraction,
-            jobs=options.jobs or os.cpu_count() or 1,
+            jobs=options.jobs or _processes(recordings),
             progress=overall(recordings, tell),
             enough=stop,
         )
@@ -146,6 +149,17 @@ class _Stop:
         share = self.requirement.judge(merge_models([model, *self.others])).share
         self.tell(label=f"learning, coverage {100 * share:.3g} %")
         return share
+
+
+def _processes(recordings: Sequence[Path]) -> int:
+    """Return how many processes pay: each takes a second to start."""
+    size = sum(
+        part.stat().st_size
+        for path in recordings
+        for part in (path.rglob("*") if path.is_dir() else (path,))
+        if part.is_file()
+    )
+    return 1 if size < SMALL else os.cpu_count() or 1
 
 
 def _why_nothing(reports: Iterable[RecordingReport]) -> str:
