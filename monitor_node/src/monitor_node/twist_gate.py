@@ -164,7 +164,7 @@ def step(rules: GateRules, state: GateState, demand: Demand, now: float) -> Gate
         allowed = _capped(allowed, max(demand.speed_limit, slowed), math.inf)
     output = allowed
     if state.stopped or (state.held and not demand.limits):
-        output = _recover(rules.recovery, state, allowed, elapsed)
+        output = _recover(rules, state, allowed, elapsed)
     return state._replace(
         output=output,
         time=now,
@@ -182,11 +182,16 @@ def _stop(rates: Rates, state: GateState, command: Velocity, elapsed: float) -> 
     return _capped(command, state.output.speed * left / before, left * rates.angular)
 
 
-def _recover(rates: Rates, state: GateState, command: Velocity, elapsed: float) -> Velocity:
-    """Return the command with a speed and a turn rate that do not grow too fast."""
-    reached = rates.time(state.output) + elapsed
-    speed = state.output.speed + rates.linear * elapsed
-    return _capped(command, speed, reached * rates.angular)
+def _recover(rules: GateRules, state: GateState, command: Velocity, elapsed: float) -> Velocity:
+    """Return the command, as a whole, no further from rest than may be reached by now."""
+    needed = rules.recovery.time(command)
+    reached = rules.recovery.time(state.output) + elapsed
+    if needed <= reached:
+        return command
+    # A command that turns sharply, all of a sudden, must not brake the robot just as suddenly.
+    slowed = state.output.speed - rules.comfortable.linear * elapsed
+    speed = max(command.speed * reached / needed, slowed)
+    return _capped(command, speed, command.turn * reached / needed)
 
 
 def _capped(command: Velocity, speed: float, turn: float) -> Velocity:

@@ -23,7 +23,7 @@ from forewarn.monitoring.intervention import (
     wishes_of,
     withdraw,
 )
-from forewarn.monitoring.monitor import Monitor, PropertyState
+from forewarn.monitoring.monitor import Monitor, MonitorState, PropertyState
 from forewarn.monitoring.policy import RESTING, Level
 from forewarn.monitoring.rows import RiskRow, risk_rows
 from forewarn.monitoring.session import Session
@@ -38,6 +38,16 @@ class Outcome(NamedTuple):
     verdict: Verdict
     rows: tuple[RiskRow, ...]
     request: Request | None
+
+
+class Draft(NamedTuple):
+    """A tick that has been evaluated: its outcome, and all that is to be remembered of it."""
+
+    outcome: Outcome
+    state: MonitorState
+    violations: list[int]
+    mutes: dict[str, float]
+    advisor: AdvisorState
 
 
 class Watch:
@@ -109,16 +119,34 @@ class Watch:
 
     def tick(self, tick: int) -> Outcome:
         """Evaluate one tick; it must lie after the last one."""
-        verdict = self.session.tick(tick)
-        for index, each in enumerate(verdict.properties):
-            self.violations[index] += each.violation
-        if self._mutes:
-            self._mutes = {name: end for name, end in self._mutes.items() if tick < end}
-        rows = risk_rows(self.monitor, verdict, self.violations, self._mutes)
+        return self.commit(self.draft(tick))
+
+    def draft(self, tick: int) -> Draft:
+        """Evaluate one tick and remember nothing of it, but for samples that have been decoded.
+
+        A node may do so shortly before the tick is due. If nothing more arrives for the tick, the
+        draft holds; otherwise another one replaces it.
+        """
+        session = self.session
+        state, verdict = session.monitor.step(session.state, session.feed.snapshot(tick))
+        violations = [
+            count + each.violation
+            for count, each in zip(self.violations, verdict.properties, strict=True)
+        ]
+        mutes = {name: end for name, end in self._mutes.items() if tick < end}
+        rows = risk_rows(self.monitor, verdict, violations, mutes)
         act = self.spec.mode == "act"
         since = [each.alert_since for each in verdict.properties]
-        self.advisor, request = advise(self.advisor, rows, since, self._wishes, act=act)
-        return Outcome(verdict, rows, request)
+        advisor, request = advise(self.advisor, rows, since, self._wishes, act=act)
+        return Draft(Outcome(verdict, rows, request), state, violations, mutes, advisor)
+
+    def commit(self, draft: Draft) -> Outcome:
+        """Make a draft the truth; it must be the newest one, and no command come in between."""
+        self.session.state = draft.state
+        self.violations = draft.violations
+        self._mutes = draft.mutes
+        self.advisor = draft.advisor
+        return draft.outcome
 
     def withdraw(self, reason: str) -> Request | None:
         """End the present intervention, if there is one, and return what tells the planner."""
