@@ -150,10 +150,11 @@ class World:
         code = f"from {module} import main; main()"
         return self.start(name, "-c", code, "--ros-args", *words)
 
-    def monitor(self) -> Process:
+    def monitor(self, **parameters: Any) -> Process:
         """Start the monitor."""
         config = str(self.folder / "monitor.yaml")
-        return self.ros("monitor", "monitor_node.main", config=config, mode="act", autostart=True)
+        given = {"config": config, "autostart": True, "mode": "act", **parameters}
+        return self.ros("monitor", "monitor_node.main", **given)
 
     def bridge(self, **parameters: Any) -> Process:
         """Start the bridge."""

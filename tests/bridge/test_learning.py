@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 MONITOR = """\
 version: 1
 rate: 50
@@ -90,3 +92,31 @@ def test_a_channel_needs_its_message(tmp_path: Path) -> None:
     result = forewarn("validate", config)
     assert result.returncode == 2
     assert "channel and message go together" in result.stdout
+
+
+def test_init_drafts_a_valid_monitor_file_from_a_record(
+    example_record: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "draft.yaml"
+    drafted = forewarn("init", example_record, "-o", config)
+    assert drafted.returncode == 0, drafted.stderr
+    text = config.read_text()
+    assert "channel: /apollo/canbus/chassis" in text
+    assert "message: apollo.canbus.Chassis" in text
+    checked = forewarn("validate", config, "--bag", example_record)
+    assert checked.returncode in (0, 1), checked.stdout
+
+
+def test_fields_are_checked_without_a_record(
+    repository: Path, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("APOLLO_MAP", str(shared_data / "apollo" / "borregas_ave.base_map.bin"))
+    text = (repository / "config" / "apollo.yaml").read_text()
+    config = tmp_path / "monitor.yaml"
+    config.write_text(text)
+    assert forewarn("validate", config).returncode == 0
+    config.write_text(text.replace("value: brake_percentage", "value: brake_percent"))
+    wrong = forewarn("validate", config)
+    assert wrong.returncode == 2
+    assert "signals.brake.value" in wrong.stdout
+    assert "did you mean 'brake_percentage'" in wrong.stdout

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -16,7 +19,8 @@ def pad(action: int) -> Any:
 
 def test_a_risky_speed_ends_in_a_stop_and_a_safe_one_in_a_release(world: Any) -> None:
     apollo = world.apollo(50)
-    world.monitor()
+    record = world.folder / "session.mcap"
+    monitor = world.monitor(record=record)
     world.bridge(repeat=0.5)
     apollo.tell(speed=4.5)
     first = apollo.wait_for(pad(STOP))
@@ -24,6 +28,12 @@ def test_a_risky_speed_ends_in_a_stop_and_a_safe_one_in_a_release(world: Any) ->
     assert again["number"] > first["number"]  # Planning ignores a header that it has seen.
     apollo.tell(speed=0.5)
     assert apollo.wait_for(pad(RESUME_CRUISE))["number"] > again["number"]
+    monitor.process.send_signal(signal.SIGINT)
+    monitor.process.wait(timeout=30)
+    verified = subprocess.run(
+        [sys.executable, "-m", "forewarn", "verify", str(record)], capture_output=True, text=True
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def test_a_dead_channel_is_seen_as_stale_and_a_restarted_one_is_found_again(world: Any) -> None:

@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,10 @@ Errors keep the monitor from running as it was meant; warnings do not; notes are
 exit codes: 0 valid, 1 warnings only, 2 errors, or wrong usage.
 
 example: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.json"""
+
+
+# Functions from the name of a message of other middleware to its type, or None.
+LAYOUTS = "forewarn.layouts"
 
 
 @dataclass(frozen=True)
@@ -190,6 +195,9 @@ def _against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
 
 
 def _installed(name: str) -> MessageType | None:
+    if "/" not in name:
+        found = (point.load()(name) for point in entry_points(group=LAYOUTS))
+        return next((each for each in found if each is not None), None)
     try:
         return installed_message_type(name)
     except InputError:

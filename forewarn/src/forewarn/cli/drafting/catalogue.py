@@ -55,6 +55,30 @@ _STAMPED_TWIST = tuple(each._replace(value=f"twist.{each.value}") for each in _T
 _NUMBER = (Proposal("", "data"),)
 
 CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
+    "apollo.canbus.Chassis": (
+        Proposal("speed", "speed_mps", "m/s", "", Role.SPEED),
+        Proposal("brake", "brake_percentage", "%"),
+        Proposal("autonomous", "driving_mode == COMPLETE_AUTO_DRIVE", "", "", Role.FLAG),
+    ),
+    "apollo.localization.LocalizationEstimate": (
+        Proposal("x", "pose.position.x", "m"),
+        Proposal("y", "pose.position.y", "m"),
+        Proposal("heading", "pose.heading", "rad"),
+    ),
+    "apollo.perception.PerceptionObstacles": (Proposal("objects", "len(perception_obstacle)"),),
+    "apollo.perception.TrafficLightDetection": (
+        Proposal(
+            "red_light",
+            "any(each.color == RED for each in traffic_light)",
+            "",
+            "any light in sight, also those of other lanes",
+            Role.FLAG,
+        ),
+    ),
+    "apollo.planning.ADCTrajectory": (
+        Proposal("planned_estop", "has(estop) and estop.is_estop", "", "", Role.FLAG),
+        Proposal("planned_points", "len(trajectory_point)"),
+    ),
     "nav_msgs/msg/Odometry": (
         Proposal("speed", "twist.twist.linear.x", "m/s", "forward", Role.SPEED),
         Proposal("yaw_rate", "twist.twist.angular.z", "rad/s"),

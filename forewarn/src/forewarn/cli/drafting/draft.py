@@ -212,15 +212,16 @@ def _any_number(recording: Recording) -> list[Candidate]:
     return found[:MAX_GUESSES]
 
 
+STAMPS = ("std_msgs/msg/Header", "apollo.common.Header", "builtin_interfaces/msg/Time")
+MAX_DEPTH = 8  # messages of protobuf may contain themselves
+
+
 def _leaves(struct: Struct, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield path and type of all fields that are one value, stamps and the like left out."""
     for name, kind in struct.fields.items():
         if isinstance(kind, Primitive):
             yield f"{prefix}{name}", kind.name
-        elif isinstance(kind, Struct) and kind.name not in (
-            "std_msgs/msg/Header",
-            "builtin_interfaces/msg/Time",
-        ):
+        elif isinstance(kind, Struct) and kind.name not in STAMPS and prefix.count(".") < MAX_DEPTH:
             yield from _leaves(kind, f"{prefix}{name}.")
 
 
@@ -232,7 +233,8 @@ def _fields(mtype: MessageType | None) -> tuple[str, ...]:
 
     def walk(struct: Struct, prefix: str) -> None:
         for name, kind in struct.fields.items():
-            if isinstance(kind, Struct) and kind.name != "std_msgs/msg/Header":
+            header = isinstance(kind, Struct) and kind.name in STAMPS[:2]
+            if isinstance(kind, Struct) and not header and prefix.count(".") < MAX_DEPTH:
                 walk(kind, f"{prefix}{name}.")
             else:
                 found.append(f"{prefix}{name}: {_short(kind)}")

@@ -66,14 +66,16 @@ def _signals(draft: Draft) -> Iterator[str]:
         before = signal.topic
         yield f"  {signal.name}:{_comment(_values(signal))}"
         if signal.topic:
-            yield f"    topic: {scalar(signal.topic)}"
-            yield f"    type: {signal.msgtype}"
+            # Types of ROS are written package/msg/Name, messages of other middleware with dots.
+            ros = "/" in signal.msgtype
+            yield f"    {'topic' if ros else 'channel'}: {scalar(signal.topic)}"
+            yield f"    {'type' if ros else 'message'}: {signal.msgtype}"
         if signal.proposal.value:
             yield f"    value: {scalar(signal.proposal.value)}{_comment(signal.proposal.remark)}"
         if not signal.is_derived:
             yield f"    timeout: {_timeout(signal)}"
         if signal.proposal.unit:
-            yield f"    unit: {signal.proposal.unit}"
+            yield f"    unit: {scalar(signal.proposal.unit)}"
 
 
 def _timeout(signal: DraftSignal) -> str:
