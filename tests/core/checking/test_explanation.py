@@ -71,10 +71,13 @@ def test_the_likeliest_ways_are_found_in_order(
             assert way.share == pytest.approx(mass / table.values[s, q])
 
 
-def test_all_ways_add_up_to_the_risk(random_chain: MakeChain, response: Response) -> None:
+def test_all_ways_add_up_to_the_risk(
+    random_chain: MakeChain, response: Response, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chain = random_chain(5, 2, 1, 0.05, 3)
     classes = np.array([0, 1, 0, 2, ENDED])
     table = risk_table(chain, response(1), classes, 6)
+    monkeypatch.setattr(explanation, "MAX_EXPANSIONS", 100_000)
     found = likely_ways(chain, response(1), classes, table, 1, 1, number=10_000)
     assert sum(way.probability for way in found) == pytest.approx(table.values[1, 1])
     assert sum(way.share for way in found) == pytest.approx(1.0)
@@ -99,15 +102,19 @@ def test_no_risk_has_no_ways(response: Response) -> None:
     assert likely_ways(chain, response(1), np.array([2]), table, 0, 2) == []
 
 
-def test_the_search_ends(
+def test_where_ways_are_many_the_search_still_finds_some(
     random_chain: MakeChain, response: Response, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(explanation, "MAX_EXPANSIONS", 10)
-    chain = random_chain(30, 8, 1, 0.01, 1)
-    classes = np.arange(30) % 3
-    classes[-1] = ENDED
-    table = risk_table(chain, response(6), classes, 20)
-    assert len(likely_ways(chain, response(6), classes, table, 0, 0, number=5)) < 5
+    chain = random_chain(6, 3, 1, 0.05, 2)
+    classes = np.array([0, 1, 0, 1, 2, ENDED])
+    automaton = response(2)
+    table = risk_table(chain, automaton, classes, 8)
+    expected = all_ways(chain, automaton, classes, 0, 0, 8)
+    found = likely_ways(chain, automaton, classes, table, 0, 0, number=3)
+    assert len(found) == 3
+    for way in found:
+        assert (way.probability, way.steps) == pytest.approx(expected[way.states])
 
 
 def test_predicates_are_ranked_by_how_far_they_lower_the_risk(response: Response) -> None:

@@ -81,10 +81,11 @@ def likely_ways(
     if not risk > 0 or automaton_state == automaton.violated:
         return []
     search = _Search(chain, automaton, classes, table)
-    return [
+    found = [
         Way(states, mass, mass / risk, steps)
         for states, mass, steps in search.ways(state, automaton_state, number)
     ]
+    return sorted(found, key=lambda way: -way.probability)
 
 
 class _Entry(NamedTuple):
@@ -153,7 +154,11 @@ class _Search:
             # Where likelihood is spread over too many ways, follow the likeliest continuations.
             straight = turn >= MAX_EXPANSIONS
             for following in self._expand(entry, order, straight):
-                heapq.heappush(queue, following)
+                if straight:
+                    found += 1
+                    yield following.states, -following.bound, following.complete or 0.0
+                else:
+                    heapq.heappush(queue, following)
 
     def _expand(self, entry: _Entry, order: Iterator[int], straight: bool) -> list[_Entry]:
         """Return the entry's end, if it can end here, and its extensions by one state.
