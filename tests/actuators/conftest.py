@@ -8,7 +8,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from acting import live
 from live_ros import domain, probe, prompt_fast_dds, start, world
 from planners import interfaces
 
-__all__ = ["domain", "interfaces", "probe", "prompt_fast_dds", "start", "world"]
+__all__ = ["domain", "interfaces", "live", "probe", "prompt_fast_dds", "start", "world"]

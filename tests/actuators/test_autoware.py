@@ -2,84 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from live_ros import Probe, Process, Stepper, free_domain, monitor_parameters
+from acting import Live, alert, calm, config
+from live_ros import Probe, Process, Stepper, monitor_parameters
 from planners import Planner
 from small_world import MONITOR
 
 pytestmark = pytest.mark.ros
-ESCALATING = MONITOR.replace(
-    "    intervention: COMFORTABLE_STOP\n",
-    "    intervention: LIMIT_SPEED\n    speed_limit: 1.25\n"
-    "    escalation: [{after: 0.5, action: COMFORTABLE_STOP}, {after: 1, action: EMERGENCY_STOP}]\n",
-).replace(
-    "    thresholds: {warn: 0.1, act: 0.3, release: 0.05}", "    thresholds: {warn: 1, act: 1}"
-)
-Live = tuple[Probe, Stepper, Planner]
-
-
-def config(folder: Path, actuators: str, text: str = ESCALATING) -> str:
-    file = folder / "monitor.yaml"
-    file.write_text(f"{text}mode: act\nactuators: {actuators}\n")
-    return str(file)
-
-
-@pytest.fixture
-def live(
-    world: Path,
-    tmp_path: Path,
-    interfaces: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[..., Live]]:
-    """Return a function that starts a planner and a monitor that acts on it."""
-    for name, value in interfaces.items():
-        monkeypatch.setenv(name, value)
-    running: list[Any] = []
-
-    def begin(actuators: str = "{autoware: {}}", text: str = ESCALATING, **settings: Any) -> Live:
-        domain = free_domain()
-        probe = Probe(domain.__enter__())
-        planner = Planner("autoware", probe, interfaces, **settings)
-        parameters = monitor_parameters(
-            world, config=config(tmp_path, actuators, text), mode="act", use_sim_time=True
-        )
-        process = Process("main", probe.domain, parameters)
-        running.extend((domain, probe, planner, process))
-        planner.wait("ready")
-        stepper = Stepper(probe)
-        stepper.begin()
-        return probe, stepper, planner
-
-    yield begin
-    if running:
-        domain, probe, planner, process = running
-        planner.close()
-        process.__exit__()
-        probe.close()
-        domain.__exit__(None, None, None)
-
-
-def alert(stepper: Stepper, action: int) -> None:
-    """Drive towards something until `action` is asked for."""
-    probe = stepper.probe
-    for _ in range(40):
-        stepper.step(speed=3.0, distance=5.0)
-        if probe.interventions and probe.interventions[-1].action == action:
-            return
-    raise AssertionError(f"never asked for: {probe.interventions}")
-
-
-def calm(stepper: Stepper) -> None:
-    stepper.step(speed=0.0, distance=5.0)
-    stepper.steps(15, speed=3.0, distance=30.0)
+AUTOWARE = "{autoware: {}}"
 
 
 def test_a_limit_then_a_stop_then_a_manoeuvre_and_the_way_back(live: Callable[..., Live]) -> None:
-    probe, stepper, planner = live()
+    probe, stepper, planner = live(AUTOWARE)
     stepper.steps(5, speed=3.0, distance=30.0)
     probe.wait_for_status("actuator autoware", "OK", "nothing is asked for")
     alert(stepper, 2)
@@ -116,7 +53,7 @@ def test_a_limit_then_a_stop_then_a_manoeuvre_and_the_way_back(live: Callable[..
 
 
 def test_what_was_not_set_is_never_cleared_nor_cancelled(live: Callable[..., Live]) -> None:
-    probe, stepper, planner = live()
+    probe, stepper, planner = live(AUTOWARE)
     planner.tell(others={"someone": 3.0})
     stepper.steps(20, speed=3.0, distance=30.0)
     assert probe.change("deactivate")
@@ -126,7 +63,7 @@ def test_what_was_not_set_is_never_cleared_nor_cancelled(live: Callable[..., Liv
 
 
 def test_a_lower_limit_of_another_sender_satisfies_ours(live: Callable[..., Live]) -> None:
-    probe, stepper, planner = live()
+    probe, stepper, planner = live(AUTOWARE)
     planner.tell(others={"someone": 0.5})
     alert(stepper, 2)
     probe.wait_for_status("actuator autoware", "OK", "taken up")
@@ -173,7 +110,7 @@ def test_without_the_service_and_without_a_planner_there_are_errors(
 def test_a_selector_that_comes_later_is_told_and_an_old_limit_is_withdrawn(
     live: Callable[..., Live], interfaces: dict[str, str]
 ) -> None:
-    probe, stepper, planner = live()
+    probe, stepper, planner = live(AUTOWARE)
     alert(stepper, 2)
     planner.wait("limit")
     calm(stepper)
@@ -191,7 +128,7 @@ def test_a_selector_that_comes_later_is_told_and_an_old_limit_is_withdrawn(
 def test_pulling_over_asks_for_a_manoeuvre_and_sets_no_limit(live: Callable[..., Live]) -> None:
     text = MONITOR.replace("intervention: COMFORTABLE_STOP", "intervention: PULL_OVER")
     text = text.replace("{warn: 0.1, act: 0.3, release: 0.05}", "{warn: 1, act: 1}")
-    probe, stepper, planner = live(text=text)
+    probe, stepper, planner = live(AUTOWARE, text)
     alert(stepper, 5)
     probe.wait_for_status("actuator autoware", "OK", "manoeuvre for PULL_OVER: taken up")
     assert not planner.of("limit")

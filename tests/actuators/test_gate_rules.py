@@ -110,6 +110,16 @@ def test_afterwards_the_speed_comes_back_gradually_and_fully() -> None:
     assert not back[-1].held
 
 
+def test_afterwards_the_curve_is_kept_as_well() -> None:
+    command = Velocity(0.2, yaw=2.0)
+    stopped = drive(GateState(), 0.0, 4.0, COMFORTABLE, command)[-1]
+    back = drive(stopped, 4.0, 3.0, NOTHING, command)
+    turns = [state.output.turn for state in back]
+    assert all(b - a <= 0.8 * 0.02 + CLOSE for a, b in itertools.pairwise([0.0, *turns]))
+    assert all(state.output.yaw == pytest.approx(state.output.x * 10) for state in back)
+    assert back[-1].output == command
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_never_gets_through(bad: float) -> None:
     state = step(RULES, receive(GateState(), Velocity(bad), 0.0), NOTHING, 0.0)

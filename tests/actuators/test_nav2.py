@@ -1,0 +1,122 @@
+"""The actuator for Nav2 against a stand-in controller server, action server and twist_mux."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from acting import ESCALATING, Live, alert, calm
+
+pytestmark = pytest.mark.ros
+NAV2 = "{nav2: {confirm_timeout: 0.5}}"
+LOCKING = (
+    "{nav2: {confirm_timeout: 0.5, lock_topic: /lock, comfortable_stop: [lock],"
+    " emergency_stop: [lock, cancel]}}"
+)
+
+
+def test_a_limit_then_a_cancelled_goal_and_the_way_back(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live(NAV2, goals=2)
+    stepper.steps(5, speed=3.0, distance=30.0)
+    assert not planner.of("speed") + planner.of("cancel") + planner.of("lock")
+    alert(stepper, 2)
+    speed = planner.wait("speed")
+    assert (speed["percentage"], speed["speed_limit"]) == (False, 1.25)
+    assert speed["header"]["stamp"] != {"sec": 0, "nanosec": 0}
+    probe.wait_for_status("actuator nav2", "OK", "LIMIT_SPEED: 1.25 m/s: taken up")
+    alert(stepper, 3)
+    cancel = planner.wait("cancel")
+    assert cancel["goal_info"]["goal_id"]["uuid"] == [0] * 16
+    assert cancel["goal_info"]["stamp"] == {"sec": 0, "nanosec": 0}
+    probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
+    # 0.0 means no limit here: it ends the one that we set, and nothing else.
+    assert planner.wait("speed")["speed_limit"] == 0.0
+    calm(stepper)
+    probe.wait_for_status("actuator nav2", "OK", "nothing is asked for")
+    asked = planner.count("cancel")
+    planner.tell(goals=1)
+    stepper.steps(5, speed=3.0, distance=30.0)
+    assert planner.count("cancel") == asked, "a goal given afterwards is nobody's business"
+
+
+def test_a_goal_that_is_sent_during_a_stop_is_cancelled_too(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live(NAV2, goals=1)
+    alert(stepper, 3)
+    probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
+    known = planner.count("cancel")
+    planner.tell(goals=1)
+    probe.wait(lambda: planner.count("cancel") > known, "another cancellation")
+    probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
+
+
+def test_the_limit_is_repeated_and_never_left_behind(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live(NAV2)
+    alert(stepper, 2)
+    probe.wait(lambda: planner.count("speed") >= 3, "repetitions of the limit")
+    assert {m["speed_limit"] for m in planner.of("speed")} == {1.25}
+    assert probe.change("deactivate")
+    planner.wait("speed", lambda m: m["speed_limit"] == 0.0)
+    assert probe.change("cleanup")
+    assert planner.of("speed")[-1]["speed_limit"] == 0.0
+
+
+def test_the_limit_of_another_is_given_back(live: Callable[..., Live]) -> None:
+    _, stepper, planner = live(NAV2)
+    stepper.step(speed=3.0, distance=30.0)
+    planner.tell(other={"percentage": True, "speed_limit": 60.0})
+    alert(stepper, 2)
+    planner.wait("speed", lambda m: m["speed_limit"] == 1.25)
+    calm(stepper)
+    speed = planner.wait("speed", lambda m: m["speed_limit"] != 1.25)
+    assert (speed["percentage"], speed["speed_limit"]) == (True, 60.0)
+
+
+def test_somebody_who_takes_the_limit_off_is_overruled(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live(NAV2)
+    alert(stepper, 2)
+    planner.wait("speed")
+    known = planner.count("speed")
+    planner.tell(other={"percentage": False, "speed_limit": 0.0})
+    probe.wait(
+        lambda: [m["speed_limit"] for m in planner.of("speed")[known:]][-2:] == [0.0, 1.25],
+        "our limit after theirs",
+    )
+    planner.tell(other={"percentage": False, "speed_limit": 0.5})  # stricter: it stays
+    probe.wait_for_status("actuator nav2", "OK", "taken up")
+
+
+def test_to_stand_still_is_not_sent_as_no_limit(live: Callable[..., Live]) -> None:
+    text = ESCALATING.replace("speed_limit: 1.25", "speed_limit: 0.0")
+    probe, stepper, planner = live(NAV2, text, goals=1)
+    alert(stepper, 2)
+    planner.wait("cancel")
+    probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
+    assert not planner.of("speed")
+
+
+def test_a_lock_is_told_at_every_tick_for_its_silence_locks(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live(LOCKING, goals=1)
+    stepper.steps(4, speed=3.0, distance=30.0)
+    probe.wait(lambda: planner.count("lock") >= 4, "four ticks")
+    assert not any(m["data"] for m in planner.of("lock"))
+    alert(stepper, 3)
+    planner.wait("lock", lambda m: m["data"] is True)
+    assert not planner.of("cancel")
+    probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by lock: taken up")
+    alert(stepper, 4)
+    planner.wait("cancel")
+    probe.wait_for_status("actuator nav2", "OK", "EMERGENCY_STOP by lock and cancel: taken up")
+    calm(stepper)
+    planner.wait("lock", lambda m: m["data"] is False)
+
+
+def test_what_is_not_taken_up_becomes_an_error(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live(NAV2, goals=1, without_server=True, refuse=True)
+    alert(stepper, 2)
+    probe.wait_for_status("actuator nav2", "ERROR", "nobody subscribes to /speed_limit")
+    alert(stepper, 3)
+    probe.wait_for_status("actuator nav2", "ERROR", "the cancellation was rejected")
+    planner.tell(refuse=False, failing=True)
+    probe.wait_for_status("actuator nav2", "ERROR", "1 goals are active")
+    planner.tell(failing=False)
+    probe.wait_for_status("actuator nav2", "OK", "taken up")

@@ -1,0 +1,303 @@
+"""The gate over real topics: what the monitor asks for, and a monitor that dies or hangs."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn_msgs.msg import Intervention, RiskArray
+from geometry_msgs.msg import Twist, TwistStamped
+from live_ros import KEPT, Probe, Process, free_domain, monitor_parameters
+from rclpy.duration import Duration
+from rclpy.qos import LivelinessPolicy, QoSProfile
+from small_world import MONITOR, serialized
+
+pytestmark = pytest.mark.ros
+QUICK = "input: /cmd_in, output: /cmd_out, comfortable_deceleration: 5.0, acceleration: 5.0"
+Scene = tuple["Robot", Callable[[], Process], Process]
+
+
+class Robot:
+    """A planner that commands 1 m/s with a curve all the time, and a base that obeys."""
+
+    def __init__(self, probe: Probe, *, stamped: bool = False) -> None:
+        self.probe = probe
+        self.stamped = stamped
+        self.kind = TwistStamped if stamped else Twist
+        self.obeyed: list[tuple[float, Any]] = []
+        self.applied: list[Intervention] = []
+        node = probe.node
+        self.commands = node.create_publisher(self.kind, "/cmd_in", 10)
+        node.create_subscription(self.kind, "/cmd_out", self._obey, 100)
+        node.create_subscription(
+            Intervention, "/twist_gate/output/applied", self.applied.append, KEPT
+        )
+        self._timer = node.create_timer(0.02, self._plan)
+        self.command = self.kind()
+        twist = self.command.twist if stamped else self.command
+        twist.linear.x, twist.angular.z = 1.0, 0.5
+        if stamped:
+            self.command.header.frame_id = "base_link"
+
+    def _plan(self) -> None:
+        self.commands.publish(self.command)
+
+    def _obey(self, message: Any) -> None:
+        twist = message.twist if self.stamped else message
+        self.obeyed.append((time.monotonic(), twist))
+
+    @property
+    def speed(self) -> float:
+        return self.obeyed[-1][1].linear.x if self.obeyed else math.nan
+
+    def wait_for(self, speed: float, why: str = "") -> None:
+        """Wait until the base moves at that speed, for that reason of the gate."""
+        self.probe.wait(
+            lambda: (
+                self.speed == speed
+                and (not why or (self.applied and why in self.applied[-1].reason))
+            ),
+            lambda: f"{speed} m/s {why} (now {self.speed}, {self.applied[-1:]})",
+        )
+
+
+@pytest.fixture
+def gate() -> Iterator[Callable[..., tuple[Robot, Process]]]:
+    """Return a function that starts a gate, and a robot around it."""
+    running: list[Any] = []
+
+    def begin(folder: Path, section: str = QUICK, stamped: bool = False) -> tuple[Robot, Process]:
+        domain = free_domain()
+        probe = Probe(domain.__enter__())
+        twist = f"{section}, stamped: {'true' if stamped else 'false'}"
+        text = f"{MONITOR}mode: act\nactuators: {{twist: {{{twist}}}}}\n"
+        (folder / "monitor.yaml").write_text(text)
+        process = Process("twist_gate_node", probe.domain, {"config": str(folder / "monitor.yaml")})
+        running.extend((domain, probe, process))
+        return Robot(probe, stamped=stamped), process
+
+    yield begin
+    domain, probe, process = running
+    process.__exit__()
+    probe.close()
+    domain.__exit__(None, None, None)
+
+
+class Monitor:
+    """Topics as the monitor publishes them, at its rate, from this process."""
+
+    def __init__(self, probe: Probe) -> None:
+        promised = QoSProfile(
+            depth=10,
+            durability=KEPT.durability,
+            liveliness=LivelinessPolicy.MANUAL_BY_TOPIC,
+            liveliness_lease_duration=Duration(seconds=0.5),
+        )
+        self.intervention = probe.node.create_publisher(
+            Intervention, "/monitor/output/intervention", promised
+        )
+        promised.deadline = Duration(seconds=0.2)
+        self.risk = probe.node.create_publisher(RiskArray, "/monitor/output/risk", promised)
+        self.asked: Intervention | None = None
+        self.timer = probe.node.create_timer(0.1, self._tick)
+
+    def _tick(self) -> None:
+        self.risk.publish(RiskArray())
+        if self.asked is not None:
+            self.intervention.publish(self.asked)
+
+    def ask(self, action: int, *, active: bool = True, speed_limit: float = math.nan) -> None:
+        self.asked = Intervention(
+            id=1, action=action, active=active, speed_limit=speed_limit, risk=0.5
+        )
+
+    def withdraw(self) -> None:
+        self.intervention.publish(Intervention(id=1, speed_limit=math.nan, risk=math.nan))
+        self.asked = None
+
+
+@pytest.mark.parametrize("stamped", [False, True], ids=["Twist", "TwistStamped"])
+def test_each_action_over_topics(
+    gate: Callable[..., tuple[Robot, Process]], tmp_path: Path, stamped: bool
+) -> None:
+    robot, _ = gate(tmp_path, stamped=stamped)
+    robot.wait_for(0.0, "the monitor has not spoken yet")
+    monitor = Monitor(robot.probe)
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor.ask(Intervention.LIMIT_SPEED, speed_limit=0.25)
+    robot.wait_for(0.25, "the monitor")
+    assert robot.obeyed[-1][1].angular.z == pytest.approx(0.125)
+    assert robot.applied[-1].action == Intervention.LIMIT_SPEED
+    assert robot.applied[-1].id == 1
+    monitor.ask(Intervention.EMERGENCY_STOP)
+    robot.wait_for(0.0, "the monitor")
+    assert robot.obeyed[-1][1].angular.z == 0.0
+    monitor.withdraw()
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor.ask(Intervention.COMFORTABLE_STOP, active=False)  # a monitor that only observes
+    seen = len(robot.obeyed)
+    robot.probe.wait(lambda: len(robot.obeyed) > seen + 25, "commands")
+    assert {twist.linear.x for _, twist in robot.obeyed[seen:]} == {1.0}
+    monitor.ask(Intervention.COMFORTABLE_STOP)
+    robot.wait_for(0.0, "the monitor")
+
+
+def test_a_stop_is_no_harder_than_it_should_be(
+    gate: Callable[..., tuple[Robot, Process]], tmp_path: Path
+) -> None:
+    robot, _ = gate(tmp_path, QUICK.replace("5.0, acc", "1.0, acc"))
+    monitor = Monitor(robot.probe)
+    robot.wait_for(1.0)
+    begun = len(robot.obeyed) - 1
+    monitor.ask(Intervention.COMFORTABLE_STOP)
+    robot.wait_for(0.0)
+    falling = [(t, twist.linear.x) for t, twist in robot.obeyed[begun:]]
+    start = next(t for t, speed in falling if speed < 1.0)
+    stopped = next(t for t, speed in falling if speed == 0.0)
+    assert stopped - start > 0.8, "1 m/s at 1 m/s^2 takes a second"
+    speeds = [speed for _, speed in falling]
+    assert speeds == sorted(speeds, reverse=True)
+    for _, twist in robot.obeyed[begun:]:
+        assert twist.angular.z == pytest.approx(twist.linear.x / 2)
+
+
+def test_a_planner_that_dies_does_not_leave_the_robot_driving(
+    gate: Callable[..., tuple[Robot, Process]], tmp_path: Path
+) -> None:
+    robot, _ = gate(tmp_path)
+    Monitor(robot.probe)
+    robot.wait_for(1.0)
+    robot._timer.cancel()
+    robot.wait_for(0.0)
+
+
+def test_an_operator_opens_the_gate_for_a_while(
+    gate: Callable[..., tuple[Robot, Process]], tmp_path: Path
+) -> None:
+    robot, _ = gate(tmp_path)
+    robot.wait_for(0.0, "has not spoken yet")
+    other = Probe(robot.probe.domain, "/twist_gate")
+    assert other.set(open_for=1.0).successful
+    other.close()
+    robot.wait_for(1.0, "opened by hand")
+    robot.wait_for(0.0, "has not spoken yet")
+
+
+@pytest.fixture
+def scene(
+    gate: Callable[..., tuple[Robot, Process]], world: Path, tmp_path: Path
+) -> Iterator[Scene]:
+    """Yield a robot, what starts a monitor, and the first monitor: alive, with nothing to say."""
+    robot, _ = gate(tmp_path)
+    processes: list[Process] = []
+    probe = robot.probe
+
+    def monitor() -> Process:
+        parameters = monitor_parameters(world, config=str(tmp_path / "monitor.yaml"), mode="act")
+        processes.append(Process("main", probe.domain, parameters))
+        return processes[-1]
+
+    def feed() -> None:
+        for topic, value in (("/world/odometry", 3.0), ("/world/distance", 30.0)):
+            probe.publisher(topic).publish(serialized(topic, value))
+
+    timer = probe.node.create_timer(0.05, feed)
+    first = monitor()
+    robot.wait_for(1.0, "nothing is asked for")
+    yield robot, monitor, first
+    timer.cancel()
+    for process in processes:
+        process.process.send_signal(signal.SIGCONT)
+        process.__exit__()
+
+
+def test_a_killed_monitor_stops_the_robot_and_a_new_one_lets_it_go(scene: Scene) -> None:
+    robot, monitor, first = scene
+    first.process.kill()
+    first.wait()
+    robot.wait_for(0.0, "monitor")
+    assert robot.applied[-1].action == Intervention.COMFORTABLE_STOP
+    monitor()
+    robot.wait_for(1.0, "nothing is asked for")
+
+
+def test_a_stopped_monitor_stops_the_robot_until_it_goes_on(scene: Scene) -> None:
+    robot, _, first = scene
+    first.process.send_signal(signal.SIGSTOP)
+    robot.wait_for(0.0, "monitor")
+    first.process.send_signal(signal.SIGCONT)
+    robot.wait_for(1.0, "nothing is asked for")
+
+
+def test_a_starved_monitor_stops_the_robot(scene: Scene) -> None:
+    robot, _, first = scene
+    cpu = sorted(os.sched_getaffinity(0))[0]
+    threads = [int(name) for name in os.listdir(f"/proc/{first.process.pid}/task")]
+    for thread in threads:  # the least share of one processor that others use up
+        os.sched_setaffinity(thread, {cpu})
+        os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+    spin = [sys.executable, "-c", "while True: pass"]
+    rivals = [
+        subprocess.Popen(spin, preexec_fn=lambda: os.sched_setaffinity(0, {cpu})) for _ in range(2)
+    ]
+    try:
+        robot.probe.wait(lambda: "monitor" in robot.applied[-1].reason, "the gate to notice")
+        assert robot.applied[-1].action == Intervention.COMFORTABLE_STOP
+    finally:
+        for rival in rivals:
+            rival.kill()
+            rival.wait()
+
+
+def test_a_deactivated_monitor_stops_the_robot(scene: Scene) -> None:
+    robot, _, _ = scene
+    assert robot.probe.change("deactivate")
+    robot.wait_for(0.0, "monitor")
+    assert robot.probe.change("activate")
+    robot.wait_for(1.0, "nothing is asked for")
+
+
+def test_the_monitor_knows_whether_the_gate_follows(scene: Scene) -> None:
+    robot, _, _ = scene
+    probe = robot.probe
+    probe.wait_for_status("actuator twist", "OK", "nothing is asked for")
+    feed = [{"/world/odometry": 3.0, "/world/distance": 5.0}]
+    timer = probe.node.create_timer(
+        0.02,
+        lambda: [probe.publisher(t).publish(serialized(t, v)) for t, v in feed[0].items()],
+    )
+    probe.wait_for_status("actuator twist", "OK", "taken up")
+    assert robot.applied[-1].action in (Intervention.COMFORTABLE_STOP, Intervention.LIMIT_SPEED)
+    timer.cancel()
+
+
+def test_without_a_gate_the_monitor_reports_an_error(
+    world: Path, tmp_path: Path, probe: Probe
+) -> None:
+    file = tmp_path / "monitor.yaml"
+    file.write_text(f"{MONITOR}mode: act\nactuators: {{twist: {{{QUICK}}}}}\n")
+    with Process("main", probe.domain, monitor_parameters(world, config=str(file), mode="act")):
+        probe.wait_for_status("actuator twist", "ERROR", "there is no gate /twist_gate")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("", "parameter config: is not set"), (MONITOR, "actuators.twist: is missing")],
+)
+def test_a_gate_without_a_section_says_so(
+    text: str, problem: str, tmp_path: Path, domain: int
+) -> None:
+    file = tmp_path / "monitor.yaml"
+    file.write_text(text)
+    process = Process("twist_gate_node", domain, {"config": str(file) if text else ""})
+    assert process.wait() == 1
+    assert problem in process.output
+    process.__exit__()
