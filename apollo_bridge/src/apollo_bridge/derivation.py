@@ -14,7 +14,7 @@ from apollo_bridge.transport import Arrival, Offer
 from forewarn.config import MonitorSpec
 from forewarn.errors import InputError
 from forewarn.monitoring.bridging import divide, timeout_of
-from forewarn.predicates.abstraction import build_abstraction
+from forewarn.predicates import build_abstraction
 from forewarn.predicates.inputs import open_feed
 from forewarn.signals import ForeignType
 from forewarn.signals.feed import Feed

@@ -8,20 +8,18 @@ from pathlib import Path
 import pytest
 
 from forewarn.cli.reference import reference
-from forewarn.config import (
+from forewarn.config import MonitorSpec, Section, parse_spec
+from forewarn.properties.specification import compile_spec
+from forewarn.sections import (
     BoundsSpec,
     ConstraintSpec,
     EscalationStep,
     LearningSpec,
-    MonitorSpec,
     PropertySpec,
-    Section,
     ShapeSpec,
     SignalSpec,
     Thresholds,
-    parse_spec,
 )
-from forewarn.properties.specification import compile_spec
 from forewarn.yamlfile import parse_document
 
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from forewarn.config import PropertySpec
 from forewarn.monitoring.intervention import AdvisorState, advise, wishes_of
 from forewarn.monitoring.rows import RiskRow
+from forewarn.sections import PropertySpec
 from forewarn.signals.grid import Grid
 
 GRID = Grid(10.0)

@@ -10,9 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forewarn.config import MonitorSpec, SignalSpec
+from forewarn.config import MonitorSpec
 from forewarn.properties.parser import parse_formula
 from forewarn.properties.syntax import atoms_of
+from forewarn.sections import SignalSpec
 from forewarn.signals import parse_expression
 
 DEFAULT_TIMEOUT = 1.0

@@ -11,7 +11,6 @@ from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import sound_table
-from forewarn.config import BoundsSpec, PropertySpec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.models import CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
@@ -21,6 +20,7 @@ from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
 from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.sections import BoundsSpec, PropertySpec
 from forewarn.signals.grid import Grid
 
 __all__ = ["CompiledSpec", "build_monitor", "check_model", "compile_spec", "with_section"]

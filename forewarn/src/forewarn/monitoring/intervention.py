@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from forewarn.config import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.rows import RiskRow
+from forewarn.sections import PropertySpec
 from forewarn.signals.grid import Grid
 
 NO_ACTION = "NONE"

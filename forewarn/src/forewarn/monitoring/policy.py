@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from forewarn.config import PropertySpec
+from forewarn.sections import PropertySpec
 from forewarn.signals.grid import Grid
 
 

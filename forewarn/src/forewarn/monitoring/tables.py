@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
-from forewarn.config import PropertySpec
 from forewarn.monitoring.outlook import Outlook
 from forewarn.monitoring.policy import Rules
 from forewarn.monitoring.verdict import Status
 from forewarn.predicates import Observation
 from forewarn.predicates.validity import Validity
 from forewarn.properties import Automaton
+from forewarn.sections import PropertySpec
 from forewarn.vocabulary import Vocabulary, terminal_code
 
 MAX_MEMO = 1 << 12

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from forewarn.config import MonitorSpec, PropertySpec
+from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, FormulaError, InputError
 from forewarn.predicates import Abstraction, build_abstraction
 from forewarn.properties.automaton import Automaton
@@ -14,6 +14,7 @@ from forewarn.properties.compilation import compile_formula
 from forewarn.properties.lexer import RESERVED
 from forewarn.properties.parser import parse_formula
 from forewarn.properties.syntax import Atom, Constant, Formula, Not, atoms_of
+from forewarn.sections import PropertySpec
 
 
 @dataclass(frozen=True)

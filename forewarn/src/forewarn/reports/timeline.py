@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.config import PropertySpec
 from forewarn.monitoring.events import Events, Outcome
 from forewarn.monitoring.history import Track
 from forewarn.monitoring.monitor import Monitor
@@ -18,6 +17,7 @@ from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.run import RecordedRun
 from forewarn.reports.signals import SignalSeries
 from forewarn.reports.thinning import buckets, changes, extremes
+from forewarn.sections import PropertySpec
 
 POINTS = 4000
 MAX_SIGNALS = 16
