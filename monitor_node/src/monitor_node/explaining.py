@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.policy import Level
@@ -11,8 +11,7 @@ from forewarn.monitoring.reasons import Reasons, explain_risk
 from forewarn.monitoring.rows import RiskRow
 from forewarn.monitoring.verdict import Verdict
 
-if TYPE_CHECKING:
-    from monitor_node.runtime import Runtime
+Signals = tuple[list[str], list[Any], list[int]]
 
 
 class Explanation(NamedTuple):
@@ -37,19 +36,30 @@ def reasons(monitor: Monitor, verdict: Verdict, row: RiskRow) -> Reasons | None:
     return explain_risk(monitor, row.property, state, row.automaton_states[0])
 
 
-def explain(runtime: Runtime, row: RiskRow) -> Explanation:
-    """Explain one property at the last tick; `reasons` come on top."""
-    assert runtime.latest is not None
-    observation = runtime.latest.verdict.observation
-    abstraction = runtime.watch.monitor.abstraction
+def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) -> Explanation:
+    """Explain one property at the last tick; `reasons` come on top.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        The monitor that gave the verdict.
+    verdict : Verdict
+        The last tick.
+    signals : (names, values, times in ns)
+        All signals then.
+    row : RiskRow
+        What was published of the property.
+    """
+    observation = verdict.observation
+    abstraction = monitor.abstraction
     used = {name for predicate in abstraction.predicates for name in predicate.names}
-    time_ns = runtime.latest.verdict.time_ns
+    time_ns = verdict.time_ns
     listed = [
         (name, value, (time_ns - stamp) / 1e9)
-        for name, value, stamp in zip(*runtime.signals(), strict=True)
+        for name, value, stamp in zip(*signals, strict=True)
         if name in used
     ]
-    never = {each.name for each in runtime.latest.verdict.stale if each.age is None}
+    never = {each.name for each in verdict.stale if each.age is None}
     return Explanation(
         time_ns=time_ns,
         row=row,
@@ -62,14 +72,12 @@ def explain(runtime: Runtime, row: RiskRow) -> Explanation:
         signals=tuple(name for name, _, _ in listed),
         values=tuple(value for _, value, _ in listed),
         ages=tuple(math.inf if name in never else age for name, _, age in listed),
-        shares=_shares(runtime, row),
+        shares=_shares(monitor, verdict, row),
     )
 
 
-def _shares(runtime: Runtime, row: RiskRow) -> tuple[float, ...]:
-    monitor = runtime.watch.monitor
-    assert runtime.latest is not None
-    state = runtime.latest.verdict.observation.state
+def _shares(monitor: Monitor, verdict: Verdict, row: RiskRow) -> tuple[float, ...]:
+    state = verdict.observation.state
     compiled = next(each for each in monitor.properties if each.name == row.property)
     if not row.most_likely_path or monitor.model is None or compiled.outlook is None:
         return ()

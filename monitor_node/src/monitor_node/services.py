@@ -191,8 +191,8 @@ class Services:
             response.message = f"{request.property!r} is no property (accepted: {', '.join(rows)})"
             return response
         row = rows[request.property or max(rows, key=lambda each: _figure(rows[each]))]
-        conversions.explanation(response, explain(runtime, row))
         monitor, verdict = runtime.watch.monitor, runtime.latest.verdict
+        conversions.explanation(response, explain(monitor, verdict, runtime.signals(), row))
         try:
             found = await self._work(lambda: reasons(monitor, verdict, row))
         except ForewarnError as error:
