@@ -93,6 +93,22 @@ def test_lock_step_gives_what_replay_gives(
     assert offline(world / "monitor.yaml", world / "model.json", record) == expected
 
 
+def test_the_sample_recording_in_lock_step(
+    start: Start, probe: Probe, repository: Path, tmp_path: Path
+) -> None:
+    config, model = repository / "config" / "demo.yaml", repository / "config" / "demo.model.json"
+    bag = repository / "evaluation" / "sumo" / "recordings" / "held_out"
+    record = tmp_path / "record.mcap"
+    process = start(config=str(config), model=str(model), use_sim_time=True, record=str(record))
+    play(probe, bag=str(bag), lockstep=True, rate=0.0)
+    expected = offline(config, model, bag)
+    probe.wait(lambda: len(probe.risks) * 3 >= len(expected), "the last verdicts")
+    assert published(probe.risks) == expected
+    assert probe.risks[-1].risks[0].violations == 1, "the red light that it runs"
+    assert process.stop() == 0
+    assert check_record(record) == len(probe.risks)
+
+
 def test_a_loop_gives_the_same_again(start: Start, probe: Probe, world: Path) -> None:
     start(use_sim_time=True)
     bag, offset = str(world / "bag.mcap"), 12.0

@@ -23,6 +23,7 @@ from monitor_node.status import Status
 
 __all__ = [
     "ClockMessage",
+    "DiagnosticArray",
     "Explain",
     "Intervention",
     "LoadModel",

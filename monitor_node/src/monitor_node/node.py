@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
@@ -35,6 +34,7 @@ from monitor_node import conversions, parameters
 from monitor_node.actuators import Actuators, check_messages
 from monitor_node.diagnosis import node_status, statuses
 from monitor_node.inputs import Inputs
+from monitor_node.journal import Journal
 from monitor_node.learning import BackgroundLearning
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
@@ -84,12 +84,13 @@ class MonitorNode(LifecycleNode):
         self._spec_text = ""
         self._outputs: Outputs | None = None
         self._actuators: Actuators | None = None
+        self._journal: Journal | None = None
         self._commands: Services | None = None
         self._timer: Timer | None = None
         self._policies: list[str] = []
         self._records = 0
         self._said: dict[str, float] = {}
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._diagnostics = self.create_publisher(conversions.DiagnosticArray, "/diagnostics", 10)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._reporter = self.create_timer(
             self._value("diagnostics_period"), self._report, clock=self._steady
@@ -176,8 +177,17 @@ class MonitorNode(LifecycleNode):
             self._value("queue_depth"),
             functools.partial(parameters.fixed_quality, self),
         )
+        path = self._value("journal")
+        self._journal = Journal(Path(path), self._value("journal_max_age")) if path else None
         self.runtime = Runtime(
-            self.watch, pacer, inputs, self._outputs, record, self._warn, self._actuators
+            self.watch,
+            pacer,
+            inputs,
+            self._outputs,
+            record,
+            self._warn,
+            self._actuators,
+            self._journal,
         )
         self.runtime.attach_model(self._model)
         self.runtime.learning = self._learning(self.watch, self.runtime)
@@ -415,6 +425,8 @@ class MonitorNode(LifecycleNode):
             found += statuses(runtime, 1.0 / runtime.watch.spec.rate)
         if self._actuators is not None:
             found += self._actuators.statuses()
+        if self._journal is not None:
+            found.append(self._journal.status())
         now_ns = self.get_clock().now().nanoseconds
         self._diagnostics.publish(conversions.diagnostics(now_ns, self.get_name(), found))
 
