@@ -97,7 +97,7 @@ def test_a_risk_that_the_graph_decides_is_noted(response: Response, fast: bool) 
     table = risk_table(closed, automaton, np.array([1, 0, 2]), None)
     assert table.values[:, 0].tolist() == [1, 1, 1]
     assert "the risk is 1 in every state" in table.notes[0]
-    assert "1 closed classes" in table.notes[0]
+    assert "1 closed class)" in table.notes[0]
     safe = risk_table(closed, automaton, np.array([0, 0, 2]), None)
     assert safe.values[:, 0].tolist() == [0, 0, 0]
     assert "the risk is 0 in every state" in safe.notes[0]

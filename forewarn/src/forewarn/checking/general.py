@@ -36,17 +36,19 @@ def backward_induction(
     if automaton.violated is not None:
         values[:, automaton.violated] = 1.0
     yield values
-    entered = entered_states(automaton, classes)
+    known = {automaton.violated, automaton.satisfied}
+    moving = np.array([q for q in range(m) if q not in known], dtype=np.int64)
+    entered = entered_states(automaton, classes)[:, moving]
     ended = classes == ENDED
     # Where a terminal state has been read, only a violation counts.
     stopped = ~chain.live | ended
     for _ in range(horizon):
         after = np.take_along_axis(values, entered, axis=1)
         after[ended] = 0.0
-        values = chain.apply(after)
-        values[stopped] = 0.0
-        if automaton.violated is not None:
-            values[:, automaton.violated] = 1.0
+        following = chain.apply(after)
+        following[stopped] = 0.0
+        values = values.copy()
+        values[:, moving] = following
         yield values
 
 

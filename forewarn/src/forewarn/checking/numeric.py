@@ -151,9 +151,10 @@ def _trivial_notes(chain: Chain, sure: Certain) -> list[str]:
     for mask, figure in ((sure.zero, 0), (sure.one, 1)):
         if mask[seen].all():
             closed = closed_classes(chain.augmented()).number
+            classes = "closed class" if closed == 1 else "closed classes"
             return [
                 f"without a horizon the risk is {figure} in every state (the chain has {closed} "
-                "closed classes), whatever the probabilities are; set a horizon"
+                f"{classes}), whatever the probabilities are; set a horizon"
             ]
     return []
 

@@ -11,7 +11,7 @@ from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import total_error
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import Alpha, CountModel, Smoothing
-from forewarn.models.estimation import estimate_chain, valid_successors
+from forewarn.models.estimation import estimate_chain
 from forewarn.properties.automaton import Automaton
 
 
@@ -20,10 +20,11 @@ def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> f
 
     Risk is the solution x of ``x = P x + b``, so that ``x - x^ = (I - Q^)^-1 (P - P^) x``. In a row
     of k successors, errors of at most e that sum to zero change the product with x in [0, 1] by at
-    most ``floor(k / 2) e``. So ``B = max (I - Q^)^-1 floor(k / 2)`` over the states, Q^ being the
+    most ``floor(k / 2) e``. So ``B = max (I - Q^)^-1 floor(k / 2)`` over the states, with Q^ the
     estimate among states that are not terminal; within a horizon of H steps
-    ``B = max sum_{h < H} Q^^h floor(k / 2)``. This bound plays the part that the conditioning
-    number has in Bazille et al.; it is derived here, it is not their number.
+    ``B = max sum_{h < H} Q^^h floor(k / 2)``. All successors never seen count as one. This
+    bound plays the part that the conditioning number has in Bazille et al.; it is derived here, it
+    is not their number, and it takes the worst case at every step.
 
     Parameters
     ----------
@@ -39,8 +40,8 @@ def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> f
     float
         B; infinite without a horizon if the chain does not surely end.
     """
-    successors = valid_successors(model, model.smoothing)
-    spread = np.where(chain.live, successors.numbers // 2, 0).astype(np.float64)
+    seen = np.bincount(model.counts.tocoo().row, minlength=model.size)
+    spread = np.where(chain.live, (seen + 1) // 2, 0).astype(np.float64)
     if horizon is None:
         error = total_error(chain, spread)
         return float(error[~chain.unseen].max(initial=0.0))
