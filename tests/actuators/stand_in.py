@@ -29,6 +29,8 @@ def plain(value: Any) -> Any:
         return {name: plain(getattr(value, name)) for name in value.get_fields_and_field_types()}
     if isinstance(value, (str, bool, int, float)):
         return value
+    if hasattr(value, "tolist"):
+        return value.tolist()
     return [plain(each) for each in value]
 
 

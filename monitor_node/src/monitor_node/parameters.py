@@ -82,6 +82,23 @@ NODE_PARAMETERS = (
         ),
     ),
     Parameter(
+        "journal",
+        "",
+        _describe(
+            "File that keeps pending obligations, alerts, and what actuators have in force, so "
+            f"that they survive a crash; empty: none. {NEXT_ACTIVATE}"
+        ),
+    ),
+    Parameter(
+        "journal_max_age",
+        60.0,
+        _describe(
+            "Seconds after which obligations and alerts in the journal count no more; what "
+            f"actuators left in force is taken back at any age. {NEXT_ACTIVATE}",
+            floats=(0.0, 86400.0),
+        ),
+    ),
+    Parameter(
         "executor",
         "single",
         _describe(

@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.intervention import Request, withdraw
+from forewarn.monitoring.memory import recall, remember
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.record import RecordWriter
 from forewarn.monitoring.watch import Draft, Outcome, Watch
 from monitor_node import conversions
 from monitor_node.actuators import Actuators
 from monitor_node.inputs import Inputs
+from monitor_node.journal import Journal
 from monitor_node.learning import BackgroundLearning
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart
@@ -87,6 +89,8 @@ class Runtime:
         Logs a line.
     actuators : Actuators or None
         What intervenes, if anything does.
+    journal : Journal or None
+        What survives a crash.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class Runtime:
         record: RecordWriter | None,
         warn: Callable[[str], None],
         actuators: Actuators | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.watch = watch
         self.pacer = pacer
@@ -115,6 +120,10 @@ class Runtime:
         self._model_name: str | None = None
         self._warn = warn
         self._actuators = actuators
+        self._journal = journal
+        self._left = None if journal is None else journal.read()
+        if self._left is not None and actuators is not None:
+            actuators.resume(self._left.owing)
         self.learning: BackgroundLearning | None = None
 
     @property
@@ -227,6 +236,7 @@ class Runtime:
         self.latest = outcome
         if self.learning is not None:
             self.learning.after(outcome)
+        self._keep()
         for failure in outcome.verdict.failures:
             self.failures[failure.where] += 1
             self.reasons[failure.where] = failure.reason
@@ -239,6 +249,27 @@ class Runtime:
     def _act(self, request: Request | None) -> None:
         if self._actuators is not None:
             self._actuators.apply(request)
+
+    def _keep(self) -> None:
+        if self._journal is not None:
+            owing = () if self._actuators is None else self._actuators.owing()
+            self._journal.write(remember(self.watch), owing)
+
+    def _recall(self, first: int) -> Event | None:
+        """Go on where a former life ended, if there was one; return the event to note."""
+        left, self._left = self._left, None
+        if left is None or self._journal is None:
+            return None
+        try:
+            oldest = self._journal.max_age * self.watch.spec.rate
+            recall(self.watch, left.memory, first, oldest)
+        except ForewarnError as error:
+            self._warn(f"{self._journal.path}: not recalled: {error}")
+            self._journal.recalled = f"nothing: {error}"
+            return None
+        pending = "obligations and alerts" if left.memory["pending"] else "counts and mutes"
+        self._journal.recalled = f"{pending} of tick {left.memory['tick']}"
+        return {"event": "recall", "first": first, "memory": dict(left.memory)}
 
     def _publish_state(self, outcome: Outcome) -> None:
         names, values, stamps = self.signals()
@@ -296,6 +327,9 @@ class Runtime:
                     self._record.event, {"event": "policy", "property": name, "values": values}
                 )
         self.outputs.events.publish(conversions.event(event))
+        recalled = self._recall(restart.tick)
+        if recalled is not None:
+            self.note(recalled)
 
     def attach_model(self, model: CountModel | None) -> str | None:
         """Put the model that is in force into the record and return its name there."""
@@ -321,6 +355,9 @@ class Runtime:
         if request is not None:
             self._request(time_ns, request)
         self._act(None)
+        if self._journal is not None and self.pacer.started:
+            self.watch.restart()  # an orderly end leaves nothing pending
+            self._keep()
         self.inputs.close()
         self.finish_files()
 

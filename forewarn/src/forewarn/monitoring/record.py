@@ -22,6 +22,7 @@ from forewarn.errors import RecordingError
 from forewarn.models import CountModel, load_model, save_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.memory import recall
 from forewarn.monitoring.rows import RiskRow, same_bits
 from forewarn.monitoring.watch import Outcome, Watch
 from forewarn.recordings import Recording, RecordingWriter, open_recording
@@ -241,6 +242,8 @@ class _Replay:
         if kind == "start":
             self.shift_ns = event["shift_ns"]
             self.watch.restart()
+        elif kind == "recall":
+            recall(self.watch, event["memory"], event["first"])
         elif kind == "reset":
             self.watch.reset(event["properties"])
         elif kind == "release":

@@ -162,6 +162,23 @@ class Watch:
         self.violations = [0] * len(self.violations)
         self._mutes = {name: end for name, end in self._mutes.items() if math.isinf(end)}
 
+    def mutes(self) -> dict[str, float]:
+        """Return the tick at which each mute ends; infinite for those without an end."""
+        return dict(self._mutes)
+
+    def recall(
+        self,
+        state: MonitorState,
+        violations: Iterable[int],
+        advisor: AdvisorState,
+        mutes: Mapping[str, float],
+    ) -> None:
+        """Go on with what was remembered of a former life; see `memory.recall`."""
+        self.session.state = state
+        self.violations = list(violations)
+        self.advisor = advisor
+        self._mutes = dict(mutes)
+
     def reset(self, names: Iterable[str]) -> tuple[str, ...]:
         """Set the automata, alerts and counts of some properties (none named: all) back.
 
