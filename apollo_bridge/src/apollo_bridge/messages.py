@@ -161,9 +161,10 @@ class Message(Record):
         field = self.message.DESCRIPTOR.fields_by_name[name]
         if _is_list(field):
             return len(getattr(self.message, name)) > 0
-        if not field.has_presence:
+        try:
+            return bool(self.message.HasField(name))
+        except ValueError:  # proto3: a scalar that is its default was not sent
             return bool(getattr(self.message, name) != field.default_value)
-        return bool(self.message.HasField(name))
 
 
 class Missing(Absent):
