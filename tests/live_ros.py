@@ -43,6 +43,7 @@ from monitor_node.conversions import from_time, to_time
 from monitor_node.message_types import message_class
 
 LIMIT = 30.0
+DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux
 KEPT = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 LEVELS = {DiagnosticStatus.OK: "OK", DiagnosticStatus.WARN: "WARN", DiagnosticStatus.ERROR: "ERROR"}
 
@@ -50,7 +51,7 @@ LEVELS = {DiagnosticStatus.OK: "OK", DiagnosticStatus.WARN: "WARN", DiagnosticSt
 @contextmanager
 def free_domain() -> Iterator[int]:
     """Reserve a domain id that no other test, of whatever process, uses meanwhile."""
-    for domain in range(20, 100):
+    for domain in DOMAINS:
         path = Path(tempfile.gettempdir()) / f"forewarn-test-domain-{domain}"
         with path.open("w") as file:
             try:

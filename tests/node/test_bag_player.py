@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import pytest
 from live_ros import Probe, Process
 from nav_msgs.msg import Odometry
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from small_world import DISTANCE, ODOMETRY, START_NS, TYPES, serialized
 from std_msgs.msg import Float32
 
+from forewarn.errors import ForewarnError
 from forewarn.recordings import RecordingWriter
 from forewarn.signals import installed_message_type
+from monitor_node.bag_player import BagPlayer
 from monitor_node.conversions import from_time
 
 pytestmark = pytest.mark.ros
@@ -125,24 +129,35 @@ rosbag2_bagfile_information:
 """
 
 
+def test_what_cannot_be_played_is_said_in_one_line(play: Play) -> None:
+    process = play(bag="/nowhere/bag.mcap")
+    assert process.wait() == 1
+    (line,) = process.output.splitlines()
+    assert "[ERROR]" in line
+    assert "/nowhere/bag.mcap: does not exist" in line
+
+
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [
         ({"bag": ""}, "parameter bag: is not set"),
-        ({"bag": "/nowhere/bag.mcap"}, "/nowhere/bag.mcap: does not exist"),
         ({"topics": ["/none"]}, "the topic /none is not in the recording (accepted: /world/"),
         ({"rate": 0.0}, "parameter rate: 0 (accepted: above 0"),
         ({"start_offset": 100.0}, "parameter start_offset: 100 s (accepted: less than"),
-        ({"lockstep": True, "timeout": 1.0}, "no active monitor called /monitor in 1 s"),
+        ({"lockstep": True, "timeout": 0.5}, "no active monitor called /monitor in 0.5 s"),
     ],
 )
-def test_what_cannot_be_played_is_said_in_one_line(
-    play: Play, parameters: dict[str, Any], told: str
+def test_what_is_wrong_with_the_parameters_is_named(
+    probe: Probe, world: Path, parameters: dict[str, Any], told: str
 ) -> None:
-    process = play(**parameters)
-    assert process.wait() == 1
-    (line,) = [each for each in process.output.splitlines() if "[ERROR]" in each]
-    assert told in line
+    parameters = {"bag": str(world / "bag.mcap"), **parameters}
+    overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+    player = BagPlayer(context=probe.context, parameter_overrides=overrides)
+    try:
+        with pytest.raises(ForewarnError, match=re.escape(told)):
+            player.play()
+    finally:
+        player.destroy_node()
 
 
 def test_a_type_that_is_not_installed_is_named(play: Play, tmp_path: Path) -> None:
