@@ -61,9 +61,15 @@ def test_the_limit_is_repeated_and_never_left_behind(live: Callable[..., Live]) 
 
 
 def test_the_limit_of_another_is_given_back(live: Callable[..., Live]) -> None:
-    _, stepper, planner = live(NAV2)
+    probe, stepper, planner = live(NAV2)
     stepper.step(speed=3.0, distance=30.0)
-    planner.tell(other={"percentage": True, "speed_limit": 60.0})
+    probe.wait_for_status("actuator nav2", "OK")
+    while probe.values("actuator nav2")["limit of others"] == "none":
+        # The two may not have found each other yet.
+        planner.tell(other={"percentage": True, "speed_limit": 60.0})
+        reports = probe.reports
+        probe.wait(lambda known=reports: probe.reports > known + 1, "reports")
+    assert probe.values("actuator nav2")["limit of others"] == "60 %"
     alert(stepper, 2)
     planner.wait("speed", lambda m: m["speed_limit"] == 1.25)
     calm(stepper)

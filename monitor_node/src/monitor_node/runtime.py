@@ -224,6 +224,7 @@ class Runtime:
         if composed is None or composed.tick != tick:
             composed = self._compose(tick)
         outcome = self.watch.commit(composed.draft)
+        self._keep(outcome.request)
         self.outputs.risk.publish(composed.risk)
         if composed.request is not None:
             self.outputs.intervention.publish(composed.request)
@@ -236,7 +237,6 @@ class Runtime:
         self.latest = outcome
         if self.learning is not None:
             self.learning.after(outcome)
-        self._keep()
         for failure in outcome.verdict.failures:
             self.failures[failure.where] += 1
             self.reasons[failure.where] = failure.reason
@@ -250,9 +250,10 @@ class Runtime:
         if self._actuators is not None:
             self._actuators.apply(request)
 
-    def _keep(self) -> None:
+    def _keep(self, request: Request | None = None) -> None:
+        """Write the journal, before anybody learns what it says."""
         if self._journal is not None:
-            owing = () if self._actuators is None else self._actuators.owing()
+            owing = () if self._actuators is None else self._actuators.owing(request)
             self._journal.write(remember(self.watch), owing)
 
     def _recall(self, first: int) -> Event | None:

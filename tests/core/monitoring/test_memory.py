@@ -55,12 +55,11 @@ def test_a_pending_obligation_survives() -> None:
     recall(after, memory, 4)
     outcomes = [tick(after, number, 0.0, 0.0) for number in range(4, 9)]
     assert not outcomes[0].verdict.properties[0].violation
-    # Raised at tick 2, to be met until tick 7; ticks 3 was missed, so that it may have been met.
+    # Raised at tick 2, to be met until tick 7; it may have been met at tick 3, which was missed.
     assert any(each.verdict.properties[0].possible_violation for each in outcomes)
     forgetful = watch()
-    assert not any(
-        tick(forgetful, number, 0.0, 0.0).verdict.properties[0].possible_violation for number in range(4, 9)
-    )
+    verdicts = [tick(forgetful, number, 0.0, 0.0).verdict for number in range(4, 9)]
+    assert not any(verdict.properties[0].possible_violation for verdict in verdicts)
 
 
 answers = st.sampled_from([0.0, 1.0])

@@ -86,9 +86,10 @@ class Actuators:
             else:
                 yield Status(f"actuator {actuator.name}", Severity.ERROR, failure, {})
 
-    def owing(self) -> list[str]:
-        """Return the names of those that have something in force."""
-        return [actuator.name for actuator in self.actuators if actuator.owes()]
+    def owing(self, request: Request | None) -> list[str]:
+        """Return the names of those that have something in force, or will have by a request."""
+        soon = demand_of(request).moves
+        return [actuator.name for actuator in self.actuators if soon or actuator.owes()]
 
     def resume(self, owing: Iterable[str]) -> None:
         """Take over what a former life of this node left in force."""

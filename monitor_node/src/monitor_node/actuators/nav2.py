@@ -101,7 +101,9 @@ class Nav2:
 
     def status(self, now: float) -> Status:
         """Report."""
-        return self._confirmation.status("nav2", now, "; ".join(self._problems()))
+        others = self._speed.of_others or "none"
+        problem = "; ".join(self._problems())
+        return self._confirmation.status("nav2", now, problem, **{"limit of others": others})
 
     def owes(self) -> bool:
         """Tell whether a limit of ours is in force."""
@@ -181,13 +183,20 @@ class _Speed:
         stricter = not message.percentage and NO_LIMIT < message.speed_limit <= self.ours
         self._overruled = not stricter
 
+    @property
+    def of_others(self) -> str:
+        """What somebody else said last; empty if nobody did."""
+        message = self._foreign
+        unit = "%" if message is not None and message.percentage else "m/s"
+        return "" if message is None else f"{message.speed_limit:g} {unit}"
+
     def problems(self) -> list[str]:
         """Return why the limit may have no effect."""
         # Our own subscription is one of them.
         if self._publisher.get_subscription_count() < 2:
             return [f"nobody subscribes to {self._topic}"]
         if self._overruled:
-            return [f"somebody else set {self._foreign.speed_limit:g} on {self._topic}"]
+            return [f"somebody else set {self.of_others} on {self._topic}"]
         return []
 
     def close(self) -> None:
