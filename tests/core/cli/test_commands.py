@@ -333,6 +333,29 @@ def test_validate_warns_of_what_foresees_nothing(
     assert "take a longer horizon" in result.out
 
 
+def test_validate_tells_what_an_expression_costs_that_cannot_be_planned(
+    forewarn: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "monitor.yaml"
+    text = """version: 1
+rate: 10
+signals:
+  sides: {topic: /objects, type: visualization_msgs/msg/MarkerArray, value: "VALUE"}
+predicates:
+  near: max(sides, default=0) > 1
+properties:
+  clear: {formula: always(not near)}
+"""
+    path.write_text(text.replace("VALUE", "[m.points[i].x for i, m in enumerate(markers)]"))
+    result = forewarn("validate", path)
+    assert result.code == 1
+    assert "signals.sides.value" in result.out
+    assert "element by element" in result.out
+    assert "us for each element" in result.out
+    path.write_text(text.replace("VALUE", "[m.points[0].x for m in markers]"))
+    assert forewarn("validate", path).code == 0
+
+
 def test_validate_warns_of_thresholds_on_a_bound_that_there_is_not(
     forewarn: Run, corridor_run: Any, tmp_path: Path
 ) -> None:

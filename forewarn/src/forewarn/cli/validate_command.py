@@ -21,7 +21,6 @@ from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.signals import (
-    Expression,
     MessageType,
     compile_extractor,
     installed_message_type,
@@ -85,7 +84,8 @@ def run(options: Options, output: Output) -> int:
     document = {}
     worst = 0
     for file in options.files:
-        findings = list(check_file(file, bags, options.model))
+        # Several recordings may have the same to say.
+        findings = list(dict.fromkeys(check_file(file, bags, options.model)))
         for finding in findings:
             output.say(f"{finding.severity}: {finding.text}")
         errors = sum(finding.severity == "error" for finding in findings)
@@ -271,18 +271,14 @@ def _fields(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[F
     for source in compiled.abstraction.sources:
         if source.topic not in types or source.expression is None:
             continue
-        error = _field_error(types[source.topic], source.expression)
-        if error is not None:
-            located = error.located(file=compiled.spec.file, key=f"signals.{source.name}.value")
-            yield Finding("error", str(located))
-
-
-def _field_error(mtype: MessageType, expression: Expression) -> InputError | None:
-    try:
-        compile_extractor(mtype, [expression])
-    except FieldError as error:
-        return error
-    return None
+        key = f"signals.{source.name}.value"
+        try:
+            extractor = compile_extractor(types[source.topic], [source.expression])
+        except FieldError as error:
+            yield Finding("error", str(error.located(file=compiled.spec.file, key=key)))
+            continue
+        for note in extractor.notes:
+            yield _warning(compiled.spec, key, note)
 
 
 def _named_model(spec: MonitorSpec) -> Path | None:
