@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError
 
 from forewarn.actuation import ActuatorsSpec, AutowareSpec, Braking, Nav2Spec, TwistSpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
@@ -89,13 +89,6 @@ class MonitorSpec(Section):
         copy = self.model_copy(update={"signals": dict(signals)})
         copy._origin = self.origin
         return copy
-
-    @model_validator(mode="after")
-    def _bounds_exist(self) -> MonitorSpec:
-        for name, section in self.properties.items():
-            if section.figure == "upper" and self.bounds.kind == "none":
-                raise ValueError(f"properties.{name}.figure is upper, but bounds.kind is none")
-        return self
 
     @property
     def model_path(self) -> Path | None:
@@ -192,8 +185,9 @@ def _problems(
             problem, accepted = "unknown key", _accepted_keys(known)
         else:
             text = item["msg"].removeprefix("Value error, ")
-            shown = value if isinstance(value, str | int | float) else type(value).__name__
-            problem, accepted = f"{shown!r}: {text[0].lower()}{text[1:]}", ""
+            problem, accepted = f"{text[0].lower()}{text[1:]}", ""
+            if not (kind == "value_error" and isinstance(value, dict)):  # it names its own values
+                problem = f"{_shown(value)}: {problem}"
         if f"{path}{problem}" not in seen:
             seen.add(f"{path}{problem}")
             yield ConfigError(
@@ -202,6 +196,12 @@ def _problems(
                 key=location + path,
                 accepted=accepted,
             )
+
+
+def _shown(value: object) -> str:
+    """Return a value as YAML users know it, the beginning of a long one."""
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _is_branch(part: object) -> bool:
