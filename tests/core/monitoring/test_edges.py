@@ -1,0 +1,211 @@
+"""The exact edges of policy and intervention, each told apart from its neighbour.
+
+evaluation/mutation shows that a change of any operator in them is noticed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from forewarn.config import PropertySpec
+from forewarn.monitoring.intervention import (
+    AdvisorState,
+    Request,
+    Wish,
+    advise,
+    wishes_of,
+    withdraw,
+)
+from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, compile_rules, decide
+from forewarn.monitoring.rows import RiskRow
+from forewarn.signals.grid import Grid
+
+RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
+SHORT = replace(RULES, hold=0)
+STOP, SLOW = (Wish("COMFORTABLE_STOP", None),), (Wish("LIMIT_SPEED", 5.0),)
+
+
+def levels(figures: list[float | None], rules: Rules = RULES, begin: int = 0) -> list[int]:
+    """Run the policy; None stands for a state that the model does not know."""
+    state, found = RESTING, []
+    for tick, figure in enumerate(figures, begin):
+        known = figure is not None
+        state = decide(rules, state, tick, figure if known else math.nan, unseen=not known)
+        found.append(int(state.level))
+    return found
+
+
+def test_all_of_a_section_becomes_rules() -> None:
+    spec = PropertySpec(
+        formula="p", thresholds={"warn": 0.25, "act": 0.7, "release": 0.15, "warn_release": 0.05},
+        enter=4, exit=6, hold=0.3, unseen="warn", unseen_limit=2.5, cooldown=0.7,
+    )  # fmt: skip
+    found = compile_rules(spec, Grid(10.0))
+    assert found == Rules(0.25, 0.7, 0.15, 0.05, 4, 6, 3, Level.WARN, 25, 7)
+
+
+@pytest.mark.parametrize(("text", "level"), [("act", 2), ("warn", 1), ("ignore", 0)])
+def test_each_answer_to_an_unknown_state_has_its_level(text: str, level: int) -> None:
+    assert compile_rules(PropertySpec(formula="p", unseen=text), Grid(1.0)).unseen == level
+
+
+@pytest.mark.parametrize(("seconds", "ticks"), [(0.0, 0), (0.1, 1), (0.11, 2), (0.3, 3), (0.7, 7)])
+def test_spans_are_rounded_up_to_ticks_but_not_by_rounding_errors(
+    seconds: float, ticks: int
+) -> None:
+    rules = compile_rules(PropertySpec(formula="p", hold=seconds, cooldown=seconds), Grid(10.0))
+    assert (rules.hold, rules.cooldown) == (ticks, ticks)
+
+
+def test_a_figure_at_the_warning_threshold_warns() -> None:
+    assert levels([0.3, 0.3]) == [0, 1]
+    assert levels([math.nextafter(0.3, 0)] * 2) == [0, 0]
+
+
+def test_a_figure_at_the_release_threshold_does_not_end_an_alert() -> None:
+    assert levels([0.9, 0.9] + [0.2] * 9, SHORT)[-1] == 2
+    assert levels([0.4, 0.4] + [0.2] * 9, SHORT)[-1] == 1
+
+
+def test_a_noisy_tick_leaves_the_time_of_the_last_change() -> None:
+    noisy = decide(RULES, PolicyState(since=7), 20, 0.9)
+    assert noisy.warn_run == 1
+    assert decide(RULES, noisy, 21, 0.0) == PolicyState(since=7)
+
+
+def test_rest_does_not_shorten_the_cool_down() -> None:
+    rules = replace(SHORT, cooldown=8)
+    figures = [0.9, 0.9] + [0.1] * 6 + [0.9] * 7
+    #  the alert ends at tick 4 and cools down until tick 12
+    assert levels(figures, rules) == [0, 2, 2, 2, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("begin", [0, 1_000])
+def test_an_unknown_state_expires_after_its_limit_to_the_tick(begin: int) -> None:
+    assert levels([None] * 8, begin=begin) == [0, 2, 2, 2, 2, 2, 1, 1]
+    assert levels([None] * 9, replace(SHORT, unseen_limit=5), begin) == [0, 2, 2, 2, 2, 2, 2, 1, 1]
+
+
+def test_an_unknown_state_that_warns_does_not_end_an_alert_before_its_limit() -> None:
+    rules = replace(SHORT, unseen=Level.WARN, unseen_limit=10)
+    assert levels([0.9, 0.9] + [None] * 10, rules) == [0] + [2] * 11
+    assert levels([0.9, 0.9] + [None] * 13, rules)[-2:] == [2, 1]
+
+
+def test_an_unknown_state_that_is_ignored_ends_an_alert() -> None:
+    rules = replace(SHORT, unseen=Level.NONE)
+    assert levels([0.9, 0.9, None, None, None], rules) == [0, 2, 2, 2, 0]
+
+
+def test_calm_ticks_of_an_alert_do_not_count_for_the_warning_after_it() -> None:
+    rules = replace(SHORT, release=0.5)
+    figures = [0.9, 0.9, 0.4, 0.4, 0.4, 0.1, 0.1, 0.1]
+    assert levels(figures, rules) == [0, 2, 2, 2, 1, 1, 1, 0]
+
+
+BLANK = RiskRow(
+    "", 0, 2, False, 0, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5, 0, 0, False, "0",
+    "(none)", (0,), ("idle",), True, (), (), math.nan, (),
+)  # fmt: skip
+
+
+def row(name: str, **values: object) -> RiskRow:
+    return BLANK._replace(property=name, **{"level": 2, **values})
+
+
+def ask(rows: list[RiskRow], chains: list[tuple[Wish, ...]]) -> Request:
+    _, request = advise(AdvisorState(), rows, [0] * len(rows), chains, act=True)
+    assert request is not None
+    return request
+
+
+def test_each_step_of_a_chain_has_its_own_limit() -> None:
+    section = PropertySpec.model_validate(
+        {
+            "formula": "always(p)",
+            "intervention": "REPLAN",
+            "escalation": [{"after": 0.3, "action": "LIMIT_SPEED", "speed_limit": 2.5}],
+        }
+    )
+    assert wishes_of(section, Grid(10.0)) == (
+        Wish("REPLAN", section.speed_limit, 0),
+        Wish("LIMIT_SPEED", 2.5, 3),
+    )
+
+
+def test_a_withdrawal_asks_for_nothing_and_says_why() -> None:
+    state, _ = advise(AdvisorState(), [row("p")], [0], [STOP], act=True)
+    state, request = advise(state, [row("p", level=0)], [0], [STOP], act=True)
+    assert state == AdvisorState(1, False)
+    assert request is not None
+    assert str(request) == str(withdraw(AdvisorState(1), "no property alerts any more"))
+    for text in (request.property, request.reason):
+        assert isinstance(text, str)
+    assert (request.id, request.action, request.active) == (1, "NONE", False)
+    assert (request.property, request.properties, request.evidence) == ("", (), ())
+    assert request.reason == "no property alerts any more"
+    assert math.isnan(request.risk)
+    assert math.isnan(request.speed_limit)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_severity_decides_before_risk_and_risk_before_the_name(order: int) -> None:
+    rows = [
+        row("a", probability=0.6),
+        row("z", probability=0.99),
+        row("m", level=1, probability=1.0),
+    ][::order]
+    chains = [STOP, SLOW, STOP][::order]
+    assert ask(rows, chains).property == "a"
+    assert ask(rows, [STOP] * 3).property == "z"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_figure_that_decides_is_compared_and_an_unknown_one_is_the_worst(order: int) -> None:
+    rows = [
+        row("risk", probability=0.7, upper=1.0),
+        row("bound", figure=1, probability=0.1, upper=0.8),
+    ]
+    request = ask(rows[::order], [STOP, STOP])
+    assert (request.property, request.risk) == ("bound", 0.8)
+    high = row("high", figure=1, probability=0.9, upper=0.65)
+    assert ask([rows[0], high][::order], [STOP, STOP]).property == "risk"
+    unknown = row("unknown", in_model=False, probability=math.nan)
+    assert ask([*rows, unknown][::order], [STOP] * 3).property == "unknown"
+
+
+def test_only_what_limits_the_speed_has_a_say_in_the_limit() -> None:
+    only_warns = row("q", level=1)
+    slowest = (Wish("LIMIT_SPEED", 1.0),)
+    assert ask([row("p"), only_warns], [SLOW, slowest]).speed_limit == 5.0
+    assert math.isnan(ask([row("p"), row("q")], [STOP, SLOW]).speed_limit)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"probability": 0.5}, "p: risk 0.500 within 3 s is at least 0.5"),
+        ({"probability": 0.5, "upper": 0.9}, "p: risk 0.500 within 3 s is at least 0.5"),
+        ({"level": 1, "probability": 0.4}, "p: risk 0.400 within 3 s is at least 0.3"),
+        ({"figure": 1, "upper": 0.8}, "p: upper bound 0.800 within 3 s is at least 0.5"),
+        ({"probability": 0.4}, "p: risk 0.400 within 3 s; the alert holds until it may end"),
+        ({"probability": 0.9, "horizon": math.inf}, "p: risk 0.900 ever is at least 0.5"),
+    ],
+)
+def test_reasons_word_for_word(values: dict[str, object], reason: str) -> None:
+    assert ask([row("p", **values)], [STOP]).reason == reason
+
+
+def test_the_evidence_names_all_automaton_states() -> None:
+    alert = row("p", state="near", automaton_state_names=("idle", "waiting 2"))
+    assert ask([alert], [STOP]).evidence == ("state: near", "automaton: idle or waiting 2")
+
+
+def test_rows_that_do_not_fit_together_are_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        advise(AdvisorState(), [row("p")], [0], [STOP, STOP], act=True)
+    with pytest.raises(ValueError, match="zip"):
+        ask([row("p", stale_signals=("x",), stale_ages=())], [STOP])
