@@ -3,7 +3,7 @@
     python -m evaluation.sumo.samples --output /tmp/sumo-samples
 
 Their seeds are apart from those of the runs that `config/demo.model.json` was learned from (1 to
-300), and the held-out one is apart from both.
+200), and the held-out one is apart from both.
 """
 
 from __future__ import annotations

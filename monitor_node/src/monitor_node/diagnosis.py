@@ -153,7 +153,7 @@ def _signal_status(runtime: Runtime) -> Status:
     failures = {
         where: count
         for where, count in runtime.failures.items()
-        if where in runtime.watch.spec.signals
+        if where not in runtime.watch.spec.topics
     }
     values: dict[str, Any] = {f"{where} failed": count for where, count in failures.items()}
     counters = runtime.watch.session.feed.counters

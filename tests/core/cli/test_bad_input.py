@@ -103,6 +103,12 @@ BAD_FILES = [
 ]
 
 
+BAD_FILES += [
+    ("a list for a number", "rate: 10", "rate: [10]", ["line", "rate", "[10]", "number"]),
+    ("nothing for text", "fast: speed > 0.3", "fast:", ["predicates.fast", "null", "string"]),
+]
+
+
 @pytest.mark.parametrize("command", ["validate", "learn", "replay"])
 @pytest.mark.parametrize(
     ("old", "new", "named"), [case[1:] for case in BAD_FILES], ids=[case[0] for case in BAD_FILES]
@@ -217,6 +223,19 @@ def test_a_field_that_does_not_exist(
         assert result.code == 2
         assert "signals.speed.value" in result.out
         assert "'linear'" in result.out
+
+
+def test_a_predicate_that_compares_a_number_with_text_is_named(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> None:
+    path = edited(corridor_run, tmp_path, "fast: speed > 0.3", "fast: speed > 'a lot'")
+    model = tmp_path / "m.json"
+    result = forewarn("learn", corridor_run.held_out, "-c", path, "-o", model)
+    assert result.code == 2
+    assert "predicates.fast" in result.err
+    assert "'a lot'" in result.err
+    assert "speed is a number" in result.err
+    assert not model.exists()
 
 
 def test_a_recording_without_messages(

@@ -164,11 +164,12 @@ def _processes(recordings: Sequence[Path]) -> int:
 
 def _why_nothing(reports: Iterable[RecordingReport]) -> str:
     stale = sum((report.stale for report in reports), Counter[str]())
+    failures = sum((report.failures for report in reports), Counter[str]())
+    # Signals are stale for some ticks in any recording: the cause is what lasts longest.
+    if failures and max(failures.values()) > max(stale.values(), default=0):
+        return failures.most_common(1)[0][0]
     if stale:
         return "signals without a value: " + ", ".join(name for name, _ in stale.most_common(8))
-    failures = sum((report.failures for report in reports), Counter[str]())
-    if failures:
-        return failures.most_common(1)[0][0]
     return "no tick had a known state while `active_when` held"
 
 

@@ -134,6 +134,8 @@ def observe(
         snapshot = feed.snapshot(tick)
         values, failed = abstraction.complete(snapshot.values)
         current = abstraction.evaluate(values)
+        if current.state is None or current.active is None or current.intervened is None:
+            failed += abstraction.undecided(values, current)
         observation = with_history(abstraction, previous, current)
         previous = current
         return snapshot, observation, tuple(failed)

@@ -136,6 +136,8 @@ class Monitor:
         """
         values, failed = self.abstraction.complete(snapshot.values)
         current = self.abstraction.evaluate(values)
+        if current.state is None or current.active is None or current.intervened is None:
+            failed += self.abstraction.undecided(values, current)
         first = snapshot.tick if state.tick is None else state.first
         if state.tick is not None and snapshot.tick > state.tick + 1:
             state = self._miss(state, snapshot.tick - state.tick - 1)

@@ -6,8 +6,9 @@ values of the source signals at one tick into an `Observation`, without clock or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from forewarn.predicates.comparisons import Comparison, as_comparison
@@ -18,6 +19,7 @@ from forewarn.signals import (
     parse_expression,
 )
 from forewarn.signals.sources import SourceSignal, plain
+from forewarn.signals.syntax import shown
 from forewarn.vocabulary import Vocabulary
 
 
@@ -79,6 +81,10 @@ class Abstraction:
     remembers : bool
         ``history: 2``: a state also holds the predicates of the tick before, whose names in the
         vocabulary end in ``@-1``. `with_history` adds them to an observation.
+    terminals : tuple of Expression
+        One for each terminal label.
+    phases : dict
+        The expressions of ``active_when`` and ``intervened_when``, as far as there are any.
     """
 
     vocabulary: Vocabulary
@@ -90,6 +96,8 @@ class Abstraction:
     digest: str
     evaluate: Callable[[Sequence[Any]], Observation]
     remembers: bool = False
+    terminals: tuple[Expression, ...] = ()
+    phases: Mapping[str, Expression] = field(default_factory=dict)
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -119,6 +127,45 @@ class Abstraction:
             values.append(value)
         return values, failures
 
+    def undecided(self, values: Sequence[Any], observation: Observation) -> list[tuple[str, str]]:
+        """Return the conditions that are unknown although all their signals have a value.
+
+        Parameters
+        ----------
+        values : sequence
+            Values of all signals in slot order.
+        observation : Observation
+            What `evaluate` made of them.
+
+        Returns
+        -------
+        list of (str, str)
+            Key paths in the monitor file, with the reason: text against a number, say, an array
+            where one number is wanted, or NaN.
+        """
+        signals = dict(zip(self.signals, values, strict=True))
+        unknown = dict(self._unknown(observation))
+        found = []
+        for key, expression in unknown.items():
+            inputs = {n: signals[n] for n in sorted(expression.names) if n in signals}
+            inherited = any(f"predicates.{n}" in unknown for n in expression.names - inputs.keys())
+            if not inherited and not any(value is None for value in inputs.values()):
+                where = ", ".join(f"{name} is {_what(value)}" for name, value in inputs.items())
+                reason = f"{shown(expression.source)} is neither true nor false where {where}"
+                found.append((key, f"{reason}: a number compares with a number, text with text"))
+        return found
+
+    def _unknown(self, observation: Observation) -> Iterator[tuple[str, Expression]]:
+        for index, expression in enumerate(self.predicates):
+            if not observation.known >> index & 1:
+                yield f"predicates.{self.vocabulary.predicates[index]}", expression
+        for index, expression in enumerate(self.terminals):
+            if observation.open_terminals >> index & 1:
+                yield f"terminal.{self.vocabulary.terminals[index]}", expression
+        for key, expression in self.phases.items():
+            if getattr(observation, key.removesuffix("_when")) is None:
+                yield key, expression
+
     def resolve(self, atom: str) -> tuple[str, bool] | None:
         """Return the vocabulary name that `atom` stands for, and whether it is negated."""
         if atom in self.vocabulary.predicates or atom in self.vocabulary.terminals:
@@ -136,3 +183,11 @@ class Abstraction:
             if normal_form(predicate) == form:
                 return name, False
         return None
+
+
+def _what(value: object) -> str:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool | int | float):
+        return "infinite" if math.isinf(value) else "a number"
+    return "an array"

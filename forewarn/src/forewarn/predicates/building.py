@@ -102,6 +102,8 @@ class _Builder:
             else _Builder(spec.origin, maps=False).build(inline).digest,
             evaluate=evaluate,
             remembers=spec.history == 2,
+            terminals=tuple(terminals.values()),
+            phases=phases,
         )
 
     def _raise(self) -> None:

@@ -184,7 +184,9 @@ def _head(path: Path) -> bytes:
     if not path.exists():
         if _stands_for_several(path):
             return b""
-        raise RecordingError("does not exist", file=path)
+        raise RecordingError(
+            "does not exist", file=path, accepted="a recording, or a folder with recordings"
+        )
     if path.is_dir():
         return b""
     try:
