@@ -32,22 +32,31 @@ class DemoError(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo and return its exit code: 0, 1 if a step failed, 130 if interrupted."""
+    """Return 0, 1 if a step failed, or 128 and the number of the signal that ended it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=float, default=6.0, help="times real time (default: 6)")
     parser.add_argument(
         "--output", type=Path, default=ROOT / "out" / "demo", help="folder (default: out/demo)"
     )
     options = parser.parse_args(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
         Demo(options.rate, options.output).run()
     except DemoError as error:
         print(f"demo: error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print("demo: interrupted; all that it started is stopped", file=sys.stderr)
-        return 130
+        return 128 + int(interrupt.args[0])
     return 0
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """Leave by way of every `finally`, which stop the processes, and do so undisturbed."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt(number)
 
 
 class Demo:
