@@ -93,6 +93,20 @@ def test_nan_is_unknown_and_inf_is_a_value(start: Start, probe: Probe) -> None:
     assert "distance" not in nan.stale_signals
 
 
+def test_a_predicate_without_truth_value_is_reported(
+    start: Start, probe: Probe, world: Path, tmp_path: Path
+) -> None:
+    text = MONITOR.replace("moving: speed > 0.5", "moving: speed > 'fast'")
+    config = tmp_path / "mistaken.yaml"
+    config.write_text(text)
+    start(config=str(config), model="", use_sim_time=True)
+    stepper = Stepper(probe)
+    stepper.begin()
+    assert of(stepper.step(speed=2.0, distance=5.0), "brake").state_key.startswith("?")
+    probe.wait_for_status("signals", "WARN", "predicates.moving: ")
+    assert "speed is a number" in probe.text("signals")
+
+
 def test_a_silent_signal_goes_stale_with_its_age(start: Start, probe: Probe) -> None:
     start(use_sim_time=True)
     stepper = Stepper(probe)
