@@ -17,6 +17,7 @@ from forewarn.monitoring.build import compile_spec
 from forewarn.recordings import RecordingWriter
 from forewarn.signals import MessageType, installed_message_type
 
+LATENCY_NS = 25_000_000
 START_NS = 1_700_000_000_040_000_000
 ODOMETRY, DISTANCE = "/world/odometry", "/world/distance"
 TYPES = {ODOMETRY: "nav_msgs/msg/Odometry", DISTANCE: "std_msgs/msg/Float32"}
@@ -79,19 +80,19 @@ def _type(topic: str) -> tuple[MessageType, Any]:
     return mtype, mtype.typestore
 
 
-def serialized(topic: str, value: float) -> bytes:
+def serialized(topic: str, value: float, stamp_ns: int = 0) -> bytes:
     """Return a message of the world in CDR."""
     mtype, store = _type(topic)
     float32 = store.types["std_msgs/msg/Float32"] if topic == DISTANCE else None
-    message = float32(data=value) if float32 else _odometry(store, value)
+    message = float32(data=value) if float32 else _odometry(store, value, stamp_ns)
     return bytes(store.serialize_cdr(message, mtype.name))
 
 
-def _odometry(store: Any, speed: float) -> Any:
+def _odometry(store: Any, speed: float, stamp_ns: int) -> Any:
     types = store.types
     vector = types["geometry_msgs/msg/Vector3"]
     zero = np.zeros(36)
-    stamp = types["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
+    stamp = types["builtin_interfaces/msg/Time"](sec=stamp_ns // 10**9, nanosec=stamp_ns % 10**9)
     pose = types["geometry_msgs/msg/Pose"](
         position=types["geometry_msgs/msg/Point"](x=0.0, y=0.0, z=0.0),
         orientation=types["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0),
@@ -114,7 +115,8 @@ def write_bag(path: Path, seed: int, seconds: float) -> Path:
         definitions[topic] = _type(topic)[1].generate_msgdef(name, ros_version=2)[0]
     with RecordingWriter(path) as writer:
         for time_ns, topic, value in world(seed, seconds):
-            writer.write(topic, TYPES[topic], definitions[topic], time_ns, serialized(topic, value))
+            payload = serialized(topic, value, time_ns - LATENCY_NS)
+            writer.write(topic, TYPES[topic], definitions[topic], time_ns, payload)
     return path
 
 

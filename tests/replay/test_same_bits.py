@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from forewarn_msgs.srv import LoadModel, Mute, Release, Reset
-from live_ros import Probe, Process, Stepper
+from live_ros import MONITOR, Probe, Process, Stepper
 
 from forewarn.config import load_spec
 from forewarn.models import load_model
@@ -27,10 +27,10 @@ Start = Callable[..., Process]
 Facts = tuple[int, str, str, tuple[int, ...], bytes]
 
 
-def offline(config: Path, model: Path, bag: Path) -> list[Facts]:
+def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
     """Return stamp, property, state key, automaton states and the risk's bits of every tick."""
     compiled = compile_spec(load_spec(config))
-    monitor = build_monitor(compiled, load_model(model))
+    monitor = build_monitor(compiled, None if model is None else load_model(model))
     with open_recording(bag) as recording:
         session = Session(monitor, recorded_types(monitor, recording))
         samples = recording.read(session.feed.topics)
@@ -91,6 +91,21 @@ def test_lock_step_gives_what_replay_gives(
     assert check_record(record) == 201
     # The record is a bag as well: read as one, without its decisions, it says the same.
     assert offline(world / "monitor.yaml", world / "model.json", record) == expected
+
+
+def test_header_stamps_in_lock_step(
+    start: Start, probe: Probe, world: Path, tmp_path: Path
+) -> None:
+    config, record = tmp_path / "stamped.yaml", tmp_path / "record.mcap"
+    config.write_text(MONITOR + "time: stamp\nsettle: 0.05\n")
+    process = start(config=str(config), model="", use_sim_time=True, record=str(record))
+    play(probe, bag=str(world / "bag.mcap"), lockstep=True, rate=0.0)
+    expected = offline(config, None, world / "bag.mcap")
+    probe.wait(lambda: 2 * len(probe.risks) >= len(expected), "the last verdicts")
+    assert published(probe.risks) == expected
+    assert expected != offline(world / "monitor.yaml", None, world / "bag.mcap")
+    assert process.stop() == 0
+    assert check_record(record) == 201
 
 
 def test_the_sample_recording_in_lock_step(

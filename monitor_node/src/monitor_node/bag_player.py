@@ -23,7 +23,9 @@ from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_metadata import recorded_qualities
 from monitor_node.conversions import ClockMessage, RiskArray, String
+from monitor_node.lockstep import LockStep, Step
 from monitor_node.message_types import message_class
+from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
 from monitor_node.qos import Quality, missing, offered, profile
 
@@ -37,11 +39,22 @@ class PlayError(InputError):
 
 
 class Grounds(NamedTuple):
-    """What the monitor has announced: its grid, and the names of its inputs on the graph."""
+    """What the monitor has announced.
+
+    Attributes
+    ----------
+    grid, settle_ns : Grid, int
+        When it evaluates its ticks.
+    inputs : frozenset of str
+        Names of its inputs on the graph.
+    by_arrival : frozenset of str
+        Topics, as the monitor file names them, on which arrival counts and not the stamp.
+    """
 
     grid: Grid
     settle_ns: int
     inputs: frozenset[str]
+    by_arrival: frozenset[str]
 
 
 class BagPlayer(Node):
@@ -59,8 +72,8 @@ class BagPlayer(Node):
         self._qualities: dict[str, Quality] = {}
         self._grounds: Grounds | None = None
         self._started: list[int] = []
-        self._decided_ns = -1
-        kept = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._decided_ns = self._seen_ns = -1
+        kept = QoSProfile(depth=KEPT_EVENTS, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(String, f"{self._monitor}/debug/events", self._on_event, kept)
         self.create_subscription(
             RiskArray, f"{self._monitor}/output/risk", self._on_risk, LOCK_STEP_DEPTH
@@ -137,10 +150,15 @@ class BagPlayer(Node):
         event = json.loads(message.data)
         if event["event"] == "activate":
             self._grounds = Grounds(
-                Grid(event["rate"]), event["settle_ns"], frozenset(event["inputs"].values())
+                Grid(event["rate"]),
+                event["settle_ns"],
+                frozenset(event["inputs"].values()),
+                frozenset(event["by_arrival"]),
             )
         elif event["event"] == "start":
             self._started.append(event["tick"])
+        elif event["event"] == "clock":
+            self._seen_ns = event["time_ns"]
 
     def _on_risk(self, message: Any) -> None:
         self._decided_ns = conversions.from_time(message.header.stamp)
@@ -234,37 +252,41 @@ class BagPlayer(Node):
     def _play_in_lock_step(self, recording: Recording) -> None:
         grounds = self._meet_monitor(clock=True)
         start_ns, end_ns = self._span(recording)
-        grid = grounds.grid
-        first, last = grid.tick_at_or_after(start_ns), grid.tick_at_or_after(end_ns)
+        plan = LockStep(grounds.grid, grounds.settle_ns, grounds.by_arrival, start_ns, end_ns)
         while True:
-            self._begin(grid, first)
-            samples = self._samples(recording, start_ns)
-            waiting = next(samples, None)
+            self._started.clear()
+            self._seen_ns = -1
             pace = _Pace(self._value("rate"))
-            for tick in range(first, last + 1):
-                due_ns = grid.time_ns(tick) + grounds.settle_ns
-                touched = set()
-                while waiting is not None and waiting.time_ns <= due_ns:
-                    touched.add(self._publish(waiting))
-                    waiting = next(samples, None)
-                self._acknowledged(touched)
-                pace.wait((tick - first) / grid.rate)
-                self._decide(tick, grid.time_ns(tick), due_ns)
+            for step in plan.steps(self._samples(recording, start_ns)):
+                self._acknowledged({self._publish(sample) for sample in step.samples})
+                if step.tick is not None:
+                    pace.wait((step.tick - plan.first) / plan.grid.rate)
+                self._tell(step, plan)
             if not self._value("loop"):
                 return
 
-    def _begin(self, grid: Grid, first: int) -> None:
-        """Set the clock just behind the tick before the first, and wait until ticks begin anew."""
-        self._started.clear()
-        time_ns = grid.time_ns(first - 1) + 1
-        self._publish_clock(time_ns)
+    def _tell(self, step: Step, plan: LockStep) -> None:
+        """Set the clock, again and again, for it is best effort, until the monitor answers."""
+        self._publish_clock(step.clock_ns)
         self._await(
-            lambda: bool(self._started) and self._started[-1] == first,
-            lambda: (
-                f"{self._monitor} does not begin anew at tick {first}, though /clock says so "
-                "(accepted: a monitor that has just been activated, or one whose clock lies later)"
-            ),
-            lambda: self._publish_clock(time_ns),
+            lambda: self._answered(step, plan),
+            lambda: self._silence(step, plan),
+            lambda: self._publish_clock(step.clock_ns),
+        )
+
+    def _answered(self, step: Step, plan: LockStep) -> bool:
+        if step.tick is not None:
+            return self._decided_ns == plan.grid.time_ns(step.tick)
+        if step.clock_ns > plan.grid.time_ns(plan.first):
+            return self._seen_ns == step.clock_ns
+        return bool(self._started) and self._started[-1] == plan.first
+
+    def _silence(self, step: Step, plan: LockStep) -> str:
+        if step.tick is not None:
+            return f"{self._monitor} gives no verdict for tick {step.tick}"
+        return (
+            f"{self._monitor} does not begin anew at tick {plan.first}, though /clock says so "
+            "(accepted: a monitor that has just been activated, or one whose clock lies later)"
         )
 
     def _acknowledged(self, publishers: set[Any]) -> None:
@@ -275,14 +297,6 @@ class BagPlayer(Node):
                     f"{publisher.topic_name}: messages are not acknowledged in "
                     f"{self._value('timeout'):g} s"
                 )
-
-    def _decide(self, tick: int, time_ns: int, due_ns: int) -> None:
-        self._publish_clock(due_ns)
-        self._await(
-            lambda: self._decided_ns == time_ns,
-            lambda: f"{self._monitor} gives no verdict for tick {tick}",
-            lambda: self._publish_clock(due_ns),
-        )
 
     def _play_by_the_clock(self, recording: Recording) -> None:
         rate = self._value("rate")

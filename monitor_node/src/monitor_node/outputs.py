@@ -14,7 +14,7 @@ from monitor_node.conversions import Intervention, RiskArray, Signals, String
 PERIODS_TO_DEADLINE = 2
 PERIODS_TO_DEATH = 5
 LEAST_LEASE = 0.2
-KEPT_EVENTS = 100
+KEPT_EVENTS = 1000
 
 
 class Outputs:

@@ -145,6 +145,7 @@ class Runtime:
                     "rate": self.watch.spec.rate,
                     "settle_ns": self.pacer.settle_ns,
                     "inputs": {each.topic: each.name for each in self.inputs.inputs},
+                    "by_arrival": sorted(self.watch.session.feed.by_arrival),
                 }
             )
         )
@@ -178,6 +179,10 @@ class Runtime:
         if restart is not None:
             self._composed = None
             self._restart(restart)
+        elif self.pacer.simulated and self.pacer.last is None and self.pacer.settle_ns:
+            # Only a player in lock-step needs to know that the clock was heard, and only here.
+            event = conversions.event({"event": "clock", "time_ns": now_ns})
+            self.outputs.events.publish(event)
 
     def _accept(self) -> float:
         """Hand over all messages that wait, and return when the first of them arrived."""
