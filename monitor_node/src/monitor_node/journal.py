@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,7 +67,7 @@ class Journal:
         if content == self._written:
             return
         body = {"format": FORMAT, "memory": memory, "owing": list(owing)}
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        draft = self.path.with_name(f".{self.path.name}.draft")
         try:
             draft.write_text(json.dumps({"sum": _sum(body), "body": body}), encoding="utf-8")
             draft.replace(self.path)

@@ -32,6 +32,7 @@ from forewarn.signals import MessageType, installed_message_type
 from forewarn.signals.grid import NANOSECONDS
 from monitor_node import conversions, parameters
 from monitor_node.actuators import Actuators, check_messages
+from monitor_node.bond import Bond, check_bond
 from monitor_node.diagnosis import node_status, statuses
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal
@@ -85,6 +86,7 @@ class MonitorNode(LifecycleNode):
         self._outputs: Outputs | None = None
         self._actuators: Actuators | None = None
         self._journal: Journal | None = None
+        self._bond: Bond | None = None
         self._commands: Services | None = None
         self._timer: Timer | None = None
         self._policies: list[str] = []
@@ -140,6 +142,8 @@ class MonitorNode(LifecycleNode):
         except ModelError as error:
             raise error.located(file=self._value("model") or spec.model_path) from error
         check_messages(spec.actuators)
+        if self._value("bond"):
+            check_bond()
         self._declare_policies(watch)
         for topic in self._types:
             parameters.declare(self, parameters.quality_parameters(topic))
@@ -194,6 +198,7 @@ class MonitorNode(LifecycleNode):
         inputs.open()
         self._hide()
         self._timer = self.create_timer(1.0 / spec.rate, self._pump)
+        self._bond = Bond(self) if self._value("bond") else None
         result = super().on_activate(state)
         self.runtime.announce(self.get_clock().now().nanoseconds)
         self._pump()
@@ -227,6 +232,9 @@ class MonitorNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def _stop(self, reason: str) -> None:
+        if self._bond is not None:
+            self._bond.close()
+            self._bond = None
         if self._timer is not None:
             self.destroy_timer(self._timer)
             self._timer = None

@@ -99,6 +99,14 @@ NODE_PARAMETERS = (
         ),
     ),
     Parameter(
+        "bond",
+        False,
+        _describe(
+            "Form a bond with Nav2's lifecycle manager while active (needs the package bond); "
+            f"without it the manager needs bond_timeout: 0.0. {NEXT_CONFIGURE}"
+        ),
+    ),
+    Parameter(
         "executor",
         "single",
         _describe(

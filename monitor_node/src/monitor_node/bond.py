@@ -1,0 +1,74 @@
+"""Nav2's bond: heartbeats to a lifecycle manager while the node is active.
+
+The manager waits `bond_timeout` for the bond of each node that it activates, and takes all of them
+down when one breaks; with `bond_timeout: 0.0` it does without. Heartbeats come from the same
+executor as the ticks, so that a node that hangs breaks its bond.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile
+
+from monitor_node.message_types import interface_class
+
+STATUS = "bond/msg/Status"
+TOPIC = "/bond"
+PERIOD = 0.1
+TIMEOUT = 4.0
+"""The values of Nav2's own nodes, in seconds."""
+
+
+def check_bond() -> None:
+    """Check that the messages of a bond are installed.
+
+    Raises
+    ------
+    TypeNotInstalledError
+        If the package bond is not.
+    """
+    interface_class(STATUS, where="parameter bond")
+
+
+class Bond:
+    """One side of a bond, alive from its making to `close`.
+
+    Parameters
+    ----------
+    node : LifecycleNode
+        The node; the bond has its name.
+    """
+
+    def __init__(self, node: LifecycleNode) -> None:
+        self._node = node
+        self._class = interface_class(STATUS)
+        self._instance = str(uuid.uuid4())
+        self._publisher = node.create_publisher(self._class, TOPIC, QoSProfile(depth=100))
+        self._timer = node.create_timer(
+            PERIOD, self._beat, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+        self._beat()
+
+    def _beat(self) -> None:
+        self._publisher.publish(self._status(active=True))
+
+    def close(self) -> None:
+        """Break the bond in good order."""
+        self._publisher.publish(self._status(active=False))
+        self._node.destroy_timer(self._timer)
+        self._node.destroy_publisher(self._publisher)
+
+    def _status(self, *, active: bool) -> Any:
+        message = self._class(
+            id=self._node.get_name(),
+            instance_id=self._instance,
+            active=active,
+            heartbeat_timeout=TIMEOUT,
+            heartbeat_period=PERIOD,
+        )
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        return message

@@ -1,0 +1,151 @@
+"""A monitor that is dead, hung or starved is noticed by whoever listens, without a gate."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from forewarn_msgs.msg import RiskArray
+from live_ros import Probe, Process, environment
+from rclpy.duration import Duration
+from rclpy.qos import LivelinessPolicy, QoSProfile
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
+
+pytestmark = pytest.mark.ros
+Start = Callable[..., Process]
+
+
+class Listener:
+    """A planner that asks for the promises that the monitor makes, and counts what is broken."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.alive = 0
+        self.missed = 0
+        promised = QoSProfile(depth=1, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
+        promised.liveliness_lease_duration = Duration(seconds=0.5)
+        promised.deadline = Duration(seconds=0.2)
+        probe.node.create_subscription(
+            RiskArray,
+            "/monitor/output/risk",
+            lambda message: None,
+            promised,
+            event_callbacks=SubscriptionEventCallbacks(
+                liveliness=self._on_liveliness, deadline=self._on_deadline
+            ),
+        )
+
+    def _on_liveliness(self, event: object) -> None:
+        self.alive = event.alive_count  # type: ignore[attr-defined]
+
+    def _on_deadline(self, event: object) -> None:
+        self.missed += event.total_count_change  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_deadline_and_liveliness_tell(start: Start, probe: Probe, how: signal.Signals) -> None:
+    listener = Listener(probe)
+    process = start()
+    probe.wait(lambda: listener.alive == 1, "a living monitor")
+    known = listener.missed
+    process.process.send_signal(how)
+    probe.wait(lambda: listener.missed > known, "a missed deadline")
+    probe.wait(lambda: listener.alive == 0, "lost liveliness")
+    if how is signal.SIGSTOP:
+        process.process.send_signal(signal.SIGCONT)
+        probe.wait(lambda: listener.alive == 1, "liveliness again")
+    else:
+        process.wait()
+
+
+def test_a_starved_monitor_reports_what_it_missed(start: Start, probe: Probe) -> None:
+    listener = Listener(probe)
+    process = start(diagnostics_period=0.5)
+    probe.wait(lambda: listener.alive == 1, "a living monitor")
+    probe.wait_for_status("timing", "OK")
+    known = listener.missed
+    cpu = min(os.sched_getaffinity(0))
+    for thread in os.listdir(f"/proc/{process.process.pid}/task"):
+        os.sched_setaffinity(int(thread), {cpu})
+        os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
+    rival = subprocess.Popen(
+        [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"]
+    )
+    try:
+        probe.wait(lambda: listener.missed > known, "a missed deadline")
+    finally:
+        rival.kill()
+        rival.wait()
+    probe.wait(
+        lambda: int(probe.values("timing")["overruns"]) > 0, "ticks that were evaluated late"
+    )
+    ticks = [message.risks[0].tick for message in probe.risks]
+    assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "a late tick is not left out"
+
+
+def test_diagnostics_come_before_autoware_takes_them_for_stale(start: Start, probe: Probe) -> None:
+    start(diagnostics_period=0.5)  # the default
+    probe.wait_for_status("node", "OK")
+    begun, known = time.monotonic(), probe.reports
+    probe.wait(lambda: probe.reports >= known + 6, "six reports")
+    assert (time.monotonic() - begun) / 6 < 1.0
+
+
+HEARTBEATS = """
+import json, sys
+import rclpy
+from bond.msg import Status
+from rclpy.node import Node
+rclpy.init()
+node = Node("manager")
+def heard(message):
+    stamp = message.header.stamp.sec > 0
+    fields = [message.id, message.instance_id, message.active, stamp]
+    print(json.dumps([*fields, message.heartbeat_timeout, message.heartbeat_period]), flush=True)
+node.create_subscription(Status, "/bond", heard, 100)
+print("ready", flush=True)
+rclpy.spin(node)
+"""
+
+
+def test_a_bond_beats_while_the_node_is_active(
+    start: Start, probe: Probe, interfaces: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in interfaces.items():
+        monkeypatch.setenv(name, value)
+    with subprocess.Popen(
+        [sys.executable, "-c", HEARTBEATS],
+        env=environment(probe.domain),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as manager:
+        assert manager.stdout is not None
+        assert manager.stdout.readline() == "ready\n"
+        start(bond=True)
+        beats = [json.loads(manager.stdout.readline()) for _ in range(5)]
+        name, instance, active, stamped, timeout, period = beats[-1]
+        assert (name, active, stamped, timeout) == ("monitor", True, True, 4.0)
+        assert period == pytest.approx(0.1)
+        assert {beat[1] for beat in beats} == {instance}
+        assert probe.change("deactivate")
+        last = next(beat for line in manager.stdout if not (beat := json.loads(line))[2])
+        assert last[1] == instance
+        manager.kill()
+
+
+def test_a_bond_without_its_messages_is_refused(start: Start, probe: Probe) -> None:
+    start(bond=True, autostart=False)
+    assert not probe.change("configure")
+    probe.wait_for_status("node", "ERROR", "parameter bond")
+    assert "package bond" in probe.text("node")
+    assert probe.set(bond=False).successful
+    assert probe.change("configure")
