@@ -1,0 +1,81 @@
+"""The example policy allows what the nodes do, and what they do is all that it allows."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from live_ros import Probe, Process, monitor_parameters
+from small_world import MONITOR, TYPES
+
+pytestmark = pytest.mark.ros
+ACTUATORS = """
+actuators:
+  autoware: {}
+  nav2: {lock_topic: /forewarn_lock}
+  twist: {input: /cmd_vel_raw, output: /cmd_vel}
+"""
+# Other distributions publish and serve these as well, or not.
+OPTIONAL = {"/clock", "/bond", "/odom", "/scan", "/monitor/input/signals"}
+VARYING = ("get_type_description", "get_logger_levels", "set_logger_levels")
+
+
+def allowed(repository: Path, node: str, section: str, right: str) -> set[str]:
+    root = ET.parse(repository / "config" / "sros2" / "policy.xml").getroot()
+    (profile,) = root.findall(f".//profile[@node='{node}']")
+    return {
+        (entry.text or "").replace("~", f"/{node}")
+        for part in profile.findall(f"{section}s[@{right}='ALLOW']")
+        for entry in part.findall(section)
+    }
+
+
+def names(found: Iterable[tuple[str, list[str]]]) -> set[str]:
+    return {name for name, _ in found if not name.endswith(VARYING)}
+
+
+def compare(repository: Path, probe: Probe, node: str) -> None:
+    graph = probe.node
+    inputs = set(TYPES) if node == "monitor" else set()
+    for section, right, look_up in (
+        ("topic", "publish", graph.get_publisher_names_and_types_by_node),
+        ("topic", "subscribe", graph.get_subscriber_names_and_types_by_node),
+        ("service", "reply", graph.get_service_names_and_types_by_node),
+        ("service", "request", graph.get_client_names_and_types_by_node),
+    ):
+        granted = allowed(repository, node, section, right)
+
+        def differences(
+            granted: set[str] = granted, look_up: Callable[..., Iterable] = look_up
+        ) -> set[str]:
+            used = names(look_up(node, "/"))
+            return (used - granted - inputs - OPTIONAL) | (granted - used - OPTIONAL)
+
+        probe.wait(
+            lambda check=differences: not check(),
+            lambda check=differences, what=f"{section} {right}": f"{node} {what}: {check()}",
+        )
+
+
+def test_the_policy_is_what_the_nodes_do(
+    repository: Path,
+    world: Path,
+    tmp_path: Path,
+    probe: Probe,
+    interfaces: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in interfaces.items():
+        monkeypatch.setenv(name, value)
+    file = tmp_path / "monitor.yaml"
+    file.write_text(f"{MONITOR}mode: act\n{ACTUATORS}")
+    parameters = monitor_parameters(world, config=str(file), mode="act")
+    with (
+        Process("main", probe.domain, parameters),
+        Process("twist_gate_node", probe.domain, {"config": str(file)}),
+    ):
+        probe.wait_for_start()
+        compare(repository, probe, "monitor")
+        compare(repository, probe, "twist_gate")
