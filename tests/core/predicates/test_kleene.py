@@ -93,6 +93,9 @@ def test_agrees_with_strong_kleene_logic(expression: tuple, values: dict) -> Non
         ("d > 1", None),  # a vector has no truth value
         ("d > 1 or c > 0", True),
         ("any(d > 2)", True),
+        ("c == 'red'", None),  # text against a number is a mistake, not a falsehood
+        ("c != 'red'", None),
+        ("'red' == 'red'", True),
     ],
 )
 def test_numbers_without_value_are_unknown(text: str, expected: bool | None) -> None:

@@ -117,6 +117,8 @@ class KleeneCompiler:
             numbers = [side(values) for side in sides]
             if any(n is None or isinstance(n, Unknown) or n != n for n in numbers):
                 return None
+            if len({isinstance(n, str) for n in numbers}) > 1:
+                return None  # text is neither equal nor unequal to a number
             for operator, left, right in zip(operators, numbers, numbers[1:], strict=False):
                 if not operator(left, right):
                     return False
