@@ -59,7 +59,9 @@ def tree(random: Random, depth: int = 4) -> str:
     one, two, three = below = [tree(random, depth - 1) for _ in range(3)]
     name = random.choice(sorted(FUNCTIONS))
     count = random.randrange(4)
-    operator = random.choice("+ - * / // % ** < <= == != and or in".split())
+    operator = random.choice(
+        ["+", "-", "*", "/", "//", "%", "**", "<", "<=", "==", "!=", "and", "or", "in"]
+    )
     forms = {
         2: f"({one} {operator} {two})",
         3: f"{name}({', '.join(below[:count])})",

@@ -60,10 +60,12 @@ learning: {alpha: sparse, candidates: observed, end: drop}
 mode: observe
 """
 WORDS = (
-    "&a ", "*a ", "<<: *a", "!!python/object:os.system ", "!!binary x", "? ", "- ", "{", "}", "[", "]",
-    ": ", "\n", "\n  ", "\n    ", "|", ">", "%YAML 1.1", "---", "...", "null", "~", ".inf", ".nan",
+    "&a ", "*a ", "<<: *a", "!!python/object:os.system ", "!!binary x", "? ", "- ", "{", "}", "[",
+    "]", ": ", "\n", "\n  ", "\n    ", "|", ">", "%YAML 1.1", "---", "...", "null", "~", ".inf",
+    ".nan",
     "-1", "0", "1e400", "0x7fffffffffffffffffff", "1:30", "2001-01-01", "yes", "'", '"', "\t", "#",
-    "unbounded", "true", "rate: 1e-9", "rate: 1e12", "horizon: 1e300", "hold: -1", "\u2028", "\ud7ff",
+    "unbounded", "true", "rate: 1e-9", "rate: 1e12", "horizon: 1e300", "hold: -1",
+    "\u2028", "\ud7ff",
 )  # fmt: skip
 MONITORS = st.one_of(
     changed_text([MONITOR], WORDS).map(lambda text: text.encode("utf-8", "surrogatepass")),

@@ -23,8 +23,10 @@ EXAMPLES = (
 WORDS = (
     "always", "eventually", "historically", "once", "until", "unless", "since", "next", "prev",
     "s_next", "s_prev", "rise", "fall", "not", "and", "or", "implies", "iff", "xor", "true",
-    "false", "p", "q", "r", "speed > 0.5", "x", "(", ")", "[", "]", "[0:1]", "[1:2 steps]", "[0:inf]",
-    "[0:1e300]", "[0:1000000000]", "[0:500ms]", ":", ",", "->", "<->", "!", "&&", "||", "G", "F[0:2]",
+    "false", "p", "q", "r", "speed > 0.5", "x", "(", ")", "[", "]", "[0:1]", "[1:2 steps]",
+    "[0:inf]",
+    "[0:1e300]", "[0:1000000000]", "[0:500ms]", ":", ",", "->", "<->", "!", "&&", "||", "G",
+    "F[0:2]",
     "X", "H", "O", "S", "U[0:1]", "W", "0", "1e999", "'text'", "\u2192", "\n", "#", "//",
 )  # fmt: skip
 UNARY = ("always", "eventually", "historically", "once", "not", "next", "prev", "rise", "s_next")

@@ -38,13 +38,15 @@ float32 y
 NAME = "fuzz_msgs/msg/All"
 EXPRESSIONS = (
     "flag", "small + last", "len(names)", "names[1]", "fixed[2]", "[p.kind for p in parts]",
-    "[p.corners[1].y for p in parts if p.kind == p.CAR]", "sum(one.ranges)", "parts[1].text", "wide",
+    "[p.corners[1].y for p in parts if p.kind == p.CAR]", "sum(one.ranges)", "parts[1].text",
+    "wide",
     "[len(p.ranges) for p in parts]", "max([r for p in parts for r in p.ranges], default=0)",
     "few[-1]", "one.corners[0].x", "any(p.text == 'ab' for p in parts)", "msg.last",
     "[q.x for p in parts for q in p.corners]", "names", "parts[0].ranges[3:1:-1]",
 )  # fmt: skip
-WORDS = ("[]", "[<=3]", "[0]", "[99999999999]", "string<=4", "MSG: ", "=" * 80, "=", "#", "\n", "int7",
-         "uint8 X=300", "fuzz_msgs/Part", "fuzz_msgs/All", "wstring", "char", "byte", "-1")  # fmt: skip
+WORDS = (
+    "[]", "[<=3]", "[0]", "[99999999999]", "string<=4", "MSG: ", "=" * 80, "=", "#", "\n",
+         "int7", "uint8 X=300", "fuzz_msgs/Part", "fuzz_msgs/All", "wstring", "char", "byte", "-1")  # fmt: skip
 
 
 def _serialized() -> list[bytes]:

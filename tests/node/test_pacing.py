@@ -1,4 +1,4 @@
-"""Which ticks are due, when messages arrived, and what counts as a jump: without ROS."""
+"""The clock without ROS: what docs/design/clock.md promises, to the nanosecond."""
 
 from __future__ import annotations
 
@@ -6,166 +6,199 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.signals.grid import Grid
+from forewarn.signals.grid import NANOSECONDS, Grid
+from monitor_node.conversions import from_time, to_time
 from monitor_node.pacing import Pacer
 
-S = 1_000_000_000
-MS = 1_000_000
+S = NANOSECONDS
+GRID = Grid(10.0)
+PERIOD = S // 10
+STEP = 5 * S
+START = 1_700_000_000 * S
+YEAR_2038 = (1 << 31) * S
+LAST = (1 << 63) - 1
 
 
-def make(*, simulated: bool = False, settle_ns: int = 0) -> Pacer:
-    pacer = Pacer(Grid(10.0), settle_ns, 5 * S)
+def begun(
+    now: int = START, *, simulated: bool = False, settle: int = 0, rate: float = 10.0
+) -> Pacer:
+    pacer = Pacer(Grid(rate), settle, STEP)
     pacer.simulated = simulated
+    start = pacer.advance(now, now)
+    assert start is not None
+    assert start.jump_ns == 0
     return pacer
 
 
-def evaluate(pacer: Pacer) -> list[int]:
-    ticks = list(pacer.due())
-    for tick in ticks:
+def run(pacer: Pacer, now: int, system: int | None = None) -> list[int]:
+    """Advance without a jump and evaluate what is due."""
+    assert pacer.advance(now, now if system is None else system) is None
+    due = list(pacer.due())
+    for tick in due:
         pacer.evaluated(tick)
-    return ticks
+    return due
 
 
-def test_the_first_tick_is_the_first_at_or_after_the_clock() -> None:
-    pacer = make()
-    start = pacer.advance(100 * S + 1, 100 * S + 1)
-    assert start is not None
-    assert (start.tick, start.jump_ns) == (1001, 0)
-    assert evaluate(pacer) == []
-    pacer.advance(100 * S + 100 * MS, 0)
-    assert evaluate(pacer) == [1001]
-
-
-def test_a_clock_that_stands_on_a_tick_makes_it_due_at_once() -> None:
-    pacer = make()
-    pacer.advance(100 * S, 0)
-    assert evaluate(pacer) == [1000]
-
-
-def test_late_ticks_are_due_one_after_the_other() -> None:
-    pacer = make()
-    pacer.advance(100 * S, 0)
-    evaluate(pacer)
-    assert pacer.advance(100 * S + 350 * MS, 0) is None
-    assert evaluate(pacer) == [1001, 1002, 1003]
-
-
-def test_a_message_counts_from_when_it_was_received() -> None:
-    pacer = make()
-    pacer.advance(100 * S, 100 * S)
-    evaluate(pacer)
-    pacer.advance(100 * S + 130 * MS, 100 * S + 130 * MS)
-    assert pacer.arrival_ns(100 * S + 99 * MS) == 100 * S + 99 * MS
-    assert pacer.arrival_ns(100 * S + 120 * MS) == 100 * S + 120 * MS
-    assert pacer.late == 0
-
-
-def test_what_comes_to_light_after_its_tick_belongs_to_the_next() -> None:
-    pacer = make()
-    pacer.advance(100 * S, 0)
-    evaluate(pacer)
-    assert pacer.arrival_ns(100 * S - 1) == 100 * S + 1
-    assert pacer.late == 1
-
-
-def test_without_a_stamp_a_message_counts_for_the_tick_before_which_it_was_found() -> None:
-    pacer = make()
-    pacer.advance(100 * S, 0)
-    evaluate(pacer)
-    pacer.advance(100 * S + 103 * MS, 0)
-    assert pacer.arrival_ns(0) == 100 * S + 100 * MS
-
-
-def test_under_simulated_time_a_message_counts_from_the_time_in_force() -> None:
-    pacer = make(simulated=True)
-    for system, clock in ((10, 50 * S + 1), (20, 50 * S + 40 * MS), (30, 50 * S + 80 * MS)):
-        pacer.advance(clock, system)
-    assert pacer.arrival_ns(25) == 50 * S + 40 * MS
-    assert pacer.arrival_ns(35) == 50 * S + 80 * MS
-    assert pacer.arrival_ns(5) == 50 * S + 1
-    assert pacer.arrival_ns(0) == 50 * S + 1, "no stamp: as late as can be said, and no later"
-
-
-def test_lock_step_gives_every_message_the_next_tick() -> None:
-    pacer = make(simulated=True)
-    pacer.advance(Grid(10.0).time_ns(499) + 1, 10)
-    for tick in range(500, 520):
-        system = 20 + tick * 10
-        arrival = pacer.arrival_ns(system - 5)
-        assert arrival is not None
-        assert pacer.grid.tick_at_or_after(arrival) == tick
-        pacer.advance(pacer.grid.time_ns(tick), system)
-        assert evaluate(pacer) == [tick]
+# Jumps
 
 
 @pytest.mark.parametrize("simulated", [True, False])
-def test_a_clock_that_goes_back_has_jumped_and_what_was_received_before_is_dropped(
+def test_a_step_ahead_of_the_limit_is_caught_up_with_and_one_more_nanosecond_is_a_jump(
     simulated: bool,
 ) -> None:
-    pacer = make(simulated=simulated)
-    pacer.advance(100 * S, 1000)
-    evaluate(pacer)
-    jump = pacer.advance(40 * S, 2000)
-    assert jump is not None
-    assert (jump.tick, jump.jump_ns) == (400, -60 * S)
-    assert "jumped back by 60.000 s" in jump.reason
-    assert pacer.arrival_ns(1999) is None
-    assert pacer.arrival_ns(2001) == 40 * S
+    pacer = begun(simulated=simulated)
+    first = pacer.first
+    assert run(pacer, START + STEP) == list(range(first, first + 51))
+    again = pacer.advance(START + 2 * STEP + 1, START + 2 * STEP + 1)
+    assert again is not None
+    assert again.jump_ns == STEP + 1
+    assert again.tick == GRID.tick_at_or_after(START + 2 * STEP + 1)
+    assert "jumped ahead by 5.000 s" in again.reason
     assert pacer.jumps == 1
-    assert evaluate(pacer) == [400]
 
 
-def test_the_system_clock_may_be_slewed_within_a_period() -> None:
-    pacer = make()
-    pacer.advance(100 * S, 0)
-    evaluate(pacer)
-    pacer.advance(100 * S + 90 * MS, 0)
-    assert pacer.advance(100 * S + 80 * MS, 0) is None
-    assert pacer.advance(99 * S, 0) is not None
+def test_ticks_between_the_ends_of_a_jump_are_never_evaluated() -> None:
+    pacer = begun()
+    evaluated = run(pacer, START + S)
+    later = START + 1000 * S
+    assert pacer.advance(later, later) is not None
+    assert list(pacer.due()) == [GRID.tick_at_or_after(later)]
+    assert evaluated[-1] == GRID.tick_at_or_before(START + S)
 
 
-def test_a_large_step_ahead_has_jumped() -> None:
-    pacer = make()
-    pacer.advance(100 * S, 0)
-    assert pacer.advance(105 * S, 0) is None
-    evaluate(pacer)
-    jump = pacer.advance(110 * S + 1, 7)
-    assert jump is not None
-    assert "ahead by 5.000 s" in jump.reason
-    assert evaluate(pacer) == []
+def test_simulated_time_that_goes_back_by_a_nanosecond_has_jumped() -> None:
+    pacer = begun(simulated=True)
+    run(pacer, START + S, 7)
+    again = pacer.advance(START + S - 1, 8)
+    assert again is not None
+    assert again.jump_ns == -1
+    assert again.tick == GRID.tick_at_or_after(START + S - 1)
 
 
-def test_another_clock_starts_anew() -> None:
-    pacer = make()
-    pacer.advance(100 * S, 0)
+def test_system_time_that_slews_back_behind_the_last_tick_has_not_jumped() -> None:
+    pacer = begun()
+    run(pacer, START + S + PERIOD // 2)
+    assert run(pacer, START + S + PERIOD // 4) == []
+    assert run(pacer, START + S + PERIOD) == [GRID.tick_at_or_before(START + S + PERIOD)]
+    assert pacer.jumps == 0
+
+
+def test_system_time_that_goes_back_over_a_tick_has_jumped_and_ticks_count_from_there() -> None:
+    pacer = begun()
+    run(pacer, START + S)
+    again = pacer.advance(START + S - PERIOD, START + S - PERIOD)
+    assert again is not None
+    assert again.jump_ns == -PERIOD
+    assert again.tick == GRID.tick_at_or_after(START + S - PERIOD)
+    assert pacer.last is None
+
+
+def test_what_was_received_before_a_jump_belongs_nowhere() -> None:
+    pacer = begun(simulated=True)
+    run(pacer, START + S, 1000)
+    assert pacer.advance(START, 2000) is not None
+    assert pacer.arrival_ns(1999) is None
+    assert pacer.arrival_ns(2000) == START
+
+
+# Pauses
+
+
+@given(st.integers(1, 10**12))
+def test_a_clock_that_stands_still_evaluates_nothing_however_long(pause: int) -> None:
+    pacer = begun(simulated=True)
+    run(pacer, START + S, 1000)
+    assert run(pacer, START + S, 1000 + pause) == []
+    assert run(pacer, START + S + PERIOD, 1001 + pause) == [pacer.first + 11]
+    assert pacer.jumps == 0
+
+
+def test_messages_during_a_pause_count_at_the_time_that_stands() -> None:
+    pacer = begun(simulated=True)
+    run(pacer, START + S, 1000)
+    tick_after = GRID.time_ns(GRID.tick_at_or_before(START + S)) + 1
+    assert pacer.arrival_ns(50_000) == max(tick_after, START + S)
+
+
+def test_nothing_begins_before_the_clock_speaks_and_a_switch_begins_anew() -> None:
+    pacer = Pacer(GRID, 0, STEP)
+    assert not pacer.started
+    begun_at = pacer.advance(0, 5)
+    assert begun_at is not None
+    assert (begun_at.tick, begun_at.jump_ns) == (0, 0)
     pacer.switch(True)
     assert not pacer.started
-    assert pacer.advance(5 * S, 1) is not None
+    again = pacer.advance(START, 6)
+    assert again is not None
+    assert again.jump_ns == 0
+    assert pacer.jumps == 0
 
 
-def test_settling_delays_evaluation_and_not_the_tick() -> None:
-    pacer = make(settle_ns=30 * MS)
-    pacer.advance(100 * S, 0)
-    assert evaluate(pacer) == []
-    pacer.advance(100 * S + 30 * MS, 0)
-    assert evaluate(pacer) == [1000]
-    assert pacer.arrival_ns(100 * S + 10 * MS) == 100 * S + 30 * MS + 1
+# Large times
 
 
-@given(st.lists(st.integers(-3 * S, 3 * S), max_size=60), st.booleans())
-def test_ticks_of_one_run_never_repeat_or_skip(steps: list[int], simulated: bool) -> None:
-    pacer = make(simulated=simulated)
-    now, last = 1000 * S, None
-    for step in [0, *steps]:
-        now = max(now + step, 1)
-        restart = pacer.advance(now, now)
+@pytest.mark.parametrize("now", [YEAR_2038 - S, YEAR_2038, (1 << 32) * S - S, LAST - 20 * S])
+@pytest.mark.parametrize("rate", [0.1, 3.0, 10.0, 29.97, 1000.0])
+def test_ticks_follow_each_other_in_2038_in_2106_and_at_the_end_of_64_bits(
+    now: int, rate: float
+) -> None:
+    pacer = begun(now, rate=rate, settle=1_000_000)
+    first, grid = pacer.first, Grid(rate)
+    found: list[int] = []
+    for step in range(1, 12):
+        found += run(pacer, now + step * S // 2)
+    assert found == list(range(first, first + len(found)))
+    assert first + len(found) == grid.tick_at_or_before(now + 11 * S // 2 - 1_000_000) + 1
+    assert pacer.jumps == 0
+
+
+@pytest.mark.parametrize("rate", [0.1, 1.0, 3.0, 7.3, 10.0, 29.97, 1000.0, 1e-6, 12345.678])
+@pytest.mark.parametrize("edge", [1 << 31, 1 << 53, 1 << 62, 1 << 63, YEAR_2038, 1 << 64])
+@pytest.mark.parametrize("offset", [-1, 0, 1])
+def test_ticks_are_exact_at_powers_of_two_where_floats_are_not(
+    rate: float, edge: int, offset: int
+) -> None:
+    grid, time_ns = Grid(rate), edge + offset
+    after, before = grid.tick_at_or_after(time_ns), grid.tick_at_or_before(time_ns)
+    assert grid.time_ns(after - 1) < time_ns <= grid.time_ns(after)
+    assert grid.time_ns(before) <= time_ns < grid.time_ns(before + 1)
+    assert after - before in (0, 1)
+    assert grid.tick_at_or_after(grid.time_ns(after)) == after
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from([0.1, 3.0, 10.0, 29.97, 1000.0]))
+def test_each_moment_lies_between_two_ticks_before_1970_as_well(time_ns: int, rate: float) -> None:
+    grid = Grid(rate)
+    tick = grid.tick_at_or_before(time_ns)
+    assert grid.time_ns(tick) <= time_ns < grid.time_ns(tick + 1)
+
+
+def test_a_stamp_holds_times_until_2038() -> None:
+    last = YEAR_2038 - 1
+    stamp = to_time(last)
+    assert (stamp.sec, stamp.nanosec) == ((1 << 31) - 1, S - 1)
+    assert from_time(stamp) == last
+
+
+@given(
+    st.lists(
+        st.one_of(st.integers(0, 2 * S), st.integers(-20 * S, 20 * S)), min_size=1, max_size=30
+    ),
+    st.booleans(),
+)
+def test_between_two_starts_no_tick_is_left_out_or_comes_twice(
+    steps: list[int], simulated: bool
+) -> None:
+    pacer = begun(simulated=simulated)
+    now, expected = START, pacer.first
+    for number, step in enumerate(steps, 1):
+        now += step
+        restart = pacer.advance(now, START + number)
         if restart is not None:
-            last = restart.tick - 1
+            expected = restart.tick
+            assert restart.tick == GRID.tick_at_or_after(now)
         for tick in pacer.due():
-            assert last is not None
-            assert tick == last + 1
-            assert pacer.due_ns(tick) <= now
+            assert tick == expected
+            assert GRID.time_ns(tick) <= now
             pacer.evaluated(tick)
-            last = tick
-            arrival = pacer.arrival_ns(now)
-            assert arrival is None or pacer.grid.tick_at_or_after(arrival) > tick
+            expected += 1

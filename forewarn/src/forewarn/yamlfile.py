@@ -14,6 +14,7 @@ from forewarn.errors import ConfigError
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_DEPTH = 40
+MAX_DIGITS = 100
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,20 @@ def _walk(
     budget: Iterator[int],
     file: Path | None,
 ) -> None:
-    """Note the line of every key; refuse duplicates, other keys than text, and size."""
+    """Note the line of every key; refuse duplicates, other keys than text, and sizes."""
     if next(budget, None) is None or len(path) > MAX_DEPTH:
         raise ConfigError(
             "the document is too large",
             file=file,
             key=f"line {node.start_mark.line + 1}",
             accepted=f"{MAX_NODES} entries after aliases are followed, {MAX_DEPTH} levels",
+        )
+    if node.tag == "tag:yaml.org,2002:int" and len(node.value) > MAX_DIGITS:
+        raise ConfigError(
+            f"the whole number {node.value[:20]}... has {len(node.value)} characters",
+            file=file,
+            key=f"line {node.start_mark.line + 1}",
+            accepted=f"at most {MAX_DIGITS}",
         )
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):

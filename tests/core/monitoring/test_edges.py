@@ -5,6 +5,7 @@ evaluation/mutation shows that a change of any operator in them is noticed.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -209,3 +210,14 @@ def test_rows_that_do_not_fit_together_are_a_mistake_of_the_caller() -> None:
         advise(AdvisorState(), [row("p")], [0], [STOP, STOP], act=True)
     with pytest.raises(ValueError, match="zip"):
         ask([row("p", stale_signals=("x",), stale_ages=())], [STOP])
+
+
+ORDER = ("WARN", "REPLAN", "LIMIT_SPEED", "PULL_OVER", "COMFORTABLE_STOP", "EMERGENCY_STOP")
+
+
+@pytest.mark.parametrize(("milder", "stronger"), itertools.combinations(ORDER, 2))
+def test_the_stronger_of_two_actions_wins_whatever_the_risk(milder: str, stronger: str) -> None:
+    rows = [row("a", probability=0.6), row("b", probability=0.9)]
+    chains = [(Wish(stronger, 1.0),), (Wish(milder, 1.0),)]
+    assert ask(rows, chains).action == stronger
+    assert ask(rows[::-1], chains[::-1]).property == "a"

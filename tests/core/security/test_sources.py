@@ -1,0 +1,84 @@
+"""What the packages' own sources may not do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+FORBIDDEN = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
+RUNS_CODE = {"eval", "exec", "compile", "__import__"}
+# Where code is made, from trees and lines that are put together there out of checked parts.
+MAY_RUN_CODE = {
+    ("forewarn/src/forewarn/signals/compiler.py", "compile"),
+    ("forewarn/src/forewarn/signals/compiler.py", "eval"),
+    ("forewarn/src/forewarn/predicates/kleene.py", "compile"),
+    ("forewarn/src/forewarn/predicates/kleene.py", "exec"),
+}
+SHELLS = {"system", "popen", "spawnl", "spawnv", "execv", "execl"}
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = sorted(
+    path
+    for package in ("forewarn", "monitor_node", "apollo_bridge")
+    for path in (ROOT / package / "src").rglob("*.py")
+)
+
+
+def modules(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name):
+                yield node.func.id, node
+            elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+                yield f"{node.func.value.id}.{node.func.attr}", node
+
+
+def test_there_are_sources() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in SOURCES} == {
+        "forewarn",
+        "monitor_node",
+        "apollo_bridge",
+    }
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_unpickled_and_code_is_run_in_two_places_only(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not {name.split(".")[0] for name in modules(tree)} & FORBIDDEN
+    name = str(path.relative_to(ROOT))
+    called = {function for function, _ in calls(tree)}
+    found = {(name, function.removeprefix("builtins.")) for function in called}
+    assert {each for each in found if each[1] in RUNS_CODE} <= MAY_RUN_CODE
+    assert not {f"os.{shell}" for shell in SHELLS} & called
+
+
+def test_code_is_run_where_this_test_says() -> None:
+    found = set()
+    for path in SOURCES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        name = str(path.relative_to(ROOT))
+        found |= {(name, function) for function, _ in calls(tree) if function in RUNS_CODE}
+    assert found == MAY_RUN_CODE
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_loaders_are_the_safe_ones(path: Path) -> None:
+    for function, call in calls(ast.parse(path.read_text(encoding="utf-8"))):
+        keywords = {each.arg: each.value for each in call.keywords}
+        if function in ("yaml.load", "yaml.load_all", "yaml.compose", "yaml.parse"):
+            assert ast.unparse(keywords["Loader"]) in ("yaml.SafeLoader", "yaml.CSafeLoader")
+        assert not function.startswith(("yaml.unsafe", "yaml.full"))
+        if function in ("np.load", "numpy.load"):
+            assert ast.unparse(keywords["allow_pickle"]) == "False"
+        if function.startswith("subprocess."):
+            assert "shell" not in keywords
