@@ -45,8 +45,9 @@ EXPRESSIONS = (
     "[q.x for p in parts for q in p.corners]", "names", "parts[0].ranges[3:1:-1]",
 )  # fmt: skip
 WORDS = (
-    "[]", "[<=3]", "[0]", "[99999999999]", "string<=4", "MSG: ", "=" * 80, "=", "#", "\n",
-         "int7", "uint8 X=300", "fuzz_msgs/Part", "fuzz_msgs/All", "wstring", "char", "byte", "-1")  # fmt: skip
+    "[]", "[<=3]", "[0]", "[99999999999]", "string<=4", "MSG: ", "=" * 80, "=", "#", "\n", "int7",
+    "uint8 X=300", "fuzz_msgs/Part", "fuzz_msgs/All", "wstring", "char", "byte", "-1",
+)  # fmt: skip
 
 
 def _serialized() -> list[bytes]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from builtin_interfaces.msg import Time
 from hypothesis import given
 from hypothesis import strategies as st
+from rclpy.serialization import deserialize_message, serialize_message
 
 from forewarn.signals.grid import NANOSECONDS, Grid
 from monitor_node.conversions import from_time, to_time
@@ -178,6 +180,12 @@ def test_a_stamp_holds_times_until_2038() -> None:
     stamp = to_time(last)
     assert (stamp.sec, stamp.nanosec) == ((1 << 31) - 1, S - 1)
     assert from_time(stamp) == last
+
+
+def test_later_stamps_wrap_as_those_of_all_of_ros_do() -> None:
+    for seconds, wrapped in ((1 << 31, -(1 << 31)), ((1 << 32) - 1, -1), (1 << 32, 0)):
+        sent = serialize_message(to_time(seconds * S + 7))
+        assert from_time(deserialize_message(sent, Time)) == wrapped * S + 7
 
 
 @given(
