@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from forewarn_msgs.msg import RiskArray
@@ -118,28 +120,37 @@ rclpy.spin(node)
 
 
 def test_a_bond_beats_while_the_node_is_active(
-    start: Start, probe: Probe, interfaces: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    start: Start,
+    probe: Probe,
+    interfaces: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     for name, value in interfaces.items():
         monkeypatch.setenv(name, value)
-    with subprocess.Popen(
-        [sys.executable, "-c", HEARTBEATS],
-        env=environment(probe.domain),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as manager:
-        assert manager.stdout is not None
-        assert manager.stdout.readline() == "ready\n"
+    heard = tmp_path / "heard"
+
+    def beats() -> list[list[Any]]:
+        lines = heard.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines[1:] if line.endswith("\n")]
+
+    with heard.open("w") as file:
+        manager = subprocess.Popen(
+            [sys.executable, "-c", HEARTBEATS], env=environment(probe.domain), stdout=file
+        )
+    try:
+        probe.wait(lambda: heard.read_text().startswith("ready\n"), "the manager")
         start(bond=True)
-        beats = [json.loads(manager.stdout.readline()) for _ in range(5)]
-        name, instance, active, stamped, timeout, period = beats[-1]
+        probe.wait(lambda: len(beats()) >= 5, "five heartbeats")
+        name, instance, active, stamped, timeout, period = beats()[0]
         assert (name, active, stamped, timeout) == ("monitor", True, True, 4.0)
         assert period == pytest.approx(0.1)
-        assert {beat[1] for beat in beats} == {instance}
         assert probe.change("deactivate")
-        last = next(beat for line in manager.stdout if not (beat := json.loads(line))[2])
-        assert last[1] == instance
+        probe.wait(lambda: beats()[-1][2] is False, "the end of the bond")
+        assert {beat[1] for beat in beats()} == {instance}
+    finally:
         manager.kill()
+        manager.wait()
 
 
 def test_a_bond_without_its_messages_is_refused(start: Start, probe: Probe) -> None:

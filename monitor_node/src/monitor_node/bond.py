@@ -11,6 +11,7 @@ import uuid
 from typing import Any
 
 from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 
@@ -21,6 +22,7 @@ TOPIC = "/bond"
 PERIOD = 0.1
 TIMEOUT = 4.0
 """The values of Nav2's own nodes, in seconds."""
+GOODBYE = 0.3
 
 
 def check_bond() -> None:
@@ -59,6 +61,8 @@ class Bond:
     def close(self) -> None:
         """Break the bond in good order."""
         self._publisher.publish(self._status(active=False))
+        # Destroyed at once, the publisher might take the message with it.
+        self._publisher.wait_for_all_acked(Duration(seconds=GOODBYE))
         self._node.destroy_timer(self._timer)
         self._node.destroy_publisher(self._publisher)
 
