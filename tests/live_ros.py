@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from monitor_node.conversions import from_time, to_time
 from monitor_node.message_types import message_class
 
 LIMIT = 30.0
+TURNS = cycle(range(0, 29, 2))
 DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux
 KEPT = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 LEVELS = {DiagnosticStatus.OK: "OK", DiagnosticStatus.WARN: "WARN", DiagnosticStatus.ERROR: "ERROR"}
@@ -50,8 +52,12 @@ LEVELS = {DiagnosticStatus.OK: "OK", DiagnosticStatus.WARN: "WARN", DiagnosticSt
 
 @contextmanager
 def free_domain() -> Iterator[int]:
-    """Reserve a domain id that no other test, of whatever process, uses meanwhile."""
-    for domain in DOMAINS:
+    """Reserve a domain id that no other test, of whatever process, uses meanwhile.
+
+    Each test gets another one than the test before it, which may still echo.
+    """
+    turn = next(TURNS)
+    for domain in (*DOMAINS[turn:], *DOMAINS[:turn]):
         path = Path(tempfile.gettempdir()) / f"forewarn-test-domain-{domain}"
         with path.open("w") as file:
             try:

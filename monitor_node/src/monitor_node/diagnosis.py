@@ -24,15 +24,11 @@ def node_status(state: str, problem: str, twins: int) -> Status:
         Other nodes with this node's full name.
     """
     values = {"state": state, "nodes of the same name": twins}
+    errors = [problem] if problem else []
     if twins:
-        return Status(
-            "node",
-            Severity.ERROR,
-            f"{twins} more of this name: their topics and services are mixed up",
-            values,
-        )
-    if problem:
-        return Status("node", Severity.ERROR, problem, values)
+        errors.append(f"{twins} more of this name: their topics and services are mixed up")
+    if errors:
+        return Status("node", Severity.ERROR, "; ".join(errors), values)
     if state != "active":
         return Status("node", Severity.WARN, f"{state}: nothing is monitored", values)
     return Status("node", Severity.OK, state, values)

@@ -11,6 +11,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 
 from monitor_node.node import MonitorNode
+from monitor_node.parameters import refuse
 
 WAKE = 0.5
 
@@ -18,14 +19,16 @@ WAKE = 0.5
 def make_executor(kind: str, node: Node) -> Any:
     """Return an executor that serves `node`: ``events`` where rclpy has it, else ``single``."""
     executor: Any = None
+    if refused := refuse("executor", kind):
+        node.get_logger().error(f"{refused}; 'single' stands in")
     if kind == "events":
         try:
             from rclpy.experimental import EventsExecutor
 
-            executor = EventsExecutor()
+            executor = EventsExecutor(context=node.context)
         except ImportError:
             node.get_logger().warning("this rclpy has no EventsExecutor; 'single' stands in")
-    executor = executor or SingleThreadedExecutor()
+    executor = executor or SingleThreadedExecutor(context=node.context)
     executor.add_node(node)
     return executor
 

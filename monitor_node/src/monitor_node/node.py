@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.exceptions import InvalidParameterValueException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.parameter import Parameter
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
@@ -39,6 +37,7 @@ from monitor_node.journal import Journal
 from monitor_node.learning import BackgroundLearning
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
+from monitor_node.policies import Policies
 from monitor_node.runtime import Runtime
 from monitor_node.services import Services
 
@@ -57,7 +56,7 @@ def _reported(transition: Transition) -> Transition:
         node.problem = ""
         try:
             return transition(node, state)
-        except ForewarnError as error:
+        except (ForewarnError, InvalidParameterValueException) as error:
             node.problem = " | ".join(str(error).splitlines())
             code = TransitionCallbackReturn.FAILURE
         except Exception as error:
@@ -65,6 +64,7 @@ def _reported(transition: Transition) -> Transition:
             node.get_logger().debug(traceback.format_exc())
             code = TransitionCallbackReturn.ERROR
         node.get_logger().error(node.problem)
+        node.undo(transition.__name__)
         return code
 
     return guarded
@@ -77,7 +77,7 @@ class MonitorNode(LifecycleNode):
         self._hidden: frozenset[Subscription] = frozenset()
         super().__init__("monitor", **arguments)
         parameters.declare(self, parameters.NODE_PARAMETERS)
-        self.problem = ""
+        self.problem = self._failure = ""
         self.watch: Watch | None = None
         self.runtime: Runtime | None = None
         self._types: dict[str, MessageType] = {}
@@ -89,7 +89,6 @@ class MonitorNode(LifecycleNode):
         self._bond: Bond | None = None
         self._commands: Services | None = None
         self._timer: Timer | None = None
-        self._policies: list[str] = []
         self._records = 0
         self._said: dict[str, float] = {}
         self._diagnostics = self.create_publisher(conversions.DiagnosticArray, "/diagnostics", 10)
@@ -106,9 +105,7 @@ class MonitorNode(LifecycleNode):
             ),
             post_callback=self._clock_moved,
         )
-        self.add_on_set_parameters_callback(self._check_parameters)
-        if hasattr(self, "add_post_set_parameters_callback"):
-            self.add_post_set_parameters_callback(self._use_parameters)
+        self._policies = Policies(self, self, self._policy_changed)
 
     @property
     def subscriptions(self) -> Iterable[Subscription]:
@@ -144,7 +141,7 @@ class MonitorNode(LifecycleNode):
         check_messages(spec.actuators)
         if self._value("bond"):
             check_bond()
-        self._declare_policies(watch)
+        self._policies.declare(watch)
         for topic in self._types:
             parameters.declare(self, parameters.quality_parameters(topic))
         self._outputs = Outputs(self, spec.rate)
@@ -231,6 +228,13 @@ class MonitorNode(LifecycleNode):
         self.problem = problem
         return TransitionCallbackReturn.SUCCESS
 
+    def undo(self, transition: str) -> None:
+        """Take back what a transition that failed has left behind."""
+        if transition in ("on_configure", "on_activate"):
+            self._stop("the monitor could not be activated")
+        if transition == "on_configure":
+            self._clear()
+
     def _stop(self, reason: str) -> None:
         if self._bond is not None:
             self._bond.close()
@@ -250,9 +254,7 @@ class MonitorNode(LifecycleNode):
             self._actuators.close()
         if self._outputs is not None:
             self._outputs.close()
-        for name in self._policies:
-            self.undeclare_parameter(name)
-        self._policies = []
+        self._policies.clear()
         self.watch = self._model = self._outputs = self._commands = self._actuators = None
         self._types = {}
 
@@ -311,48 +313,10 @@ class MonitorNode(LifecycleNode):
         names = Names.of(self.get_fully_qualified_name())
         return RecordWriter(target, names, self._spec_text, self._types)
 
-    def _declare_policies(self, watch: Watch) -> None:
-        names = []
-        try:
-            for name, section in watch.compiled.spec.properties.items():
-                found = parameters.policy_parameters(name, section)
-                names += [each.name for each in found]
-                parameters.declare(self, found)
-            changes = parameters.policy_values(names, self._value)
-            for name, values in changes.items():
-                watch.set_policy(name, values)
-        except (InvalidParameterValueException, ForewarnError) as error:
-            for name in names:
-                if self.has_parameter(name):
-                    self.undeclare_parameter(name)
-            raise ConfigError(str(error)) from error
-        self._policies = names
-
-    def _check_parameters(self, changed: list[Parameter]) -> SetParametersResult:
-        refused = "; ".join(
-            filter(None, (parameters.refuse(each.name, each.value) for each in changed))
-        )
-        if not refused and self.watch is not None:
-            try:
-                Watch.with_policy(self.watch.monitor, self._changes(changed))
-            except ForewarnError as error:
-                refused = " | ".join(str(error).splitlines())
-        if not refused and not hasattr(self, "add_post_set_parameters_callback"):
-            self._use_parameters(changed)  # Humble
-        return SetParametersResult(successful=not refused, reason=refused)
-
-    def _changes(self, changed: list[Parameter]) -> dict[str, dict[str, object]]:
-        given = {each.name: each.value for each in changed if each.name in self._policies}
-        return parameters.policy_values(given, given.__getitem__)
-
-    def _use_parameters(self, changed: list[Parameter]) -> None:
-        if self.watch is None:
-            return
-        for name, values in self._changes(changed).items():
-            self.watch.set_policy(name, values)
-            self.get_logger().info(f"properties.{name}: {values}")
-            if self.runtime is not None:
-                self.runtime.note({"event": "policy", "property": name, "values": values})
+    def _policy_changed(self, name: str, values: Mapping[str, object]) -> None:
+        self.get_logger().info(f"properties.{name}: {values}")
+        if self.runtime is not None:
+            self.runtime.note({"event": "policy", "property": name, "values": dict(values)})
 
     # The ticks
 
@@ -381,10 +345,11 @@ class MonitorNode(LifecycleNode):
                 now_ns = self._await_tick(runtime, now_ns)
             runtime.pump(now_ns, time.time_ns())
         except Exception as error:
-            self.problem = f"a tick failed: {type(error).__name__}: {error}"
+            self._failure = f"a tick failed: {type(error).__name__}: {error}"
             self.get_logger().debug(traceback.format_exc())
-            self._warn(self.problem)
+            self._warn(self._failure)
             return
+        self._failure = ""
         self._hide()
         if not simulated and self._timer is not None:
             wake_ns = runtime.pacer.due_ns(runtime.pacer.next) - self._early_ns(runtime)
@@ -422,7 +387,7 @@ class MonitorNode(LifecycleNode):
     def _report(self) -> None:
         """Follow the publishers' QoS, and publish diagnostics."""
         runtime = self.runtime
-        found = [node_status(self._state(), self.problem, self._twins())]
+        found = [node_status(self._state(), self.problem or self._failure, self._twins())]
         if runtime is not None:
             for change in runtime.inputs.match():
                 self.get_logger().info(change)

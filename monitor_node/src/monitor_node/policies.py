@@ -1,0 +1,100 @@
+"""Thresholds as parameters: declared with the monitor, checked before they are set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.exceptions import InvalidParameterValueException
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from forewarn.errors import ConfigError, ForewarnError
+from forewarn.monitoring.watch import Watch
+from monitor_node import parameters
+
+
+class Owner(Protocol):
+    """What is needed of the node."""
+
+    watch: Watch | None
+
+
+class Policies:
+    """The parameters ``properties.NAME.KEY`` of a node.
+
+    Parameters
+    ----------
+    node : Node
+        Whose parameters they are.
+    owner : Owner
+        The monitor, which may be absent for the moment.
+    changed : callable
+        Told a property and its new values once they are in force.
+    """
+
+    def __init__(
+        self, node: Node, owner: Owner, changed: Callable[[str, Mapping[str, object]], None]
+    ) -> None:
+        self._node = node
+        self._owner = owner
+        self._changed = changed
+        self._names: list[str] = []
+        self._is_posted = hasattr(node, "add_post_set_parameters_callback")  # not on Humble
+        node.add_on_set_parameters_callback(self._check)
+        if self._is_posted:
+            node.add_post_set_parameters_callback(self._use)
+
+    def declare(self, watch: Watch) -> None:
+        """Declare the parameters of a monitor, and let those that a user has given prevail.
+
+        Raises
+        ------
+        ConfigError
+            If a given value is refused; then nothing stays declared.
+        """
+        try:
+            for name, section in watch.compiled.spec.properties.items():
+                found = parameters.policy_parameters(name, section)
+                self._names += [each.name for each in found]
+                parameters.declare(self._node, found)
+            given = parameters.policy_values(
+                self._names, lambda name: self._node.get_parameter(name).value
+            )
+            for name, values in given.items():
+                watch.set_policy(name, values)
+        except (InvalidParameterValueException, ForewarnError) as error:
+            self.clear()
+            raise ConfigError(str(error)) from error
+
+    def clear(self) -> None:
+        """Take the parameters back."""
+        for name in self._names:
+            if self._node.has_parameter(name):
+                self._node.undeclare_parameter(name)
+        self._names = []
+
+    def _check(self, given: list[Parameter]) -> SetParametersResult:
+        refused = "; ".join(
+            filter(None, (parameters.refuse(each.name, each.value) for each in given))
+        )
+        if not refused and self._owner.watch is not None:
+            try:
+                Watch.with_policy(self._owner.watch.monitor, self._values(given))
+            except ForewarnError as error:
+                refused = " | ".join(str(error).splitlines())
+        if not refused and not self._is_posted:
+            self._use(given)
+        return SetParametersResult(successful=not refused, reason=refused)
+
+    def _use(self, given: list[Parameter]) -> None:
+        if self._owner.watch is None:
+            return
+        for name, values in self._values(given).items():
+            self._owner.watch.set_policy(name, values)
+            self._changed(name, values)
+
+    def _values(self, given: list[Parameter]) -> dict[str, dict[str, object]]:
+        mine = {each.name: each.value for each in given if each.name in self._names}
+        return parameters.policy_values(mine, mine.__getitem__)
