@@ -8,7 +8,7 @@ unexport PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX
 BIN := .venv/bin
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test lint check bench clean
+.PHONY: help setup demo test lint check bench fuzz soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-7s %s\n' "$$name" "$$text"; done
@@ -37,6 +37,13 @@ check: lint test ## all of lint and test, README snippets included
 
 bench: setup ## measure, and print the figures of benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks
+
+fuzz: setup ## ten minutes of hostile input for each reader (FOREWARN_FUZZ_SECONDS=600)
+	@FOREWARN_FUZZ_SECONDS=$${FOREWARN_FUZZ_SECONDS:-600} $(BIN)/python -m pytest -s --timeout=0 tests/fuzz $(PYTEST_ARGS)
+
+soak: setup ## ten minutes under load (SOAK_MINUTES=10), and a hundred kills (FOREWARN_KILLS=100)
+	@$(BIN)/python -m evaluation.soak.soak --minutes $${SOAK_MINUTES:-10}
+	@FOREWARN_KILLS=$${FOREWARN_KILLS:-100} $(BIN)/python -m pytest --timeout=0 tests/actuators/test_journal.py $(PYTEST_ARGS)
 
 clean: ## remove what these commands made, .venv included
 	rm -rf .venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

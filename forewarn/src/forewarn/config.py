@@ -173,12 +173,14 @@ def _problems(
 ) -> Iterator[InputError]:
     seen: set[str] = set()
     for item in error.errors():
-        # pydantic appends the tried branch of a union to the path; keys of the file only.
-        known = tuple(p for p in item["loc"] if not _is_branch(p))
+        value, kind = item["input"], item["type"]
+        # pydantic appends the tried branch of a union to the path; keys of the file only, of which
+        # an unknown one may be called `float`.
+        own = len(item["loc"]) - 1 if kind == "extra_forbidden" else -1
+        known = tuple(p for i, p in enumerate(item["loc"]) if i == own or not _is_branch(p))
         origin = document.origin(prefix + known) if document else None
         location = origin.locate(prefix + known) if origin else ""
         path = key_path(prefix + known)
-        value, kind = item["input"], item["type"]
         if kind == "missing":
             problem, accepted = "is missing", ""
         elif kind == "extra_forbidden":

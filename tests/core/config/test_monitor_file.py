@@ -85,6 +85,14 @@ def test_all_findings_come_at_once() -> None:
     assert "thresholds.act" in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["float", "int", "str", "tuple[0]", "nullable[x]"])
+def test_an_unknown_key_may_be_called_like_a_type(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        spec_of(f"{GOOD}'{key}': 1\n")
+    assert key in str(caught.value)
+    assert "unknown key" in str(caught.value)
+
+
 @pytest.mark.parametrize("text", ["", "- 1\n- 2\n", "just text", "a: 1\n---\nb: 2\n"])
 def test_what_is_no_single_mapping_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):

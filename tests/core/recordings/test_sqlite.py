@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,18 @@ def test_a_damaged_schema_is_refused_even_where_its_text_cannot_be_decoded(datab
     with pytest.raises(RecordingError, match="cannot be read as a bag") as caught:
         open_recording(database)
     assert str(database) in str(caught.value)
+
+
+@pytest.mark.parametrize("column", ["name", "type", "serialization_format"])
+def test_a_topic_that_lost_a_text_is_left_out(bags, database, column):
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(  # the original columns are NOT NULL, which damage ignores
+            f"""CREATE TABLE damaged AS SELECT * FROM topics; DROP TABLE topics;
+            ALTER TABLE damaged RENAME TO topics;
+            UPDATE topics SET {column} = NULL WHERE name = '/odom';"""
+        )
+    with open_recording(database) as recording:
+        assert list(recording.topics) == ["/limit"]
+        assert recording.warnings
+        everything = bags.expected(bags.drive(200))
+        assert bags.read(recording) == [each for each in everything if each[1] == "/limit"]

@@ -136,10 +136,20 @@ class SqliteFile:
         self.start_ns = int(self._reader.start_time) if self.count else 0
         self.end_ns = int(self._reader.end_time) - 1 if self.count else 0
         try:
+            self._check_texts()
             self._check_times(source)
         except RecordingError:
             self._reader.close()
             raise
+
+    def _check_texts(self) -> None:
+        for each in self.channels:
+            if not all(isinstance(text, str) for text in each[:5]):
+                raise RecordingError(
+                    f"cannot be read as a bag (the topic {each.topic!r} of type {each.msgtype!r})",
+                    accepted=ACCEPTED,
+                    file=self.path,
+                )
 
     def _check_times(self, source: Path) -> None:
         if not 0 <= self.start_ns <= self.end_ns < TIME_LIMIT_NS:
