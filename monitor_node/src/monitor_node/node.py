@@ -5,19 +5,18 @@ from __future__ import annotations
 import functools
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.exceptions import InvalidParameterValueException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.errors import ConfigError, ForewarnError, ModelError
+from forewarn.errors import ConfigError, ModelError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
@@ -40,34 +39,12 @@ from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
 from monitor_node.runtime import Runtime
 from monitor_node.services import Services
+from monitor_node.transitions import reported
 
 THROTTLE = 5.0
 EARLY, EARLY_SHARE = 2.5e-3, 0.2
 """The timer fires so many seconds, and this share of a period at most, before a tick: the time that
 rclpy takes to call back, and a processor to warm up, is over when the tick is due."""
-Transition = Callable[..., TransitionCallbackReturn]
-
-
-def _reported(transition: Transition) -> Transition:
-    """Turn errors of a transition into one line of log, a diagnostic and a return code."""
-
-    @functools.wraps(transition)
-    def guarded(node: MonitorNode, state: LifecycleState) -> TransitionCallbackReturn:
-        node.problem = ""
-        try:
-            return transition(node, state)
-        except (ForewarnError, InvalidParameterValueException) as error:
-            node.problem = " | ".join(str(error).splitlines())
-            code = TransitionCallbackReturn.FAILURE
-        except Exception as error:
-            node.problem = f"{transition.__name__}: {type(error).__name__}: {error}"
-            node.get_logger().debug(traceback.format_exc())
-            code = TransitionCallbackReturn.ERROR
-        node.get_logger().error(node.problem)
-        node.undo(transition.__name__)
-        return code
-
-    return guarded
 
 
 class MonitorNode(LifecycleNode):
@@ -117,7 +94,7 @@ class MonitorNode(LifecycleNode):
 
     # The life cycle
 
-    @_reported
+    @reported
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load, check, build; nothing is published yet."""
         config = self._value("config")
@@ -159,7 +136,7 @@ class MonitorNode(LifecycleNode):
         )
         return super().on_configure(state)
 
-    @_reported
+    @reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Subscribe and start the ticks."""
         assert self.watch is not None and self._outputs is not None
@@ -201,19 +178,19 @@ class MonitorNode(LifecycleNode):
         self._pump()
         return result
 
-    @_reported
+    @reported
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop the ticks, withdraw a present intervention, unsubscribe."""
         self._stop("the monitor was deactivated")
         return super().on_deactivate(state)
 
-    @_reported
+    @reported
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forget monitor file and model."""
         self._clear()
         return super().on_cleanup(state)
 
-    @_reported
+    @reported
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop from whatever state."""
         self._stop("the monitor was shut down")
