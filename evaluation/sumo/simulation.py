@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Iterator
@@ -92,20 +93,7 @@ def simulate(scenario: Scenario, options: RunOptions) -> Iterator[Frame]:
     """
     import libsumo
 
-    command = ["sumo", "--net-file", str(scenario.network)]
-    command += ["--route-files", ",".join(map(str, scenario.routes))]
-    command += ["--seed", str(options.seed), "--step-length", str(STEP)]
-    # Drivers look and decide ten times a second; their cars move in between.
-    command += ["--default.action-step-length", "0.1", "--lanechange.duration", "2"]
-    command += [
-        "--collision.action",
-        "warn",
-        "--collision.check-junctions",
-        "--collision.mingap-factor",
-        "0",
-    ]
-    command += ["--time-to-teleport", "-1", "--no-step-log", "--no-warnings"]
-    libsumo.start(command)
+    libsumo.start(sumo_command(scenario, options.seed))
     try:
         observer = Observer(libsumo)
         first = round(options.warm_up / STEP)
@@ -124,6 +112,24 @@ def simulate(scenario: Scenario, options: RunOptions) -> Iterator[Frame]:
         libsumo.close()
 
 
+def sumo_command(scenario: Scenario, seed: int) -> list[str]:
+    """Return how SUMO is started for a run; `seed` is that of its drivers."""
+    command = ["sumo", "--net-file", str(scenario.network)]
+    command += ["--route-files", ",".join(map(str, scenario.routes))]
+    command += ["--seed", str(seed), "--step-length", str(STEP)]
+    # Drivers look and decide ten times a second; their cars move in between.
+    command += ["--default.action-step-length", "0.1", "--lanechange.duration", "2"]
+    command += [
+        "--collision.action",
+        "warn",
+        "--collision.check-junctions",
+        "--collision.mingap-factor",
+        "0",
+    ]
+    command += ["--time-to-teleport", "-1", "--no-step-log", "--no-warnings"]
+    return command
+
+
 class Observer:
     """Reads the state of a running SUMO; remembers what takes more than one step to know."""
 
@@ -136,6 +142,14 @@ class Observer:
         self._shapes: dict[str, list[tuple[float, float]]] = {}
         self._numbers: dict[str, int] = {}
         self._crossed: tuple[Signal, float] | None = None
+
+    def memory(self) -> dict[str, Any]:
+        """Return a copy of what it remembers."""
+        return copy.deepcopy({k: v for k, v in vars(self).items() if k != "_sumo"})
+
+    def resume(self, memory: dict[str, Any]) -> None:
+        """Go on with another observer's memory: SUMO was loaded from a state saved then."""
+        vars(self).update(copy.deepcopy(memory))
 
     def look(self, step: int) -> Frame:
         """Return the frame of this step (0 is the first of the recording)."""
