@@ -41,26 +41,51 @@ def predictions(track: Track) -> Predictions:
     episode's terminal label ends the wait without violation; the end of the run, an inactive
     phase, a missing tick or a violation that may have happened leave the outcome unknown.
     """
-    ticks = track.ticks
-    if not len(ticks):
-        return Predictions(np.zeros(0), np.zeros(0, dtype=bool), 0)
-    violated = _next_after(ticks, track.violation)
-    ended = _next_after(ticks, track.status == Status.ENDED)
-    gap = np.concatenate(([False], np.diff(ticks) != 1))
-    lost = _next_after(ticks, (track.status == Status.INACTIVE) | track.possible | gap)
-    limit = np.full(len(ticks), NEVER) if track.horizon is None else ticks + track.horizon
-    last = int(ticks[-1])
+    followed, known = outcomes(
+        track.ticks, track.violation, track.possible, track.status, track.horizon
+    )
     predicted = (
         ~np.isnan(track.probability)
         & (track.state != UNKNOWN_STATE)
         & np.isin(track.status, (Status.SATISFIED_SO_FAR, Status.CANNOT_BE_VIOLATED))
     )
-    followed = (violated <= limit) & (violated < lost) & (violated < ended)
-    over = np.minimum(limit, ended)
-    clear = ~followed & (over <= last) & (over < lost) & (over < violated)
-    judged = predicted & (followed | clear)
+    judged = predicted & known
     censored = int((predicted & ~judged).sum())
     return Predictions(track.probability[judged], followed[judged], censored)
+
+
+def outcomes(
+    ticks: NDArray[np.int64],
+    violation: NDArray[np.bool_],
+    possible: NDArray[np.bool_],
+    status: NDArray[np.int8],
+    horizon: int | None,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell for every tick whether a violation followed within the horizon, and if that is known.
+
+    Parameters
+    ----------
+    ticks, violation, possible, status : ndarray, shape (n,)
+        Columns of a `Track`.
+    horizon : int or None
+        Ticks to look ahead.
+
+    Returns
+    -------
+    followed, known : ndarray of bool, shape (n,)
+        What follows is not known where the run ends earlier, or is interrupted.
+    """
+    if not len(ticks):
+        return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
+    violated = _next_after(ticks, violation)
+    ended = _next_after(ticks, status == Status.ENDED)
+    gap = np.concatenate(([False], np.diff(ticks) != 1))
+    lost = _next_after(ticks, (status == Status.INACTIVE) | possible | gap)
+    limit = np.full(len(ticks), NEVER) if horizon is None else ticks + horizon
+    followed = (violated <= limit) & (violated < lost) & (violated < ended)
+    over = np.minimum(limit, ended)
+    clear = ~followed & (over <= int(ticks[-1])) & (over < lost) & (over < violated)
+    return followed, followed | clear
 
 
 def _next_after(ticks: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -242,11 +242,12 @@ def score(name: str, runs: Sequence[Events]) -> Score:
         unseen=sum(alert.unseen for alert in false),
         cut_short=sum(alert.cut_short for alert in false),
         hours=sum(run.hours for run in runs),
-        lead=_lead_times(leads),
+        lead=lead_times(leads),
     )
 
 
-def _lead_times(leads: Sequence[float]) -> LeadTimes | None:
+def lead_times(leads: Sequence[float]) -> LeadTimes | None:
+    """Summarise lead times in seconds; None without any."""
     if not leads:
         return None
     return LeadTimes(

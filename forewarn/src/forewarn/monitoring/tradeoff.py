@@ -1,0 +1,356 @@
+"""Lead time against false alarms, for every threshold: what a study shows and tuning chooses from.
+
+Whatever a monitor computes, a risk, a robustness or a time to collision, it gives one score a
+tick; the policy turns scores into alerts by a threshold, and the terms of `events` say what came of
+them. All figures of all studies are made here, so that they mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forewarn.monitoring.episodes import AlertRule, Trace, find_episodes, trace_of
+from forewarn.monitoring.events import SECONDS_AN_HOUR, LeadTimes, lead_times
+from forewarn.monitoring.ranking import PrecisionRecall, precision_recall
+from forewarn.monitoring.verdict import Status
+
+__all__ = [
+    "AlertRule",
+    "Point",
+    "PrecisionRecall",
+    "Trace",
+    "alerts_at",
+    "bootstrap",
+    "every_threshold",
+    "pool_points",
+    "precision_recall",
+    "run_points",
+    "trace_of",
+    "trade_off",
+]
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Item = TypeVar("Item")
+
+MAX_THRESHOLDS = 2000
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one threshold gives, over one run or many.
+
+    Attributes
+    ----------
+    threshold : float
+        Score at and above which an alert begins.
+    violations, detected : int
+        How many happened, and how many of them within an alert that had begun earlier.
+    leads : tuple of float
+        Lead time of each detected violation in seconds, in order of runs and time.
+    alerts, right, late, false_alarms : int
+        Episodes; of these, those followed by a violation, those that came with one, and those
+        without.
+    hours : float
+        Time watched.
+    """
+
+    threshold: float
+    violations: int
+    detected: int
+    leads: tuple[float, ...]
+    alerts: int
+    right: int
+    late: int
+    false_alarms: int
+    hours: float
+
+    @property
+    def missed(self) -> int:
+        """Violations without an alert that had begun earlier."""
+        return self.violations - self.detected
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the violations that were foreseen; None if there was none."""
+        return self.detected / self.violations if self.violations else None
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the alerts, late ones apart, that a violation followed; None without any."""
+        judged = self.right + self.false_alarms
+        return self.right / judged if judged else None
+
+    @property
+    def false_alarms_per_hour(self) -> float | None:
+        """False alarms in an hour of watching; None if nothing was watched."""
+        return self.false_alarms / self.hours if self.hours else None
+
+    @property
+    def lead(self) -> LeadTimes | None:
+        """Lead times over the detected violations, as the papers give them; None without any."""
+        return lead_times(self.leads)
+
+    @property
+    def median_lead(self) -> float | None:
+        """Median lead time over all violations, a missed one counting as 0 s; None without any.
+
+        Over the detected ones alone a monitor would gain by missing those that it foresees late.
+        """
+        if not self.violations:
+            return None
+        return float(np.median(np.concatenate((self.leads, np.zeros(self.missed)))))
+
+
+def alerts_at(
+    trace: Trace,
+    threshold: float,
+    *,
+    release: float | Callable[[float], float] | None = None,
+    enter: int = 1,
+    exit: int = 5,
+    hold: float = 1.0,
+    **more: Any,
+) -> NDArray[np.bool_]:
+    """Return for every tick whether the policy is at ACT, shape (n,).
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    threshold : float
+        Score at and above which an alert begins.
+    release, enter, exit, hold, **more
+        All else about alerts; see `AlertRule`.
+
+    Raises
+    ------
+    ValueError
+        If a level is NaN, or the threshold minus infinity.
+    """
+    rule = AlertRule(release, enter, exit, hold, **more)
+    on = np.zeros(len(trace.ticks), dtype=bool)
+    found = find_episodes([trace], np.array([threshold], dtype=np.float64), rule)
+    for start, end in zip(found.start, found.end, strict=True):
+        on[start:end] = True
+    return on
+
+
+def trade_off(
+    traces: Sequence[Trace],
+    thresholds: ArrayLike | None = None,
+    *,
+    rule: AlertRule | None = None,
+    **policy: Any,
+) -> tuple[Point, ...]:
+    """Return what every threshold gives over all runs.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One property over the runs.
+    thresholds : array_like of float, shape (k,), optional
+        Scores to try, and the order of the result; by default `every_threshold`.
+    rule : AlertRule, optional
+        All else about alerts; else `policy` gives its fields.
+    **policy
+        Fields of `AlertRule`.
+
+    Raises
+    ------
+    ValueError
+        If a level is NaN, or a threshold minus infinity.
+    """
+    rule = AlertRule(**policy) if rule is None else rule
+    levels = _levels(every_threshold(traces) if thresholds is None else thresholds)
+    counts = np.zeros((5, len(levels)), dtype=np.int64)
+    leads: list[list[float]] = [[] for _ in levels]
+    for tally in _tallies(traces, levels, rule):
+        counts += tally.counts
+        for position, lead in zip(tally.threshold.tolist(), tally.leads.tolist(), strict=True):
+            leads[position].append(lead)
+    happened = sum(int(trace.violation.sum()) for trace in traces)
+    hours = sum(map(_hours, traces))
+    return tuple(
+        _point(threshold, happened, tuple(lead), column, hours)
+        for threshold, lead, column in zip(levels.tolist(), leads, counts.T.tolist(), strict=True)
+    )
+
+
+def run_points(
+    traces: Sequence[Trace], threshold: float, *, rule: AlertRule | None = None, **policy: Any
+) -> tuple[Point, ...]:
+    """Return what one threshold gives over each run: for bootstrap and counts per run.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One property over the runs.
+    threshold : float
+        Score at and above which an alert begins.
+    rule : AlertRule, optional
+        All else about alerts; else `policy` gives its fields.
+    **policy
+        Fields of `AlertRule`.
+    """
+    rule = AlertRule(**policy) if rule is None else rule
+    return tuple(
+        _point(
+            threshold,
+            int(trace.violation.sum()),
+            tuple(tally.leads.tolist()),
+            tally.counts[:, 0].tolist(),
+            _hours(trace),
+        )
+        for trace, tally in zip(traces, _tallies(traces, _levels([threshold]), rule), strict=True)
+    )
+
+
+def pool_points(points: Sequence[Point]) -> Point:
+    """Add up what one threshold gave over several runs; raises ValueError without any."""
+    if not points:
+        raise ValueError("no points to add up")
+    return Point(
+        threshold=points[0].threshold,
+        violations=sum(each.violations for each in points),
+        detected=sum(each.detected for each in points),
+        leads=tuple(lead for each in points for lead in each.leads),
+        alerts=sum(each.alerts for each in points),
+        right=sum(each.right for each in points),
+        late=sum(each.late for each in points),
+        false_alarms=sum(each.false_alarms for each in points),
+        hours=sum(each.hours for each in points),
+    )
+
+
+def every_threshold(traces: Sequence[Trace], limit: int = MAX_THRESHOLDS) -> Floats:
+    """Return the scores that occur, rising, shape (k,): no other threshold begins other alerts.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        The runs.
+    limit : int
+        How many to keep, evenly by rank and with the ends, where there are more.
+    """
+    scores: Floats = np.unique(np.concatenate([np.zeros(0), *(trace.score for trace in traces)]))
+    scores = scores[~np.isnan(scores) & ~np.isneginf(scores)]
+    if len(scores) > limit:
+        scores = scores[np.unique(np.linspace(0, len(scores) - 1, limit).round().astype(np.int64))]
+    return scores
+
+
+class _Tally(NamedTuple):
+    """One run: detected, alerts, right, late and false ones of each threshold, shape (5, k).
+
+    `leads` are the lead times of the violations foreseen at position `threshold`, shape (m,).
+    """
+
+    counts: Counts
+    threshold: Counts
+    leads: Floats
+
+
+def _tallies(traces: Sequence[Trace], thresholds: Floats, rule: AlertRule) -> list[_Tally]:
+    found = find_episodes(traces, thresholds, rule)
+    bounds = np.searchsorted(found.run, np.arange(len(traces) + 1))
+    return [
+        _tally(trace, found.threshold[a:b], found.start[a:b], found.end[a:b], len(thresholds))
+        for trace, a, b in zip(traces, bounds[:-1], bounds[1:], strict=True)
+    ]
+
+
+def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: int) -> _Tally:
+    """Judge the alerts of one run as `events.find_events` does."""
+    happened = np.flatnonzero(trace.violation)
+    first = np.searchsorted(happened, start, side="right")
+    within = np.searchsorted(happened, end, side="left") - first
+    foresaw = within > 0
+    late = ~foresaw & (trace.status[start] == Status.VIOLATED)
+    near = ~foresaw & ~late & (first < len(happened))
+    if trace.horizon is not None and len(happened):
+        following = trace.ticks[happened[np.minimum(first, len(happened) - 1)]]
+        near &= following <= trace.ticks[start] + trace.horizon
+    right = foresaw | near
+
+    def count(chosen: NDArray[np.bool_]) -> Counts:
+        return np.bincount(threshold[chosen], minlength=size)
+
+    which = np.repeat(first, within) + _count_up(within)
+    begun = np.repeat(start, within)
+    detected = np.bincount(threshold, weights=within, minlength=size).astype(np.int64)
+    return _Tally(
+        np.stack((detected, count(right | True), count(right), count(late), count(~right & ~late))),
+        np.repeat(threshold, within),
+        (trace.ticks[happened[which]] - trace.ticks[begun]) / trace.rate,
+    )
+
+
+def _count_up(lengths: Counts) -> Counts:
+    """Return 0, 1, ... for each length, one behind the other."""
+    total = np.cumsum(lengths)
+    return np.arange(total[-1] if len(total) else 0) - np.repeat(total - lengths, lengths)
+
+
+def _levels(thresholds: ArrayLike) -> Floats:
+    return np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+
+
+def _hours(trace: Trace) -> float:
+    watched = ~np.isin(trace.status, (Status.INACTIVE, Status.UNKNOWN))
+    return float(watched.sum()) / trace.rate / SECONDS_AN_HOUR
+
+
+def _point(
+    threshold: float, violations: int, leads: tuple[float, ...], counts: list[int], hours: float
+) -> Point:
+    detected, alerts, right, late, false_alarms = counts
+    return Point(threshold, violations, detected, leads, alerts, right, late, false_alarms, hours)
+
+
+def bootstrap(
+    runs: Sequence[Item],
+    statistic: Callable[[Sequence[Item]], float | None],
+    *,
+    resamples: int = 1000,
+    seed: int,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """Return a percentile interval of a statistic over resampled runs (Efron, 1979).
+
+    Whole runs are drawn with replacement, because the ticks and violations of one run depend on
+    each other.
+
+    Parameters
+    ----------
+    runs : sequence
+        Traces, or anything else with one entry a run: `run_points`, whose sum is much quicker.
+    statistic : callable
+        From runs to a number; None and NaN mean that a resample has none, and are left out.
+    resamples : int
+        How many.
+    seed : int
+        Of the random draws.
+    level : float
+        Share of the resamples between the ends, in (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        Both ends; NaN with fewer than two runs, which say nothing about runs, or where no
+        resample has the statistic.
+    """
+    if len(runs) < 2:
+        return float("nan"), float("nan")
+    draws = np.random.default_rng(seed).integers(len(runs), size=(resamples, len(runs)))
+    found = [statistic([runs[i] for i in draw]) for draw in draws.tolist()]
+    values = np.array([value for value in found if value is not None and value == value])
+    if not values.size:
+        return float("nan"), float("nan")
+    low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2))
+    return float(low), float(high)
