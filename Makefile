@@ -41,7 +41,7 @@ bench: setup ## measure, and print the figures of benchmarks/RESULTS.md
 fuzz: setup ## ten minutes of hostile input for each reader (FOREWARN_FUZZ_SECONDS=600)
 	@FOREWARN_FUZZ_SECONDS=$${FOREWARN_FUZZ_SECONDS:-600} $(BIN)/python -m pytest -s --timeout=0 tests/fuzz $(PYTEST_ARGS)
 
-soak: setup ## ten minutes under load (SOAK_MINUTES=10), and a hundred kills (FOREWARN_KILLS=100)
+soak: setup ## ten minutes under load for each executor (SOAK_MINUTES=10), and a hundred kills (FOREWARN_KILLS=100)
 	@$(BIN)/python -m evaluation.soak.soak --minutes $${SOAK_MINUTES:-10}
 	@FOREWARN_KILLS=$${FOREWARN_KILLS:-100} $(BIN)/python -m pytest --timeout=0 tests/actuators/test_journal.py $(PYTEST_ARGS)
 

@@ -19,6 +19,12 @@ from benchmarks._live import make_executor
 TOPICS = tuple(f"/soak/s{i:02}" for i in range(20))
 BURST = 0.002
 """Seconds between two bursts of the publisher."""
+SETTLING = 4.0
+"""Seconds from discovery to the first message, so that whatever is lost is lost to the load: the
+monitor subscribes anew once it has seen which quality of service its publishers offer.
+"""
+LONGEST_BURST = 0.05
+"""Seconds whose messages are sent at once at the most, after the publisher itself was held up."""
 
 
 def payloads() -> list[bytes]:
@@ -33,14 +39,21 @@ def publish(options: argparse.Namespace) -> None:
     publishers = [node.create_publisher(Float64, t, QoSProfile(depth=1000)) for t in TOPICS]
     while any(each.get_subscription_count() < 1 for each in publishers):
         rclpy.spin_once(node, timeout_sec=0.05)
+    time.sleep(SETTLING)
     messages, sent = payloads(), 0
-    begun = time.monotonic()
-    while (passed := time.monotonic() - begun) < options.seconds:
-        while sent < passed * options.rate:
+    pauses: list[tuple[float, float]] = []
+    begun = before = time.monotonic()
+    shift = 0.0
+    while (now := time.monotonic()) - begun < options.seconds:
+        if now - before > LONGEST_BURST:  # what was held up is left out, not sent all at once
+            shift += now - before - LONGEST_BURST
+            pauses.append((time.time() - (now - before), time.time()))
+        before = now
+        while sent < (now - begun - shift) * options.rate:
             publishers[sent % len(TOPICS)].publish(messages[sent // len(TOPICS) % 100])
             sent += 1
         time.sleep(BURST)
-    result = {"sent": sent, "seconds": time.monotonic() - begun}
+    result = {"sent": sent, "seconds": time.monotonic() - begun, "pauses": pauses}
     draft = Path(f"{options.result}.draft")
     draft.write_text(json.dumps(result))
     draft.replace(options.result)
