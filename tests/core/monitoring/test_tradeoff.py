@@ -21,6 +21,7 @@ from forewarn.monitoring.tradeoff import (
     Trace,
     alerts_at,
     bootstrap,
+    detections,
     every_threshold,
     pool_points,
     precision_recall,
@@ -121,7 +122,14 @@ def test_alerts_and_figures_are_those_of_the_policy_and_of_the_events(
         singles = run_points(traces, point.threshold, rule=rule)
         for single, track in zip(singles, by_hand, strict=True):
             same_as_events(single, [track])
-        assert replace(pool_points(singles), hours=0.0) == replace(point, hours=0.0)
+        pooled = pool_points(singles)
+        assert pooled.hours == pytest.approx(point.hours)
+        assert pooled.alert_hours == pytest.approx(point.alert_hours)
+        alike = replace(pooled, hours=point.hours, alert_hours=point.alert_hours)
+        assert alike == point
+        happened, detected = detections(traces, [point.threshold], rule=rule)
+        assert happened.tolist() == [single.violations for single in singles]
+        assert detected[:, 0].tolist() == [single.detected for single in singles]
 
 
 def same_as_events(point: Point, tracks: list[Track]) -> None:
@@ -130,6 +138,8 @@ def same_as_events(point: Point, tracks: list[Track]) -> None:
     leads = [v.lead for each in events for v in each.violations if v.lead is not None]
     assert list(point.leads) == leads
     assert point.hours == pytest.approx(expected.hours)
+    on = sum(int((track.level == Level.ACT).sum()) for track in tracks)
+    assert point.alert_hours == pytest.approx(on / RATE / 3600)
     for name in ("violations", "detected", "alerts", "right", "late", "false_alarms", "missed",
                  "recall", "precision", "lead"):  # fmt: skip
         assert getattr(point, name) == getattr(expected, name), name

@@ -26,6 +26,7 @@ __all__ = [
     "Trace",
     "alerts_at",
     "bootstrap",
+    "detections",
     "every_threshold",
     "pool_points",
     "precision_recall",
@@ -56,8 +57,9 @@ class Point:
     alerts, right, late, false_alarms : int
         Episodes; of these, those followed by a violation, those that came with one, and those
         without.
-    hours : float
-        Time watched.
+    hours, alert_hours : float
+        Time watched, and of it the time at ACT: a monitor that never ends its alerts has few false
+        ones and long lead times, and is of no use.
     """
 
     threshold: float
@@ -69,6 +71,7 @@ class Point:
     late: int
     false_alarms: int
     hours: float
+    alert_hours: float = 0.0
 
     @property
     def missed(self) -> int:
@@ -90,6 +93,11 @@ class Point:
     def false_alarms_per_hour(self) -> float | None:
         """False alarms in an hour of watching; None if nothing was watched."""
         return self.false_alarms / self.hours if self.hours else None
+
+    @property
+    def alert_share(self) -> float | None:
+        """Share of the time that is spent at ACT; None if nothing was watched."""
+        return self.alert_hours / self.hours if self.hours else None
 
     @property
     def lead(self) -> LeadTimes | None:
@@ -169,16 +177,20 @@ def trade_off(
     rule = AlertRule(**policy) if rule is None else rule
     levels = _levels(every_threshold(traces) if thresholds is None else thresholds)
     counts = np.zeros((5, len(levels)), dtype=np.int64)
+    seconds = np.zeros(len(levels))
     leads: list[list[float]] = [[] for _ in levels]
     for tally in _tallies(traces, levels, rule):
         counts += tally.counts
+        seconds += tally.seconds
         for position, lead in zip(tally.threshold.tolist(), tally.leads.tolist(), strict=True):
             leads[position].append(lead)
     happened = sum(int(trace.violation.sum()) for trace in traces)
     hours = sum(map(_hours, traces))
     return tuple(
-        _point(threshold, happened, tuple(lead), column, hours)
-        for threshold, lead, column in zip(levels.tolist(), leads, counts.T.tolist(), strict=True)
+        _point(threshold, happened, tuple(lead), column, hours, on)
+        for threshold, lead, column, on in zip(
+            levels.tolist(), leads, counts.T.tolist(), seconds.tolist(), strict=True
+        )
     )
 
 
@@ -206,9 +218,20 @@ def run_points(
             tuple(tally.leads.tolist()),
             tally.counts[:, 0].tolist(),
             _hours(trace),
+            float(tally.seconds[0]),
         )
         for trace, tally in zip(traces, _tallies(traces, _levels([threshold]), rule), strict=True)
     )
+
+
+def detections(
+    traces: Sequence[Trace], thresholds: ArrayLike, *, rule: AlertRule
+) -> tuple[Counts, Counts]:
+    """Count the violations of each run, shape (n,), and those that were detected, shape (n, k)."""
+    tallies = _tallies(traces, _levels(thresholds), rule)
+    happened = np.array([int(trace.violation.sum()) for trace in traces], dtype=np.int64)
+    found = [tally.counts[0] for tally in tallies]
+    return happened, np.array(found, dtype=np.int64).reshape(len(traces), -1)
 
 
 def pool_points(points: Sequence[Point]) -> Point:
@@ -225,6 +248,7 @@ def pool_points(points: Sequence[Point]) -> Point:
         late=sum(each.late for each in points),
         false_alarms=sum(each.false_alarms for each in points),
         hours=sum(each.hours for each in points),
+        alert_hours=sum(each.alert_hours for each in points),
     )
 
 
@@ -248,10 +272,12 @@ def every_threshold(traces: Sequence[Trace], limit: int = MAX_THRESHOLDS) -> Flo
 class _Tally(NamedTuple):
     """One run: detected, alerts, right, late and false ones of each threshold, shape (5, k).
 
-    `leads` are the lead times of the violations foreseen at position `threshold`, shape (m,).
+    `seconds` are those at ACT, shape (k,), `leads` the lead times of the violations foreseen at
+    position `threshold`, shape (m,).
     """
 
     counts: Counts
+    seconds: Floats
     threshold: Counts
     leads: Floats
 
@@ -286,6 +312,7 @@ def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: in
     detected = np.bincount(threshold, weights=within, minlength=size).astype(np.int64)
     return _Tally(
         np.stack((detected, count(right | True), count(right), count(late), count(~right & ~late))),
+        np.bincount(threshold, weights=end - start, minlength=size) / trace.rate,
         np.repeat(threshold, within),
         (trace.ticks[happened[which]] - trace.ticks[begun]) / trace.rate,
     )
@@ -307,10 +334,16 @@ def _hours(trace: Trace) -> float:
 
 
 def _point(
-    threshold: float, violations: int, leads: tuple[float, ...], counts: list[int], hours: float
+    threshold: float,
+    violations: int,
+    leads: tuple[float, ...],
+    counts: list[int],
+    hours: float,
+    seconds: float,
 ) -> Point:
-    detected, alerts, right, late, false_alarms = counts
-    return Point(threshold, violations, detected, leads, alerts, right, late, false_alarms, hours)
+    return Point(
+        threshold, violations, counts[0], leads, *counts[1:], hours, seconds / SECONDS_AN_HOUR
+    )
 
 
 def bootstrap(
