@@ -297,8 +297,7 @@ class Stepper:
         self.tick = self.tick if tick is None else tick
         self.probe.wait(self._clock.get_subscription_count, "a subscription to /clock")
         known = len(self.probe.starts)
-        time_ns = self.grid.time_ns(self.tick - 1) + 1
-        self._tell(time_ns, lambda: len(self.probe.starts) > known)
+        self.tell(self.tick - 1, lambda: len(self.probe.starts) > known, later_ns=1)
         assert self.probe.starts[-1]["tick"] == self.tick
 
     def step(self, **values: float | bytes) -> RiskArray:
@@ -308,20 +307,23 @@ class Stepper:
             publisher = self.probe.connected(topic)
             publisher.publish(value if isinstance(value, bytes) else serialized(topic, value))
             assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
-        time_ns = self.grid.time_ns(self.tick)
-        self._tell(time_ns, lambda: self._verdict(time_ns))
+        self.tell(self.tick, self.verdict)
+        found = self.verdict()
         self.tick += 1
-        return self._verdict(time_ns)
+        return found
 
     def steps(self, number: int, **values: float | bytes) -> list[RiskArray]:
         """Do the same for several ticks."""
         return [self.step(**values) for _ in range(number)]
 
-    def _verdict(self, time_ns: int) -> Any:
-        risks = self.probe.risks
+    def verdict(self) -> Any:
+        """Return the verdict of the present tick once there is one."""
+        time_ns, risks = self.grid.time_ns(self.tick), self.probe.risks
         return risks[-1] if risks and from_time(risks[-1].header.stamp) == time_ns else None
 
-    def _tell(self, time_ns: int, heard: Callable[[], Any]) -> None:
+    def tell(self, tick: int, heard: Callable[[], Any], later_ns: int = 0) -> None:
+        """Say what time it is until it was heard: that of a tick, or a little later."""
+        time_ns = self.grid.time_ns(tick) + later_ns
         # /clock is best effort on the receiving side: say it again until it has an effect.
         end = time.monotonic() + LIMIT
         while not heard():

@@ -7,20 +7,33 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acting import ESCALATING, alert, config
+from forewarn_msgs.msg import RiskArray
 from live_ros import Probe, Process, Stepper, monitor_parameters, of
 from planners import Planner
-from small_world import MONITOR
+from rclpy.duration import Duration
+from rclpy.serialization import deserialize_message
+from small_world import DISTANCE, MONITOR, ODOMETRY, TYPES, serialized
 
+from forewarn.config import load_spec
+from forewarn.models import load_model
+from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.record import replay_record
+from forewarn.monitoring.watch import Watch
+from forewarn.signals import installed_message_type
+from monitor_node.conversions import RiskMessages
+from monitor_node.conversions import serialized as serialized_message
 from monitor_node.journal import Journal
 
 pytestmark = pytest.mark.ros
+WORLD = {"speed": ODOMETRY, "distance": DISTANCE}
 KILLS = int(os.environ.get("FOREWARN_KILLS", "2"))  # `make soak` sets it to 100
 
 
@@ -131,40 +144,130 @@ def kill(process: Process) -> None:
 def test_an_obligation_is_still_pending_after_a_kill(
     begin: Callable[..., Process], tmp_path: Path, probe: Probe
 ) -> None:
-    dice = random.Random(5)
+    file, record = tmp_path / "monitor.yaml", tmp_path / "record.mcap"
+    file.write_text(MONITOR.replace("eventually[0:1]", "eventually[0:2]"))
+    process = begin(journal=str(tmp_path / "journal"), config=str(file))
     stepper = Stepper(probe)
-    text = MONITOR.replace("eventually[0:1]", "eventually[0:2]")
-    file = tmp_path / "monitor.yaml"
-    file.write_text(text)
+    stepper.begin()
+    stepper.steps(3, speed=3.0, distance=30.0)
+    stepper.steps(5, speed=3.0, distance=5.0)
+    assert of(probe.risks[-1], "brake").automaton_state_names != ["idle"]
+    kill(process)
+    process = begin(journal=str(tmp_path / "journal"), config=str(file), record=str(record))
+    later = Probe(probe.domain)  # a reader that was killed acknowledges nothing
+    again = Stepper(later)
+    again.begin(stepper.tick + 3)
+    after = of(again.step(speed=3.0, distance=5.0), "brake")
+    (recalled,) = (each for each in later.events if each["event"] == "recall")
+    assert recalled["first"] == again.tick - 1
+    assert recalled["memory"]["tick"] == stepper.tick - 1, "what was published was kept"
+    later.wait_for_status("journal", "OK", "recalled: obligations and alerts of tick")
+    # Three ticks were missed: the obligation of before has three fewer to go, or was met.
+    assert len(after.automaton_state_names) > 1
+    again.steps(5, speed=3.0, distance=5.0)
+    assert later.change("deactivate")
+    later.close()
+    assert process.stop() == 0
+    replayed = list(replay_record(record))
+    assert len(replayed) == 6
+    assert not [text for tick in replayed for text in tick.differences()]
+
+
+def measured(tick: int) -> dict[str, float]:
+    """Return what is measured at a tick, by its number alone: each life goes on with the same."""
+    dice = random.Random(tick // 4)
+    return {"speed": dice.choice([3.0, 3.0, 0.0]), "distance": dice.choice([5.0, 5.0, 12.0, 30.0])}
+
+
+def uninterrupted(world: Path, first: int) -> Iterator[tuple[int, str]]:
+    """Yield what a monitor that nobody kills publishes at each tick."""
+    types = {topic: installed_message_type(name) for topic, name in TYPES.items()}
+    model = load_model(world / "model.json")
+    watch = Watch(compile_spec(load_spec(world / "monitor.yaml")), model, types)
+    digest = watch.monitor.model.digest if watch.monitor.model else ""
+    for tick in count(first):
+        time_ns = watch.session.grid.time_ns(tick)
+        for name, value in measured(tick).items():
+            watch.accept(WORLD[name], time_ns, serialized(WORLD[name], value))
+        message = RiskMessages().fill(time_ns, digest, watch.tick(tick).rows)
+        # Compared as text: the padding of CDR has no defined bits, and NaN is no NaN's equal.
+        yield tick, repr(deserialize_message(serialized_message(message), RiskArray))
+
+
+class Life:
+    """One life of a monitor under simulated time, until somebody kills it.
+
+    Each has a probe of its own: a reader that was killed never acknowledges anything.
+    """
+
+    def __init__(self, domain: int, process: Process, tick: int) -> None:
+        self.process = process
+        self.probe = Probe(domain)
+        self.stepper = Stepper(self.probe, start=tick)
+
+    def over(self) -> bool:
+        return self.process.process.poll() is not None
+
+    def run(self, kill_later: threading.Timer) -> dict[int, str]:
+        """Step as fast as it goes; return what was published at which tick."""
+        probe, stepper = self.probe, self.stepper
+        probe.wait(lambda: probe._publishers_of_risk() or self.over())
+        while not self.over() and not probe.starts:
+            stepper.tell(stepper.tick - 1, lambda: probe.starts or self.over(), later_ns=1)
+        if not kill_later.is_alive() and not self.over():
+            kill_later.start()
+        while not self.over():
+            self._step(measured(stepper.tick))
+        kill_later.join()
+        known = -1
+        while len(probe.risks) > known:  # what was published may still be on its way
+            known = len(probe.risks)
+            probe.executor.spin_once(timeout_sec=0.2)
+        return {each.risks[0].tick: repr(each) for each in probe.risks}
+
+    def _step(self, values: dict[str, float]) -> None:
+        stepper = self.stepper
+        for name, value in values.items():
+            publisher = self.probe.publisher(WORLD[name])
+            self.probe.wait(lambda p=publisher: p.get_subscription_count() or self.over())
+            publisher.publish(serialized(WORLD[name], value))
+            while not self.over() and not publisher.wait_for_all_acked(Duration(seconds=0.05)):
+                pass
+        stepper.tell(stepper.tick, lambda: stepper.verdict() or self.over())
+        stepper.tick += stepper.verdict() is not None
+
+
+def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_been(
+    begin: Callable[..., Process], world: Path, tmp_path: Path, domain: int
+) -> None:
+    """Whatever lives publish in turn is, bit for bit, what one life would have published."""
+    dice, path = random.Random(11), tmp_path / "journal"
+    first = tick = 17_000_000_000
+    whole, expected = uninterrupted(world, first), dict[int, str]()
+    published = 0
     for number in range(KILLS):
-        record = tmp_path / f"record{number}.mcap"
-        process = begin(journal=str(tmp_path / "journal"), config=str(file))
-        stepper.begin(stepper.tick + 100)
-        stepper.steps(3, speed=3.0, distance=30.0)
-        stepper.steps(dice.randrange(1, 8), speed=3.0, distance=5.0)
-        before = of(probe.risks[-1], "brake")
-        assert before.automaton_state_names != ["idle"]
-        kill(process)
-        known = len(probe.risks)
-        process = begin(journal=str(tmp_path / "journal"), config=str(file), record=str(record))
-        stepper.begin(stepper.tick + 3)
-        after = of(stepper.step(speed=3.0, distance=5.0), "brake")
-        assert len(probe.risks) > known
-        (recalled,) = (
-            each
-            for each in probe.events
-            if each["event"] == "recall" and each["first"] == stepper.tick - 1
-        )
-        assert recalled["memory"]["tick"] == stepper.tick - 5, "what was published was kept"
-        probe.wait_for_status("journal", "OK", "recalled: obligations and alerts of tick")
-        # Three ticks were missed: the obligation of before has three fewer to go, or was met.
-        assert len(after.automaton_state_names) > 1
-        stepper.steps(5, speed=3.0, distance=5.0)
-        assert probe.change("deactivate")
-        assert process.stop() == 0
-        replayed = list(replay_record(record))
-        assert len(replayed) == 6
-        assert not [text for tick in replayed for text in tick.differences()]
+        process = begin(journal=str(path))
+        early = dice.random() < 0.2  # while it starts, or reads what was left
+        timer = threading.Timer(dice.uniform(0.0, 2.0 if early else 1.0), process.process.kill)
+        if early:
+            timer.start()
+        life = Life(domain, process, tick)
+        told = life.run(timer)
+        life.probe.close()
+        newest = max(told, default=tick - 1)
+        expected.update(islice(whole, max(0, newest - first + 1 - len(expected))))
+        assert told == {each: expected[each] for each in range(tick, newest + 1)}, f"life {number}"
+        published += len(told)
+        journal = Journal(path, 60.0)
+        left = journal.read()
+        assert not journal.problem
+        if left is not None:
+            if left.memory["pending"]:
+                assert newest <= left.memory["tick"] <= life.stepper.tick
+            newest = max(newest, left.memory["tick"])
+        tick = newest + 1
+    print(f"{KILLS} kills, {published} ticks published, {tick - first} passed")
+    assert published
 
 
 def test_without_a_journal_it_is_forgotten(begin: Callable[..., Process], probe: Probe) -> None:
