@@ -16,6 +16,7 @@ OWN = {
     "host": ("127.0.0.1", "where cyber_bridge listens, for the transport tcp", str),
     "port": ("9090", "TCP port of cyber_bridge", int),
     "layouts": ("", "a .record file of this Apollo: message layouts for the transport tcp", str),
+    "journal": ("", "file that tells the bridge's next life what is in force; empty: none", str),
     "python": ("", "interpreter that has Cyber's package; empty: the bridge's own", str),
 }
 

@@ -1,4 +1,4 @@
-"""What planning is told, when, and what a version of Apollo cannot do."""
+"""What the planning of a version of Apollo can be told, and what it cannot."""
 
 from __future__ import annotations
 
@@ -7,80 +7,9 @@ from typing import Any
 
 import pytest
 
-from apollo_bridge.commands import WAYS, Command, Commander, check, way_of
-from apollo_bridge.layouts import own_class
+from apollo_bridge.commands import WAYS, asks_for_limits, check, way_of
 from forewarn.config import load_spec
 from forewarn.errors import ConfigError
-
-NOW = 1_700_000_000_000_000_000
-SECOND = 1_000_000_000
-STOP, PULL_OVER, RESUME = 4, 3, 5
-
-
-def pad(command: Command | None) -> Any:
-    assert command is not None
-    return own_class("apollo.planning.PadMessage").FromString(command.data)
-
-
-def test_a_stop_is_written_once_repeated_and_ended() -> None:
-    commander = Commander(WAYS["pad"])
-    assert commander.update("NONE", False, NOW) is None
-    first = pad(commander.update("EMERGENCY_STOP", True, NOW))
-    assert first.action == STOP
-    assert commander.update("EMERGENCY_STOP", True, NOW + SECOND // 2) is None
-    assert (
-        commander.update("COMFORTABLE_STOP", True, NOW + SECOND // 2) is None
-    )  # the same for Apollo
-    second = pad(commander.update("EMERGENCY_STOP", True, NOW + SECOND))
-    assert second.action == STOP
-    assert second.header != first.header
-    assert second.header.sequence_num == first.header.sequence_num + 1
-    assert pad(commander.update("NONE", False, NOW + 2 * SECOND)).action == RESUME
-    assert commander.update("NONE", False, NOW + 9 * SECOND) is None
-
-
-def test_while_the_monitor_only_observes_nothing_is_written() -> None:
-    commander = Commander(WAYS["pad"])
-    for action in ("EMERGENCY_STOP", "PULL_OVER", "NONE"):
-        assert commander.update(action, False, NOW) is None
-
-
-def test_a_warning_is_none_of_plannings_business_and_ends_a_stop() -> None:
-    commander = Commander(WAYS["pad"])
-    assert commander.update("WARN", True, NOW) is None
-    commander.update("EMERGENCY_STOP", True, NOW)
-    assert pad(commander.update("WARN", True, NOW)).action == RESUME
-
-
-def test_a_stop_during_a_pull_over_says_that_it_does_not_pre_empt() -> None:
-    commander = Commander(WAYS["pad"])
-    assert pad(commander.update("PULL_OVER", True, NOW)).action == PULL_OVER
-    stop = commander.update("EMERGENCY_STOP", True, NOW)
-    assert pad(stop).action == STOP
-    assert stop is not None and "cannot end a PULL_OVER" in stop.remark
-    back = commander.update("PULL_OVER", True, NOW)
-    assert back is not None and back.remark == ""
-
-
-def test_what_was_not_written_is_written_again_at_once() -> None:
-    commander = Commander(WAYS["pad"])
-    commander.update("PULL_OVER", True, NOW)
-    commander.not_written()
-    assert pad(commander.update("PULL_OVER", True, NOW + 1)).action == PULL_OVER
-    commander.update("NONE", False, NOW + 2)
-    commander.not_written()
-    assert pad(commander.update("NONE", False, NOW + 3)).action == RESUME
-    assert commander.update("NONE", False, NOW + 4) is None
-
-
-def test_action_commands_have_their_own_numbers() -> None:
-    commander = Commander(way_of(9, "action"))
-    parse = own_class("apollo.external_command.ActionCommand").FromString
-    stop = commander.update("EMERGENCY_STOP", True, NOW)
-    start = commander.update("NONE", False, NOW)
-    assert stop is not None and start is not None
-    assert (parse(stop.data).command, parse(start.data).command) == (5, 6)
-    assert parse(start.data).command_id == parse(stop.data).command_id + 1
 
 
 @pytest.mark.parametrize(
@@ -90,6 +19,13 @@ def test_action_commands_have_their_own_numbers() -> None:
 def test_ways_that_a_version_does_not_have(version: int, way: str, text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         way_of(version, way)
+
+
+def test_action_is_a_service_and_tcp_carries_channels_only() -> None:
+    assert way_of(9, "action") == WAYS["action"]
+    with pytest.raises(ConfigError, match="'action' is a service of Cyber RT, and cyber_bridge"):
+        way_of(9, "action", "tcp")
+    assert way_of(9, "pad", "tcp") == WAYS["pad"]
 
 
 def spec_with(folder: Path, *interventions: str) -> Any:
@@ -109,11 +45,22 @@ def spec_with(folder: Path, *interventions: str) -> Any:
 def test_what_apollo_cannot_do_is_an_error_that_names_the_property(tmp_path: Path) -> None:
     spec = spec_with(tmp_path, "WARN", "LIMIT_SPEED", "REPLAN", "PULL_OVER")
     with pytest.raises(ConfigError) as caught:
-        check(spec, 10)
+        check(spec, 8)
     text = str(caught.value)
-    assert "properties.p1.intervention: Apollo 10 cannot do LIMIT_SPEED" in text
-    assert "properties.p2.intervention: Apollo 10 cannot do REPLAN" in text
+    assert "properties.p1.intervention: Apollo 8 cannot do LIMIT_SPEED" in text
+    assert "properties.p2.intervention: Apollo 8 cannot do REPLAN" in text
     assert "p0" not in text and "p3" not in text
+    assert "LIMIT_SPEED" not in text.split("accepted")[-1]
+
+
+@pytest.mark.parametrize("version", [9, 10, 11])
+def test_limits_of_speed_are_possible_from_apollo_9_on(tmp_path: Path, version: int) -> None:
+    spec = spec_with(tmp_path, "WARN", "LIMIT_SPEED")
+    assert check(spec, version) == [
+        "p1: a limit of speed can be given only for a route that is sent while the bridge runs"
+    ]
+    assert asks_for_limits(spec)
+    assert not asks_for_limits(spec_with(tmp_path, "WARN", "PULL_OVER"))
 
 
 def test_a_comfortable_stop_is_remarked_upon(tmp_path: Path) -> None:

@@ -1,58 +1,70 @@
-"""From interventions to what Apollo's planning understands, version by version.
+"""What the planning of each version of Apollo can be told, and what of a monitor file it cannot.
 
-Facts: modules/planning (pad, scenario EmergencyStop and PullOver) and modules/external_command of
-Apollo 7 to 11. A pad whose header equals that of the last one is ignored, its action stays in
-force until the next, and STOP does not end a PULL_OVER that has begun.
+Facts: modules/planning (pad, scenarios EmergencyStop and PullOver, frame.cc, the traffic rule
+SpeedSetting) and modules/external_command of Apollo 7 to 11.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from apollo_bridge.layouts import own_class
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 
 PAD = ("/apollo/planning/pad", "apollo.planning.PadMessage")
 ACTION = ("/apollo/external_command/action", "apollo.external_command.ActionCommand")
+PLANNING = ("/apollo/planning/command", "apollo.planning.PlanningCommand")
 VERSIONS = (7, 8, 9, 10, 11)
+FIRST_WITH_LIMITS = 9
 STOPPING = {
     "COMFORTABLE_STOP": "STOP",
     "EMERGENCY_STOP": "STOP",
     "PULL_OVER": "PULL_OVER",
 }
 WHY_NOT = {
-    "LIMIT_SPEED": "planning takes a target speed only together with a new route",
+    "LIMIT_SPEED": "planning has no command that carries a target speed before Apollo 9",
     "REPLAN": "planning makes a new plan every 100 ms and has no command for it",
 }
-
 NO_PREEMPTION = "STOP cannot end a PULL_OVER that has begun: Apollo goes on pulling over"
+NEEDS_ROUTE = "a limit of speed can be given only for a route that is sent while the bridge runs"
 
 
 class Way(NamedTuple):
-    """How commands reach planning: channel, message, numbers of the actions, name of the end."""
+    """How stops reach planning.
 
-    channel: str
+    Attributes
+    ----------
+    target, message : str
+        Channel or service, and the type that is written to it.
+    numbers : mapping of str to int
+        The actions.
+    resume : str
+        The action that ends the others.
+    service : bool
+        Whether it is a service, which only Cyber RT itself can call, and no channel.
+    """
+
+    target: str
     message: str
     numbers: Mapping[str, int]
     resume: str
+    service: bool
 
 
 WAYS = {
-    "pad": Way(*PAD, {"PULL_OVER": 3, "STOP": 4, "RESUME_CRUISE": 5}, "RESUME_CRUISE"),
-    "action": Way(*ACTION, {"PULL_OVER": 4, "STOP": 5, "START": 6}, "START"),
+    "pad": Way(*PAD, {"PULL_OVER": 3, "STOP": 4, "RESUME_CRUISE": 5}, "RESUME_CRUISE", False),
+    "action": Way(*ACTION, {"PULL_OVER": 4, "STOP": 5, "START": 6}, "START", True),
 }
 
 
-def way_of(version: int, way: str) -> Way:
-    """Return how commands go to a version of Apollo.
+def way_of(version: int, way: str, transport: str = "cyber") -> Way:
+    """Return how stops go to a version of Apollo.
 
     Raises
     ------
     ConfigError
-        If the version is not known, or does not have this way.
+        If the version is not known, or it or the transport does not have this way.
     """
     if version not in VERSIONS:
         raise ConfigError(
@@ -66,7 +78,18 @@ def way_of(version: int, way: str) -> Way:
             key="parameter way",
             accepted="pad, or action from Apollo 9 on",
         )
+    if WAYS[way].service and transport == "tcp":
+        raise ConfigError(
+            f"{way!r} is a service of Cyber RT, and cyber_bridge carries channels only",
+            key="parameter way",
+            accepted="pad with the transport tcp",
+        )
     return WAYS[way]
+
+
+def asks_for_limits(spec: MonitorSpec) -> bool:
+    """Tell whether a monitor file may ask for LIMIT_SPEED."""
+    return any("LIMIT_SPEED" in _asked(section).values() for section in spec.properties.values())
 
 
 def check(spec: MonitorSpec, version: int) -> list[str]:
@@ -80,101 +103,41 @@ def check(spec: MonitorSpec, version: int) -> list[str]:
     errors: list[InputError] = []
     notes = []
     for name, section in spec.properties.items():
-        asked = {"intervention": section.intervention}
-        asked |= {f"escalation[{i}].action": s.action for i, s in enumerate(section.escalation)}
+        asked = _asked(section)
         for key, action in asked.items():
-            if action in WHY_NOT:
+            if action == "REPLAN" or (action == "LIMIT_SPEED" and version < FIRST_WITH_LIMITS):
                 errors.append(
                     ConfigError(
                         f"Apollo {version} cannot do {action}: {WHY_NOT[action]}",
                         file=spec.file,
                         key=f"properties.{name}.{key}",
-                        accepted=f"WARN, {', '.join(STOPPING)}",
+                        accepted=", ".join(_possible(version)),
                     )
                 )
-        wanted = list(asked.values())
-        if "COMFORTABLE_STOP" in wanted:
-            notes.append(f"{name}: Apollo knows one kind of stop, with hazard lights")
-        if "PULL_OVER" in wanted and {"COMFORTABLE_STOP", "EMERGENCY_STOP"} & {
-            *wanted[wanted.index("PULL_OVER") :]
-        }:
-            notes.append(f"{name}: {NO_PREEMPTION}")
+        notes += [f"{name}: {remark}" for remark in _remarks(list(asked.values()))]
     if errors:
         raise ConfigErrors(errors)
     return notes
 
 
-class Command(NamedTuple):
-    """A command: what it is called, the serialized message, and what must be said about it."""
-
-    name: str
-    data: bytes
-    remark: str = ""
+def _asked(section: object) -> dict[str, str]:
+    asked = {"intervention": section.intervention}  # type: ignore[attr-defined]
+    steps = enumerate(section.escalation)  # type: ignore[attr-defined]
+    return asked | {f"escalation[{i}].action": step.action for i, step in steps}
 
 
-@dataclass
-class Commander:
-    """Turns the interventions that hold into commands.
+def _possible(version: int) -> list[str]:
+    return ["WARN", *(["LIMIT_SPEED"] if version >= FIRST_WITH_LIMITS else []), *STOPPING]
 
-    Attributes
-    ----------
-    way : Way
-        How they reach planning.
-    repeat_ns : int
-        Nanoseconds after which a command in force is written again.
-    current : str
-        The command in force; empty while Apollo drives as it likes.
-    """
 
-    way: Way
-    repeat_ns: int = 1_000_000_000
-    current: str = ""
-    _sent_ns: int = 0
-    _number: int = 0
-    _unwritten: bool = False
-
-    def update(self, action: str, active: bool, now_ns: int) -> Command | None:
-        """Return the command to write for the intervention that holds now, if any.
-
-        Parameters
-        ----------
-        action : str
-            Name of the constant of forewarn_msgs/msg/Intervention.
-        active : bool
-            Whether the planner is asked to do it.
-        now_ns : int
-            Time on the system's clock.
-        """
-        wanted = STOPPING.get(action, "") if active else ""
-        if wanted == self.current:
-            if self._unwritten:
-                return self._command(wanted or self.way.resume, now_ns)
-            if wanted and now_ns - self._sent_ns >= self.repeat_ns:
-                return self._command(wanted, now_ns)
-            return None
-        before, self.current = self.current, wanted
-        if not wanted:
-            return self._command(self.way.resume, now_ns)
-        remark = ""
-        if before == "PULL_OVER" and wanted == "STOP":
-            remark = NO_PREEMPTION
-        return self._command(wanted, now_ns, remark)
-
-    def not_written(self) -> None:
-        """Take note that the last command did not get through: the next update repeats it."""
-        self._unwritten = True
-
-    def _command(self, name: str, now_ns: int, remark: str = "") -> Command:
-        self._sent_ns = now_ns
-        self._unwritten = False
-        self._number += 1
-        message = own_class(self.way.message)()
-        message.header.timestamp_sec = now_ns / 1e9
-        message.header.module_name = "forewarn"
-        message.header.sequence_num = self._number
-        if self.way.message == ACTION[1]:
-            message.command_id = self._number
-            message.command = self.way.numbers[name]
-        else:
-            message.action = self.way.numbers[name]
-        return Command(name, message.SerializeToString(), remark)
+def _remarks(wanted: list[str]) -> list[str]:
+    remarks = []
+    if "COMFORTABLE_STOP" in wanted:
+        remarks.append("Apollo knows one kind of stop, with hazard lights")
+    if "PULL_OVER" in wanted:
+        later = wanted[wanted.index("PULL_OVER") :]
+        if {"COMFORTABLE_STOP", "EMERGENCY_STOP"} & {*later}:
+            remarks.append(NO_PREEMPTION)
+    if "LIMIT_SPEED" in wanted:
+        remarks.append(NEEDS_ROUTE)
+    return remarks

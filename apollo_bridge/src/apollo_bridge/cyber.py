@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from apollo_bridge import cyber_process as process
 from apollo_bridge.layouts import own_pool
 from apollo_bridge.messages import Pool
 from apollo_bridge.transport import (
+    Answer,
     Arrival,
     Channels,
     Connected,
@@ -60,7 +61,8 @@ class CyberTransport:
         self._lock = threading.Lock()
         self._closed = False
         self._names: list[str] = []
-        self._indices: dict[str, int] = {}
+        self._services: list[str] = []
+        self._targets: dict[str, tuple[str, int]] = {}
 
     @property
     def process_ids(self) -> dict[str, int]:
@@ -70,14 +72,20 @@ class CyberTransport:
     def open(self, channels: Channels) -> None:
         """Start the processes; see `Transport.open`."""
         self._names = list(channels.readers)
-        self._indices = {name: at for at, name in enumerate(channels.writers)}
-        writers = [
-            {"channel": channel, "message": message, "files": _files(own_pool(), message)}
-            for channel, message in channels.writers.items()
-        ]
-        config = {"node": self._node, "readers": self._names, "writers": writers}
+        self._services = list(channels.services)
+        self._targets = {
+            name: (mode, at)
+            for mode, names in (("data", channels.writers), ("caller", channels.services))
+            for at, name in enumerate(names)
+        }
+        config = {
+            "node": self._node,
+            "readers": self._names,
+            "writers": _described(channels.writers),
+            "services": _described(channels.services),
+        }
         self._config = json.dumps(config).encode()
-        for mode in ("data", "scout"):
+        for mode in ("data", "scout", *(["caller"] if channels.services else [])):
             self._start(mode)
 
     def _start(self, mode: str) -> None:
@@ -142,13 +150,19 @@ class CyberTransport:
                 )
                 return None
             return Connected()
+        if kind == process.ANSWER:
+            (index,) = process.WRITE_HEAD.unpack_from(payload)
+            service = self._services[index]
+            answered = payload[process.WRITE_HEAD.size]
+            return Answer(service, "" if answered else f"nobody answers the service {service}")
         return None
 
     def write(self, channel: str, data: bytes) -> bool:
-        """Write a message; see `Transport.write`."""
-        payload = process.WRITE_HEAD.pack(self._indices[channel]) + data
+        """Write a message, or call a service with it; see `Transport.write`."""
+        mode, index = self._targets[channel]
+        payload = process.WRITE_HEAD.pack(index) + data
         with self._lock:
-            child = self._children.get("data")
+            child = self._children.get(mode)
             if child is None:
                 return False
             try:
@@ -196,6 +210,13 @@ class _Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def _described(targets: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"channel": name, "message": message, "files": _files(own_pool(), message)}
+        for name, message in targets.items()
+    ]
 
 
 def _files(pool: Pool, message: str) -> list[str]:

@@ -5,8 +5,9 @@ only, so that it gets its own process, and maybe its own interpreter. This file 
 nothing but the standard library, protobuf and Cyber's Python package. Over a socket it takes
 commands and gives back what arrives, in frames: length, kind, payload.
 
-It runs in one of two modes: ``data`` reads and writes channels, ``scout`` asks again and again who
-publishes what (a call that takes two seconds each time).
+It runs in one of three modes: ``data`` reads and writes channels, ``scout`` asks again and again
+who publishes what (a call that takes two seconds each time), and ``caller`` calls services (which
+takes five seconds where nobody answers).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any
 FRAME = struct.Struct("<IB")
 ARRIVAL_HEAD = struct.Struct("<Hq")
 WRITE_HEAD = struct.Struct("<H")
-CONFIG, READY, ARRIVAL, WRITE, TOPOLOGY, OFFER = range(6)
+CONFIG, READY, ARRIVAL, WRITE, TOPOLOGY, OFFER, ANSWER = range(7)
 PACKAGES = (
     ("pycyber.cyber", "pycyber.proto.role_attributes_pb2"),
     ("cyber.python.cyber_py3.cyber", "cyber.proto.role_attributes_pb2"),
@@ -69,6 +70,13 @@ class Raw:
     def SerializeToString(self) -> bytes:
         """Return the bytes."""
         return self._data
+
+
+class Response:
+    """An answer of a service, whatever is in it: what Cyber's clients ask of a message."""
+
+    def ParseFromString(self, data: bytes) -> None:
+        """Take note that there is an answer."""
 
 
 class Link:
@@ -171,6 +179,24 @@ def serve_scout(link: Link, config: dict[str, Any], cyber: Any, roles: Any) -> N
         time.sleep(SCOUT_PAUSE)
 
 
+def serve_caller(link: Link, config: dict[str, Any], cyber: Any) -> None:
+    """Call services until the bridge goes away; of calls that wait, the last one counts."""
+    node = cyber.Node(f"{config['node']}_caller")
+    clients = [
+        node.create_client(each["channel"], message_class(each["files"], each["message"]), Response)
+        for each in config["services"]
+    ]
+    while True:
+        waiting = {}
+        for kind, payload in link.receive():
+            if kind == WRITE:
+                (index,) = WRITE_HEAD.unpack_from(payload)
+                waiting[index] = payload[WRITE_HEAD.size :]
+        for index, data in waiting.items():
+            answered = clients[index].send_request(Raw(data)) is not None
+            link.send(ANSWER, WRITE_HEAD.pack(index) + bytes([answered]))
+
+
 def _watch(link: Link) -> None:
     while True:
         link.receive()
@@ -195,6 +221,8 @@ def main(mode: str, descriptor: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: leave())
     if mode == "data":
         serve_data(link, config, cyber)
+    elif mode == "caller":
+        serve_caller(link, config, cyber)
     else:
         serve_scout(link, config, cyber, roles)
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from apollo_bridge.commands import Commander
 from apollo_bridge.pump import Pump
+from apollo_bridge.relay import Relay
 from forewarn.monitoring.bridging import timeout_of
 
 OK, WARN, ERROR = 0, 1, 2
@@ -24,16 +24,17 @@ class Status(NamedTuple):
     values: Mapping[str, Any]
 
 
-def statuses(pump: Pump, commander: Commander, remark: str, now_ns: int) -> Iterator[Status]:
+def statuses(pump: Pump, relay: Relay, now_ns: int) -> Iterator[Status]:
     """Yield the state of the connection, of each channel and of the commands."""
     yield _connection(pump)
     for channel in pump.derivation.channels:
         yield _channel(pump, channel, now_ns)
+    held = relay.commander.described
     yield Status(
-        WARN if remark else OK,
+        WARN if relay.remark else OK,
         "commands",
-        remark or (f"{commander.current} is in force" if commander.current else "none in force"),
-        {"channel": commander.way.channel},
+        relay.remark or (f"{held} is in force" if held else "none in force"),
+        {"stops go to": relay.commander.way.target},
     )
 
 

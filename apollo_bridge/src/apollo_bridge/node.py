@@ -18,12 +18,14 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Header
 
 from apollo_bridge import commands
-from apollo_bridge.commands import Commander
+from apollo_bridge.commander import Commander
 from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.derivation import Derivation, SentSignal
 from apollo_bridge.diagnosis import ERROR, OK, WARN, Status, statuses
+from apollo_bridge.memory import Memory
 from apollo_bridge.pump import Pump
 from apollo_bridge.records import layouts_in
+from apollo_bridge.relay import Relay, Wish
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Channels, Transport
 from forewarn.config import load_spec
@@ -42,6 +44,7 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("python", "", "Interpreter that has Cyber's package; empty: the one that runs the bridge."),
     ("max_rate", 0.0, "Hz at which signals are sent at the most; 0: five times the monitor's."),
     ("repeat", 1.0, "Seconds after which a command in force is written again."),
+    ("journal", "", "File that tells the bridge's next life what is in force; empty: none."),
     ("diagnostics_period", 0.5, "Seconds between two messages on /diagnostics."),
     ("autostart", False, "Configure and activate at once, without a lifecycle manager."),
 )
@@ -86,9 +89,7 @@ class BridgeNode(LifecycleNode):
         self.problem = ""
         self.pump: Pump | None = None
         self._derivation: Derivation | None = None
-        self._commander: Commander | None = None
-        self._intervention: Intervention | None = None
-        self._remark = ""
+        self._relay: Relay | None = None
         self._publisher: Any = None
         self._subscription: Any = None
         self._timer: Any = None
@@ -113,7 +114,7 @@ class BridgeNode(LifecycleNode):
                 f"{self._value('transport')!r}", key="parameter transport", accepted="cyber, tcp"
             )
         spec = load_spec(config)
-        way = commands.way_of(self._value("version"), self._value("way"))
+        way = commands.way_of(self._value("version"), self._value("way"), self._value("transport"))
         for note in commands.check(spec, self._value("version")):
             self.get_logger().warning(note)
         derivation = Derivation(spec)
@@ -125,7 +126,14 @@ class BridgeNode(LifecycleNode):
             for offer in layouts_in(Path(self._value("layouts"))):
                 derivation.offer(offer)
         self._derivation = derivation
-        self._commander = Commander(way, round(self._value("repeat") * 1e9))
+        commander = Commander(
+            way,
+            limits=commands.asks_for_limits(spec),
+            repeat_ns=round(self._value("repeat") * 1e9),
+        )
+        journal = self._value("journal")
+        memory = Memory(Path(journal) if journal else None)
+        self._relay = Relay(commander, memory, spec.mode == "act", self.get_logger())
         self._publisher = self.create_publisher(
             Signals, Names.of(self._value("monitor")).external, 10
         )
@@ -141,12 +149,14 @@ class BridgeNode(LifecycleNode):
     @_reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Connect to Apollo and to the monitor."""
-        assert self._derivation is not None and self._commander is not None
+        assert self._derivation is not None and self._relay is not None
         transport = self._transport()
-        way = self._commander.way
-        transport.open(Channels(self._derivation.channels, {way.channel: way.message}))
+        limits = self._relay.commander.limits
+        transport.open(_channels(self._derivation, self._relay.commander))
         rate = self._value("max_rate") or 5 * self._derivation.rate
-        self.pump = Pump(transport, self._derivation, self._publish, rate)
+        listeners = {} if limits is None else {limits.target: limits.heard}
+        self.pump = Pump(transport, self._derivation, self._publish, rate, listeners)
+        self._relay.start(transport.write)
         self.pump.start()
         kept = QoSProfile(
             depth=10,
@@ -183,20 +193,17 @@ class BridgeNode(LifecycleNode):
         if self._timer is not None:
             self.destroy_timer(self._timer)
             self.destroy_subscription(self._subscription)
-        self._timer = self._subscription = self._intervention = None
+        self._timer = self._subscription = None
         if self.pump is not None:
+            assert self._relay is not None
+            self._relay.stop()
             self.pump.stop()
             self.pump = None
-        if self._commander is not None and self._commander.current:
-            self.get_logger().warning(
-                f"{self._commander.current} stays in force in Apollo; {self._commander.way.resume} "
-                "ends it"
-            )
 
     def _clear(self) -> None:
         if self._publisher is not None:
             self.destroy_publisher(self._publisher)
-        self._publisher = self._derivation = self._commander = None
+        self._publisher = self._derivation = self._relay = None
 
     # Signals
 
@@ -213,26 +220,17 @@ class BridgeNode(LifecycleNode):
     # Interventions
 
     def _intervene(self, message: Intervention) -> None:
-        self._intervention = message
-        self._command()
+        if self._relay is not None:
+            name = NAMES.get(message.action, "")
+            wish = Wish(message.id, name, message.active, message.speed_limit, message.reason)
+            self._relay.intervene(wish, time.time_ns())
 
     def _command(self) -> None:
-        message, commander, pump = self._intervention, self._commander, self.pump
-        if message is None or commander is None or pump is None:
+        if self._relay is None or self.pump is None:
             return
-        before = commander.current
-        command = commander.update(NAMES.get(message.action, ""), message.active, time.time_ns())
-        if command is None:
-            return
-        if not pump.transport.write(commander.way.channel, command.data):
-            commander.not_written()
-            self._remark = f"{command.name} was not written: there is no connection to Apollo"
-        else:
-            self._remark = command.remark
-        if self._remark:
-            self.get_logger().warning(self._remark, throttle_duration_sec=5.0)
-        elif commander.current != before:
-            self.get_logger().info(f"{command.name}: {message.reason or 'the intervention ended'}")
+        for service in list(self.pump.answers):
+            self._relay.answered(service, self.pump.answers.pop(service))
+        self._relay.update(time.time_ns())
 
     # Reports
 
@@ -244,9 +242,9 @@ class BridgeNode(LifecycleNode):
         elif self.pump is None:
             found.append(Status(WARN, "node", "not active", {}))
         else:
-            assert self._commander is not None
+            assert self._relay is not None
             found.append(Status(OK, "node", "active", {}))
-            found += statuses(self.pump, self._commander, self._remark, time.time_ns())
+            found += statuses(self.pump, self._relay, time.time_ns())
         self._diagnostics.publish(
             DiagnosticArray(
                 header=Header(stamp=self.get_clock().now().to_msg()),
@@ -261,6 +259,19 @@ class BridgeNode(LifecycleNode):
                 ],
             )
         )
+
+
+def _channels(derivation: Derivation, commander: Commander) -> Channels:
+    """Return what is read, written and called for a monitor file."""
+    readers, writers = dict(derivation.channels), {}
+    stops = {commander.way.target: commander.way.message}
+    if commander.limits is not None:
+        channel, message = commands.PLANNING
+        readers.setdefault(channel, message)
+        writers[channel] = message
+    if commander.way.service:
+        return Channels(readers, writers, stops)
+    return Channels(readers, {**stops, **writers})
 
 
 def _time(time_ns: int) -> Time:

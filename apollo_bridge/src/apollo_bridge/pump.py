@@ -7,7 +7,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from apollo_bridge.derivation import Derivation, SentSignal
-from apollo_bridge.transport import Arrival, Connected, Event, Lost, Offer, Topology, Transport
+from apollo_bridge.transport import (
+    Answer,
+    Arrival,
+    Connected,
+    Event,
+    Lost,
+    Offer,
+    Topology,
+    Transport,
+)
 
 LONGEST_WAIT = 0.5
 
@@ -25,6 +34,13 @@ class Pump:
         Sends signals; called in this thread.
     max_rate : float
         Hz; messages that come faster are taken together.
+    listeners : mapping of str to callable
+        Takes the data of channels that are no signals; called in this thread.
+
+    Attributes
+    ----------
+    answers : dict of str to str
+        The newest answer of each service that was called: a problem, or nothing.
     """
 
     def __init__(
@@ -33,6 +49,7 @@ class Pump:
         derivation: Derivation,
         publish: Callable[[int, Sequence[SentSignal]], None],
         max_rate: float,
+        listeners: Mapping[str, Callable[[bytes], None]] | None = None,
     ) -> None:
         self.transport = transport
         self.derivation = derivation
@@ -41,6 +58,8 @@ class Pump:
         self.published = 0
         self.topology: Mapping[str, Sequence[str]] | None = None
         self.error = ""
+        self.answers: dict[str, str] = {}
+        self._listeners = listeners or {}
         self._publish = publish
         self._least_ns = round(1e9 / max_rate)
         # Without news, what has become stale is to be told at least as often as the node ticks.
@@ -88,6 +107,8 @@ class Pump:
         for event in events:
             if isinstance(event, Arrival):
                 arrivals.append(event)
+                if event.channel in self._listeners:
+                    self._listeners[event.channel](event.data)
             elif isinstance(event, Offer):
                 self.derivation.offer(event)
             elif isinstance(event, Topology):
@@ -97,4 +118,6 @@ class Pump:
                 self.connections += 1
             elif isinstance(event, Lost):
                 self.problem = event.reason
+            elif isinstance(event, Answer):
+                self.answers[event.service] = event.problem
         return bool(arrivals) and self.derivation.accept(arrivals)

@@ -44,14 +44,22 @@ class Connected(NamedTuple):
     """The connection stands: from now on messages may arrive."""
 
 
-Event = Arrival | Offer | Topology | Lost | Connected
+class Answer(NamedTuple):
+    """What became of the last call of a service; no problem means that it was answered."""
+
+    service: str
+    problem: str
+
+
+Event = Arrival | Offer | Topology | Lost | Connected | Answer
 
 
 class Channels(NamedTuple):
-    """What is wanted: message types of the channels to read, and of those to write."""
+    """What is wanted: message types of channels to read and to write, and of services to call."""
 
     readers: Mapping[str, str]
     writers: Mapping[str, str]
+    services: Mapping[str, str] = {}
 
 
 class Transport(Protocol):
@@ -78,7 +86,7 @@ class Transport(Protocol):
         """
 
     def write(self, channel: str, data: bytes) -> bool:
-        """Write a serialized message, from any thread; False if there is no connection."""
+        """Write to a channel, or call a service, from any thread; False without a connection."""
 
     def close(self) -> None:
         """End the connection; `receive` returns at once from then on."""

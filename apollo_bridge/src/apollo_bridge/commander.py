@@ -1,0 +1,256 @@
+"""From the intervention that holds to the messages that planning is to get.
+
+A pad whose header equals that of the last one is ignored, its action stays in force until the next,
+and STOP does not end a PULL_OVER that has begun.
+
+A speed limit goes to Apollo 9 and later as the planning command that planning has already: the same
+route, which is no new motion, with a lower ``target_speed`` that every frame of planning reads
+anew. Where Apollo's traffic rule SpeedSetting is switched on, which goes by a ``SpeedCommand``
+instead, the same message carries that as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from apollo_bridge.commands import NEEDS_ROUTE, NO_PREEMPTION, PLANNING, STOPPING, Way
+from apollo_bridge.layouts import own_class
+
+MODULE = "forewarn"
+SPEED_COMMAND = "apollo.external_command.SpeedCommand"
+# Planning takes a command of a number that it saw last for an old one, whoever sent it; those who
+# send routes count from one.
+FIRST_NUMBER = 1 << 30
+REPEAT_NS = 1_000_000_000
+
+
+class Command(NamedTuple):
+    """Something for planning.
+
+    Attributes
+    ----------
+    name : str
+        For people.
+    target : str
+        Channel or service.
+    data : bytes or None
+        The serialized message; None if there is none to write now, for the reason in `remark`.
+    remark : str
+        What must be said about it.
+    """
+
+    name: str
+    target: str
+    data: bytes | None
+    remark: str = ""
+
+
+@dataclass
+class Latch:
+    """Something that is written when it changes, and again and again while it holds.
+
+    Attributes
+    ----------
+    current : Any
+        What is in force; None for nothing.
+    repeat_ns : int
+        Nanoseconds after which what is in force is written again.
+    """
+
+    current: Any = None
+    repeat_ns: int = REPEAT_NS
+    _sent_ns: int = 0
+    _unwritten: bool = False
+
+    def update(self, wanted: Any, now_ns: int) -> bool:
+        """Tell whether what is wanted now is to be written."""
+        again = wanted is not None and now_ns - self._sent_ns >= self.repeat_ns
+        due = wanted != self.current or self._unwritten or again
+        self.current = wanted
+        if due:
+            self._sent_ns, self._unwritten = now_ns, False
+        return due
+
+    def not_written(self) -> None:
+        """Take note that the last message did not get through: the next update repeats it."""
+        self._unwritten = True
+
+
+class Stops:
+    """STOP, PULL_OVER, and their end."""
+
+    def __init__(self, way: Way, repeat_ns: int) -> None:
+        self.way = way
+        self.target = way.target
+        self.latch = Latch(repeat_ns=repeat_ns)
+        self._number = 0
+
+    @property
+    def in_force(self) -> str | None:
+        """What Apollo was told last, if it is not over."""
+        current: str | None = self.latch.current
+        return current
+
+    def update(self, wanted: str | None, now_ns: int) -> Command | None:
+        """Return the command to write, if any."""
+        before = self.latch.current
+        if not self.latch.update(wanted, now_ns):
+            return None
+        name = wanted or self.way.resume
+        remark = NO_PREEMPTION if (before, wanted) == ("PULL_OVER", "STOP") else ""
+        self._number += 1
+        message = own_class(self.way.message)()
+        _fill(message.header, self._number, now_ns)
+        if self.way.service:
+            message.command_id = self._number
+            message.command = self.way.numbers[name]
+        else:
+            message.action = self.way.numbers[name]
+        return Command(name, self.target, message.SerializeToString(), remark)
+
+
+class Limits:
+    """A limit of the speed, and its end."""
+
+    target = PLANNING[0]
+
+    def __init__(self, repeat_ns: int) -> None:
+        self.latch = Latch(repeat_ns=repeat_ns)
+        self._number = FIRST_NUMBER
+        self._route: bytes | None = None
+        self._limited = False
+
+    @property
+    def in_force(self) -> float | None:
+        """The limit, in m/s, if one was written and not ended."""
+        current: float | None = self.latch.current
+        return current if self._limited else None
+
+    def recall(self, limit: float) -> None:
+        """Take over a limit that was given in a former life."""
+        self.latch.current, self._limited = limit, True
+
+    def heard(self, data: bytes) -> None:
+        """Take note of a planning command; a new route comes without the limit in force."""
+        try:
+            message = own_class(PLANNING[1]).FromString(data)
+        except DecodeError:  # planning cannot read it either
+            return
+        if message.header.module_name != MODULE and message.is_motion_command:
+            self._route = data
+            if self.latch.current is not None:
+                self.latch.not_written()
+
+    def update(self, wanted: float | None, now_ns: int) -> Command | None:
+        """Return the command to write, if any."""
+        if not self.latch.update(wanted, now_ns) or (wanted is None and not self._limited):
+            return None
+        name = "the end of the speed limit" if wanted is None else f"a limit of {wanted:g} m/s"
+        if self._route is None:
+            return Command(name, self.target, None, NEEDS_ROUTE)
+        message = own_class(PLANNING[1]).FromString(self._route)
+        if message.HasField("parking_command"):
+            return Command(name, self.target, None, "a limit of speed would end the parking")
+        speed = own_class(SPEED_COMMAND)()
+        if wanted is None:
+            speed.is_restore_target_speed = True
+        else:
+            limit = (
+                min(wanted, message.target_speed) if message.HasField("target_speed") else wanted
+            )
+            speed.target_speed = message.target_speed = limit
+        self._limited = wanted is not None
+        self._number += 1
+        _fill(message.header, self._number, now_ns)
+        message.is_motion_command = False
+        message.custom_command.type_url = f"type.googleapis.com/{SPEED_COMMAND}"
+        message.custom_command.value = speed.SerializeToString()
+        return Command(name, self.target, message.SerializeToString())
+
+
+def _fill(header: Any, number: int, now_ns: int) -> None:
+    header.timestamp_sec = now_ns / 1e9
+    header.module_name = MODULE
+    header.sequence_num = number
+
+
+class Commander:
+    """Turns the interventions that hold into commands.
+
+    Parameters
+    ----------
+    way : Way
+        How stops reach planning.
+    limits : bool
+        Whether speed limits are ever asked for.
+    repeat_ns : int
+        Nanoseconds after which a command in force is written again.
+    """
+
+    def __init__(self, way: Way, *, limits: bool = False, repeat_ns: int = REPEAT_NS) -> None:
+        self.way = way
+        self.stops = Stops(way, repeat_ns)
+        self.limits = Limits(repeat_ns) if limits else None
+
+    def update(
+        self, action: str, active: bool, speed_limit: float, now_ns: int
+    ) -> Iterator[Command]:
+        """Yield the commands to write for the intervention that holds now.
+
+        Parameters
+        ----------
+        action : str
+            Name of the constant of forewarn_msgs/msg/Intervention.
+        active : bool
+            Whether the planner is asked to do it.
+        speed_limit : float
+            m/s, for LIMIT_SPEED.
+        now_ns : int
+            Time on the system's clock.
+        """
+        command = self.stops.update(STOPPING.get(action) if active else None, now_ns)
+        if command is not None:
+            yield command
+        if self.limits is not None:
+            # A limit that is no number is none to drive by.
+            limit = speed_limit if speed_limit >= 0.0 else 0.0
+            limited = active and action == "LIMIT_SPEED"
+            command = self.limits.update(limit if limited else None, now_ns)
+            if command is not None:
+                yield command
+
+    def not_written(self, target: str) -> None:
+        """Take note that the last command to a channel or service did not get through."""
+        for part in (self.stops, self.limits):
+            if part is not None and part.target == target:
+                part.latch.not_written()
+
+    @property
+    def in_force(self) -> dict[str, Any]:
+        """What Apollo has been told and not been relieved of, by channel or service."""
+        return {
+            part.target: part.in_force
+            for part in (self.stops, self.limits)
+            if part is not None and part.in_force is not None
+        }
+
+    @property
+    def described(self) -> str:
+        """What is in force, for people; empty if nothing is."""
+        return " and ".join(
+            each if isinstance(each, str) else f"a limit of {each:g} m/s"
+            for each in self.in_force.values()
+        )
+
+    def recall(self, left: Mapping[str, Any]) -> None:
+        """Take over what a former life left in force, as far as this one can end it."""
+        stop = left.get(self.stops.target)
+        if stop in self.way.numbers and stop != self.way.resume:
+            self.stops.latch.current = stop
+        limit = left.get(Limits.target)
+        if self.limits is not None and isinstance(limit, (int, float)):
+            self.limits.recall(float(limit))

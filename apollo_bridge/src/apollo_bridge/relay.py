@@ -1,0 +1,147 @@
+"""Carries the monitor's interventions to Apollo, through the lives of the bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from apollo_bridge.commander import Command, Commander
+from apollo_bridge.memory import Memory
+
+
+class Wish(NamedTuple):
+    """What of an Intervention matters here; see forewarn_msgs/msg/Intervention."""
+
+    id: int
+    action: str
+    active: bool
+    speed_limit: float
+    reason: str
+
+
+class Log(Protocol):
+    """What the relay wants of a ROS logger."""
+
+    def info(self, text: str) -> object:
+        """Tell."""
+
+    def warning(self, text: str, *, throttle_duration_sec: float = 0.0) -> object:
+        """Warn."""
+
+
+class Relay:
+    """Turns what the monitor says into commands, writes them, and knows what is in force.
+
+    Apollo holds a command until another one comes, and the monitor tells a new subscriber only what
+    holds now. Therefore the first message counts for more: it also tells what became of what a
+    former life of the bridge had asked for.
+
+    Parameters
+    ----------
+    commander : Commander
+        Makes the commands.
+    memory : Memory
+        What former lives left in force, and what is to be left to later ones.
+    may_act : bool
+        Whether the monitor file allows interventions at all.
+    log : Log
+        For people.
+    """
+
+    def __init__(self, commander: Commander, memory: Memory, may_act: bool, log: Log) -> None:
+        self.commander = commander
+        self._memory = memory
+        self._may_act = may_act
+        self._log = log
+        self._write: Callable[[str, bytes], bool] | None = None
+        self._wish: Wish | None = None
+        self._remarks: dict[str, str] = {}
+        self._former = ""
+        commander.recall(memory.read())
+
+    @property
+    def remark(self) -> str:
+        """What is to be said on /diagnostics; empty if all is as it should be."""
+        found = [*self._remarks.values(), self._former, self._memory.problem]
+        return "; ".join(each for each in found if each)
+
+    def start(self, write: Callable[[str, bytes], bool]) -> None:
+        """Begin to write; nothing is known yet of what the monitor wants."""
+        self._write, self._wish = write, None
+        held = self.commander.described
+        if held:
+            self._former = f"{held} from before may be in force in Apollo until the monitor speaks"
+
+    def stop(self) -> None:
+        """Write nothing more; what is in force in Apollo stays in force."""
+        self._write = self._wish = None
+        held = self.commander.described
+        if held:
+            self._log.warning(
+                f"{held} stays in force in Apollo; {self.commander.way.resume} ends a stop"
+            )
+
+    def intervene(self, wish: Wish, now_ns: int) -> None:
+        """Take in what the monitor wants."""
+        if self._write is None:
+            return
+        if self._wish is None:
+            self._first(wish)
+        elif wish.active:
+            self._former = ""
+        self._wish = wish
+        self.update(now_ns)
+
+    def _first(self, wish: Wish) -> None:
+        """Say what the first message after the start means for what came before."""
+        self._former = ""
+        held = self.commander.described
+        if wish.active:
+            self._log.warning(
+                f"intervention {wish.id} ({wish.action}) was there before the bridge, which now "
+                "sees to it"
+            )
+        elif held:
+            self._log.warning(
+                f"the intervention ended while no bridge ran: {held} from before is ended now"
+            )
+        elif wish.id > 0 and self._may_act and self._memory.path is None:
+            self._former = (
+                f"intervention {wish.id} ended before this bridge came. If a bridge had stopped "
+                f"Apollo for it, Apollo still stands, and {self.commander.way.resume} ends that; "
+                "with the parameter journal the bridge would know"
+            )
+            self._log.warning(self._former)
+
+    def answered(self, target: str, problem: str) -> None:
+        """Take note of what became of the call of a service."""
+        if problem:
+            self.commander.not_written(target)
+            self._log.warning(problem, throttle_duration_sec=5.0)
+        self._remarks[target] = problem
+
+    def update(self, now_ns: int) -> None:
+        """Write what is due."""
+        wish = self._wish
+        if wish is None or self._write is None:
+            return
+        before = self.commander.in_force
+        for command in self.commander.update(wish.action, wish.active, wish.speed_limit, now_ns):
+            self._carry_out(command, before, wish.reason)
+
+    def _carry_out(self, command: Command, before: dict[str, object], reason: str) -> None:
+        assert self._write is not None
+        remark = command.remark
+        if command.data is None:
+            self.commander.not_written(command.target)
+            remark = f"{command.name} was not written: {remark}"
+        elif not self._write(command.target, command.data):
+            self.commander.not_written(command.target)
+            remark = f"{command.name} was not written: there is no connection to Apollo"
+        else:
+            self._memory.write(self.commander.in_force)
+        self._remarks[command.target] = remark
+        if remark:
+            self._log.warning(remark, throttle_duration_sec=5.0)
+        elif self.commander.in_force.get(command.target) != before.get(command.target):
+            self._log.info(f"{command.name}: {reason or 'the intervention ended'}")
