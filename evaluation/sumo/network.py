@@ -11,6 +11,7 @@ import random
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,12 +104,17 @@ def build_network(town: Town, folder: Path) -> Path:
         "--walkingareas",
     ]
     values = [str(item) for pair in options.items() for item in pair]
-    _run([str(sumo_home() / "bin" / "netgenerate"), *flags, *values])
+    run_tool([str(sumo_home() / "bin" / "netgenerate"), *flags, *values])
     return path
 
 
 def build_scenario(
-    town: Town, seed: int, duration: float, folder: Path, networks: Path
+    town: Town,
+    seed: int,
+    duration: float,
+    folder: Path,
+    networks: Path,
+    ego_type: Mapping[str, str] = EGO_TYPE,
 ) -> Scenario:
     """Generate the traffic of one run.
 
@@ -124,6 +130,8 @@ def build_scenario(
         Where the run's route files go.
     networks
         Where generated networks are kept.
+    ego_type
+        SUMO's parameters of the ego.
     """
     folder.mkdir(parents=True, exist_ok=True)
     network = build_network(town, networks)
@@ -139,7 +147,7 @@ def build_scenario(
         ["--pedestrians", "--prefix", "p"],
     )
     ego = folder / "ego.rou.xml"
-    ego.write_text(_ego_route(network, random.Random(seed)), encoding="utf-8")
+    ego.write_text(_ego_route(network, random.Random(seed), ego_type), encoding="utf-8")
     return Scenario(network, (vehicles, pedestrians, ego))
 
 
@@ -157,7 +165,7 @@ def _random_trips(
         *("--min-distance", "200", "--validate"),
         *extra,
     ]
-    _run(command)
+    run_tool(command)
     _strip_vehicle_types(output)
     return output
 
@@ -171,7 +179,9 @@ def _strip_vehicle_types(path: Path) -> None:
     tree.write(path)
 
 
-def _ego_route(network: Path, rng: random.Random, edges: int = 200) -> str:
+def _ego_route(
+    network: Path, rng: random.Random, ego_type: Mapping[str, str], edges: int = 200
+) -> str:
     successors: dict[str, list[str]] = {}
     for connection in ET.parse(network).getroot().iter("connection"):
         source, target = connection.attrib["from"], connection.attrib["to"]
@@ -181,16 +191,17 @@ def _ego_route(network: Path, rng: random.Random, edges: int = 200) -> str:
     route = [rng.choice(sorted(drivable))]
     while len(route) < edges:
         route.append(rng.choice(drivable[route[-1]]))
-    attributes = " ".join(f'{name}="{value}"' for name, value in EGO_TYPE.items())
+    attributes = " ".join(f'{name}="{value}"' for name, value in ego_type.items())
     return (
         f"<routes>\n  <vType {attributes}/>\n"
-        f'  <vehicle id="{EGO}" type="{EGO_TYPE["id"]}" depart="40" departLane="best"'
+        f'  <vehicle id="{EGO}" type="{ego_type["id"]}" depart="40" departLane="best"'
         ' departPos="random_free">\n'
         f'    <route edges="{" ".join(route)}"/>\n  </vehicle>\n</routes>\n'
     )
 
 
-def _run(command: list[str]) -> None:
+def run_tool(command: list[str]) -> None:
+    """Run one of SUMO's programs; raises RuntimeError with what it said."""
     environment = {**os.environ, "SUMO_HOME": str(sumo_home())}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -1,0 +1,189 @@
+"""Small networks for SUMO: one junction, or two in a row, whose arms end where one turns round.
+
+They simulate faster than the town, and the ego comes back to the same junction twice a minute.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.sumo.network import EGO, run_tool, sumo_home
+
+OPPOSITE = {"n": "s", "s": "n", "e": "w", "w": "e"}
+# Where a left turn leads, by the arm that one comes from (traffic keeps to the right).
+LEFT_OF = {"w": "n", "s": "w", "e": "s", "n": "e"}
+# Those of the second kind go on at yellow, and the ego behind them at red.
+OTHERS = {
+    "other": '<vType id="other" vClass="passenger" sigma="0.6" speedDev="0.1"/>',
+    "late": '<vType id="late" vClass="passenger" sigma="0.6" speedDev="0.1"'
+    ' jmDriveAfterYellowTime="3" jmDriveAfterRedTime="1"/>',
+}
+RIGHT_OF = {"w": "s", "s": "e", "e": "n", "n": "w"}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One junction, or two in a row from west to east.
+
+    Attributes
+    ----------
+    name
+        Names the network's file.
+    arm
+        Metres from the junction to where an arm ends.
+    link
+        Metres between the two junctions; None for one junction.
+    cycle
+        Seconds of the traffic lights' cycle.
+    lights
+        Traffic lights; otherwise the road from west to east has priority.
+    """
+
+    name: str
+    arm: float = 150.0
+    link: float | None = None
+    cycle: int = 40
+    lights: bool = True
+
+
+def build_crossing(crossing: Crossing, folder: Path) -> Path:
+    """Generate the network once and return its file."""
+    path = folder / f"{crossing.name}.net.xml"
+    if path.exists():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    nodes, edges = _plain(crossing)
+    node_file, edge_file = folder / f"{crossing.name}.nod.xml", folder / f"{crossing.name}.edg.xml"
+    node_file.write_text("\n".join(["<nodes>", *nodes, "</nodes>"]), encoding="utf-8")
+    edge_file.write_text("\n".join(["<edges>", *edges, "</edges>"]), encoding="utf-8")
+    options = {
+        "--node-files": node_file,
+        "--edge-files": edge_file,
+        "--tls.cycle.time": crossing.cycle,
+        "--tls.left-green.time": 0,  # left turns give way to those who come towards them
+        "--default.junctions.radius": 8,
+        "--output-file": path,
+    }
+    values = [str(item) for pair in options.items() for item in pair]
+    command = [str(sumo_home() / "bin" / "netconvert"), *values]
+    run_tool([*command, "--no-turnarounds.tls", "--no-turnarounds.except-deadend"])
+    return path
+
+
+def _plain(crossing: Crossing) -> tuple[list[str], list[str]]:
+    kind = "traffic_light" if crossing.lights else "priority"
+    arm = crossing.arm
+    centres = {"a": 0.0} if crossing.link is None else {"a": 0.0, "b": crossing.link}
+    nodes = [f'<node id="{c}" x="{x}" y="0" type="{kind}"/>' for c, x in centres.items()]
+    ends = {"n": (0, arm), "s": (0, -arm), "w": (-arm, 0), "e": (arm, 0)}
+    edges = []
+    for centre, x in centres.items():
+        for side, (dx, dy) in ends.items():
+            if len(centres) == 2 and (centre, side) in (("a", "e"), ("b", "w")):
+                continue
+            end = f"{centre}{side}"
+            nodes.append(f'<node id="{end}" x="{x + dx}" y="{dy}"/>')
+            edges += [_edge(end, centre, side), _edge(centre, end, side)]
+    if len(centres) == 2:
+        edges += [_edge("a", "b", "e"), _edge("b", "a", "e")]
+    return nodes, edges
+
+
+def _edge(source: str, target: str, side: str) -> str:
+    priority = 2 if side in "ew" else 1
+    return (
+        f'<edge id="{source}-{target}" from="{source}" to="{target}" numLanes="1"'
+        f' speed="13.89" priority="{priority}"/>'
+    )
+
+
+def ego_route(crossing: Crossing, turns: str, rng: random.Random, passes: int = 40) -> list[str]:
+    """Return the edges of an ego that comes back again and again.
+
+    Parameters
+    ----------
+    crossing
+        The network.
+    turns
+        What it does at the junction: letters out of `slr`, drawn at random each time.
+    rng
+        Draws turns and the arm to begin with.
+    passes
+        How often it comes to a junction, or to both of them in a row.
+    """
+    if crossing.link is not None:
+        east, west = ["aw-a", "a-b", "b-be"], ["be-b", "b-a", "a-aw"]
+        return (east + west) * passes if rng.random() < 0.5 else (west + east) * passes
+    arm = rng.choice(sorted(OPPOSITE))
+    edges = []
+    for _ in range(passes):
+        turn = rng.choice(turns)
+        target = {"s": OPPOSITE, "l": LEFT_OF, "r": RIGHT_OF}[turn][arm]
+        edges += [f"a{arm}-a", f"a-a{target}"]
+        arm = target
+    return edges
+
+
+def write_traffic(
+    crossing: Crossing,
+    period: float,
+    through: float,
+    duration: float,
+    path: Path,
+    others: str = "other",
+) -> Path:
+    """Write flows between all arms.
+
+    Parameters
+    ----------
+    crossing
+        The network.
+    period
+        Mean seconds between two departures on one arm.
+    through
+        Share of those who go straight on.
+    duration
+        Seconds for which vehicles depart.
+    path
+        The route file.
+    others
+        How they drive: a key of `OTHERS`.
+    """
+    lines = ["<routes>", OTHERS[others]]
+    for source, target, share in _demand(crossing, through):
+        lines.append(
+            f'<flow id="{source}{target}" type="{others}" begin="0" end="{duration}"'
+            f' period="exp({share / period:.5f})"'
+            f' from="{source}-{source[0]}" to="{target[0]}-{target}"'
+            ' departSpeed="max" departPos="random_free"/>'
+        )
+    path.write_text("\n".join([*lines, "</routes>"]), encoding="utf-8")
+    return path
+
+
+def _demand(crossing: Crossing, through: float) -> list[tuple[str, str, float]]:
+    """Return the flows: from where, to where, and their share of an arm's departures."""
+    if crossing.link is not None:
+        along = [("aw", "be"), ("be", "aw")]
+        across = [("an", "as"), ("as", "an"), ("bn", "bs"), ("bs", "bn")]
+        return [(*pair, through) for pair in along] + [(*pair, 1 - through) for pair in across]
+    return [
+        (f"a{a}", f"a{b}", through if OPPOSITE[a] == b else (1 - through) / 2)
+        for a in OPPOSITE
+        for b in OPPOSITE
+        if a != b
+    ]
+
+
+def write_ego(edges: list[str], attributes: dict[str, str], depart: float, path: Path) -> Path:
+    """Write the ego's type and route."""
+    kind = " ".join(f'{name}="{value}"' for name, value in attributes.items())
+    path.write_text(
+        f"<routes>\n<vType {kind}/>\n"
+        f'<vehicle id="{EGO}" type="{attributes["id"]}" depart="{depart:g}" departLane="best"'
+        f' departPos="random_free"><route edges="{" ".join(edges)}"/></vehicle>\n</routes>\n',
+        encoding="utf-8",
+    )
+    return path
