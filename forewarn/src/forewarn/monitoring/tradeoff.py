@@ -341,8 +341,10 @@ def _point(
     hours: float,
     seconds: float,
 ) -> Point:
+    detected, alerts, right, late, false_alarms = counts
+    on = seconds / SECONDS_AN_HOUR
     return Point(
-        threshold, violations, counts[0], leads, *counts[1:], hours, seconds / SECONDS_AN_HOUR
+        threshold, violations, detected, leads, alerts, right, late, false_alarms, hours, on
     )
 
 

@@ -1,0 +1,196 @@
+"""Choosing thresholds in worlds whose truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.monitoring.episodes import Trace
+from forewarn.monitoring.tradeoff import trade_off
+from forewarn.monitoring.tuning import GRID, Unit, Wish, prove, scaled, tune
+from forewarn.monitoring.verdict import Status
+from forewarn.sections import PropertySpec, Thresholds
+
+SECTION = PropertySpec(
+    formula="always(not crash)",
+    thresholds=Thresholds(warn=0.25, act=0.5, release=0.2),
+    enter=1,
+    exit=1,
+    hold=0.0,
+)
+RATE = 10.0
+HORIZON = 30
+
+
+def a_run(peaks: list[float], noise: list[float] = [], lead: int = 10) -> Trace:  # noqa: B006
+    """One violation after each peak of the score, `lead` ticks later; a lone peak per noise."""
+    block = HORIZON + 20
+    score = np.zeros((len(peaks) + len(noise), block))
+    violation = np.zeros(score.shape, dtype=bool)
+    for i, peak in enumerate(peaks):
+        score[i, 5 : 6 + lead] = peak
+        violation[i, 5 + lead] = True
+    for i, peak in enumerate(noise, len(peaks)):
+        score[i, 5] = peak
+    happened = violation.ravel()
+    status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
+    return Trace(RATE, HORIZON, np.arange(score.size), score.ravel(), happened, status)
+
+
+def test_the_longest_lead_within_the_budget_wins() -> None:
+    run = a_run([0.35, 0.35], [0.4, 0.2])
+    late = np.flatnonzero(run.violation)[:, None] - np.arange(5)
+    run.score[late] = 0.9  # 0.35 one second before each violation, 0.9 in its last half
+    hours = len(run.ticks) / RATE / 3600
+    found = tune("crash", SECTION, [run], Wish(1.5 / hours, alert_share=1.0))
+    assert found.chosen is not None
+    assert (found.chosen.thresholds.act, found.chosen.lead) == (0.35, 1.0)
+    assert found.chosen.point.false_alarms == 1
+    stricter = tune("crash", SECTION, [run], Wish(0.5 / hours, alert_share=1.0))
+    assert stricter.chosen is not None
+    assert (stricter.chosen.thresholds.act, stricter.chosen.lead) == (0.9, 0.4)
+    assert (stricter.support.runs, stricter.support.violations) == (1, 2)
+
+
+def test_equal_leads_are_told_apart_by_false_alarms_and_then_by_the_threshold() -> None:
+    found = tune("crash", SECTION, [a_run([0.9], [0.3])], Wish(1e6, alert_share=1.0))
+    assert found.chosen is not None
+    assert found.chosen.thresholds.act == 0.9
+    assert found.chosen.point.false_alarms == 0
+
+
+def test_an_alarm_that_never_ends_is_no_foresight() -> None:
+    always = a_run([0.9])
+    always = always._replace(score=np.maximum(always.score, 0.05))
+    wish = Wish(false_alarms_per_hour=1e6, alert_share=0.5)
+    found = tune("crash", SECTION, [always], wish)
+    assert found.chosen is not None
+    assert found.chosen.thresholds.act > 0.05
+    first = found.candidates[0]
+    assert first.point.alert_share is not None and first.point.alert_share > 0.9
+    assert not first.affordable
+    assert first.lead <= HORIZON / RATE
+
+
+def test_thresholds_keep_their_proportions_and_their_order() -> None:
+    section = Thresholds(warn=0.25, act=0.5, release=0.2, warn_release=0.1)
+    assert scaled(section, 0.3) == Thresholds(warn=0.15, act=0.3, release=0.12, warn_release=0.06)
+    assert scaled(section, 0.5) == section
+
+
+@given(st.sampled_from(GRID), st.floats(0.001, 1), st.floats(0, 1), st.floats(0, 0.9999))
+def test_scaled_thresholds_are_always_valid(
+    act: float, at: float, warn: float, free: float
+) -> None:
+    section = Thresholds(act=at, warn=warn * at, release=free * at)
+    found = scaled(section, act)
+    assert found.act == act
+    assert found.release < found.act
+    assert found.warn <= found.act
+
+
+def test_the_present_thresholds_are_judged_as_well() -> None:
+    runs = [a_run([0.9, 0.45])]
+    found = tune("crash", SECTION, runs, Wish(1.0, alert_share=1.0))
+    assert found.present.thresholds == SECTION.thresholds
+    assert found.present.point.missed == 1
+    (same,) = trade_off(runs, [0.5], release=0.2, exit=1, hold=0.0)
+    assert found.present.point == same
+
+
+def test_nothing_is_chosen_without_violations_or_within_an_impossible_budget() -> None:
+    assert tune("crash", SECTION, [a_run([], [0.5])], Wish(1e6)).chosen is None
+    noisy = a_run([0.9], [0.999] * 3)
+    assert tune("crash", SECTION, [noisy], Wish(1.0)).chosen is None
+
+
+def test_several_enters_are_tried_at_their_share_of_the_error() -> None:
+    flicker = a_run([0.6], [0.9, 0.9])  # one tick of noise above what precedes the violation
+    alone = tune("crash", SECTION, [flicker], Wish(1.0))
+    assert alone.chosen is None
+    wish = Wish(1.0, miss_rate=0.9, confidence=0.5, enter=(1, 2), alert_share=1.0)
+    found = tune("crash", SECTION, [flicker], wish)
+    assert found.chosen is not None
+    assert (found.chosen.enter, found.chosen.thresholds.act) == (2, 0.6)
+    assert found.support.least_miss_rate == pytest.approx(0.75)  # at 75 %, not 50 %
+
+
+def test_too_few_violations_prove_nothing() -> None:
+    runs = [a_run([0.9]) for _ in range(12)]
+    wish = Wish(1.0, miss_rate=0.05, confidence=0.95, alert_share=1.0)
+    found = tune("crash", SECTION, runs, wish)
+    assert found.chosen is None
+    assert found.support.trials == 12
+    assert found.support.needed_trials == 59
+    assert found.support.least_miss_rate == pytest.approx(0.2209, abs=1e-4)
+    enough = tune("crash", SECTION, runs * 5, wish)
+    assert enough.chosen is not None
+    assert enough.chosen.miss_bound <= 0.05
+    assert enough.chosen.false_alarm_bound == pytest.approx(
+        -math.log(0.05) / (60 * len(runs[0].ticks) / RATE / 3600)
+    )
+
+
+WORLDS = 1000
+ALPHA, DELTA = 0.2, 0.1
+
+
+def broken_promises(unit: Unit, together: int) -> float:
+    """Return how often the true miss rate of the highest proven threshold exceeds the promise.
+
+    Scores before violations are uniform in (0, 1), so a threshold t misses the share t. Those of
+    one run are `together` times the same: the worst dependence.
+    """
+    generator = np.random.default_rng(2021)
+    wish = Wish(1.0, miss_rate=ALPHA, confidence=1 - DELTA, unit=unit)
+    grid = np.array(GRID)
+    happened = np.full(40, together)
+    wrong = 0
+    for _ in range(WORLDS):
+        peaks = generator.random(40)
+        detected = together * (peaks[:, None] >= grid).astype(np.int64)
+        _, proven = prove(happened, detected, wish)
+        wrong += proven > 0 and grid[proven - 1] > ALPHA
+    return wrong / WORLDS
+
+
+TOLERANCE = 2 * math.sqrt(DELTA * (1 - DELTA) / WORLDS)
+
+
+@pytest.mark.parametrize("unit", ["run", "violation"])
+def test_the_true_miss_rate_exceeds_the_promise_as_rarely_as_said(unit: Unit) -> None:
+    rate = broken_promises(unit, together=1)
+    assert rate <= DELTA + TOLERANCE
+    assert unit == "run" or rate > 0.03  # the exact test wastes little
+
+
+def test_violations_that_depend_are_why_runs_are_counted() -> None:
+    assert broken_promises("run", together=3) <= DELTA + TOLERANCE
+    assert broken_promises("violation", together=6) > 1.5 * DELTA
+
+
+def test_the_guarantee_is_tested_on_what_the_runs_detected() -> None:
+    generator = np.random.default_rng(1)
+    peaks = generator.random((30, 2)).round(3)
+    wish = Wish(1e9, miss_rate=0.4, alert_share=1.0)
+    found = tune("crash", SECTION, [a_run(run) for run in peaks.tolist()], wish)
+    detected = (peaks[:, :, None] >= np.array(GRID)).sum(axis=1)
+    p_values, proven = prove(np.full(30, 2), detected, wish)
+    assert p_values is not None
+    assert 10 < proven < len(GRID) - 10
+    assert [c.p_value for c in found.candidates] == pytest.approx(p_values.tolist())
+    assert [c.proven for c in found.candidates] == [i < proven for i in range(len(GRID))]
+
+
+def test_a_section_with_another_enter_is_tuned_with_it() -> None:
+    section = replace_enter(2)
+    found = tune("crash", section, [a_run([0.6], [0.9])], Wish(1.0, alert_share=1.0))
+    assert found.chosen is not None and found.chosen.enter == 2
+
+
+def replace_enter(enter: int) -> PropertySpec:
+    return SECTION.model_copy(update={"enter": enter})
