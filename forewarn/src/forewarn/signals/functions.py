@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from forewarn.signals.conflict_functions import CONFLICT
 from forewarn.signals.geometry_functions import GEOMETRY
 from forewarn.signals.operators import (
     elementwise,
@@ -322,7 +323,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "isinf": Function(_test(np.isinf), 1, 1, "whether the value is infinite", 1),
         "isfinite": Function(_test(np.isfinite), 1, 1, "whether the value is known and finite", 1),
         "has": Function(_has, 1, 1, "whether an optional field of a message is set"),
-        **{name: Function(*entry) for name, entry in GEOMETRY.items()},
+        **{name: Function(*entry) for name, entry in (GEOMETRY | CONFLICT).items()},
         "range": Function(_range, 1, 3, "whole numbers, as in Python"),
         "zip": Function(_zip, 2, None, "elements of several lists in step (after 'in')"),
         "enumerate": Function(_enumerate, 1, 1, "pairs of index and element (after 'in')"),

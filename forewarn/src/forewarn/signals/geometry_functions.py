@@ -8,7 +8,7 @@ only where a monitor file has shapes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -188,7 +188,7 @@ def _place(values: list[float]) -> Any:
 
 
 # name: (function, fewest arguments, most arguments, what it is)
-GEOMETRY: Mapping[str, tuple[Callable[..., Any], int, int, str]] = {
+GEOMETRY: dict[str, tuple[Callable[..., Any], int, int, str]] = {
     "distance_to": (distance_to, 3, 3, "distance of a point to the nearest of some shapes"),
     "inside": (inside, 3, 3, "whether a point is within one of some shapes"),
     "name_at": (name_at, 3, 3, "name of the shape around a point; empty if there is none"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from forewarn.errors import FieldError
+from forewarn.signals.conflict_functions import CONFLICT
 from forewarn.signals.functions import CONSTANTS, EXPANSIONS, FUNCTIONS
 from forewarn.signals.geometry_functions import GEOMETRY
 from forewarn.signals.kinds import (
@@ -317,10 +318,11 @@ class _Inference:
             return self._iteration(node, name, scope)
         if name == "has":
             return self._presence(node, scope)
-        if name in GEOMETRY:
+        if name in GEOMETRY or name in CONFLICT:
+            what = "shapes" if name in GEOMETRY else "the vehicle and its path"
             raise self.fail(
                 node,
-                f"{name}() in the value of a topic: shapes are not part of its messages",
+                f"{name}() in the value of a topic: {what} are not part of its messages",
                 "in a derived signal, which has no topic",
             )
         results = [self.visit(each, scope) for each in node.args]

@@ -1,0 +1,137 @@
+"""The functions of expressions that ask when others get in the way.
+
+The geometry behind them is in :mod:`forewarn.signals.conflict`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from forewarn.signals.conflict import Boxes, Vehicle, course_along, times_to_conflict
+from forewarn.signals.operators import number, numbers
+from forewarn.signals.values import NAN, Notes, is_unknown, kind
+
+HORIZON = 5.0
+OBJECT_PARTS = len(Boxes._fields)
+
+
+def time_to_conflict(
+    notes: Notes,
+    path: Any,
+    pose: Any,
+    speed: Any,
+    size: Any,
+    objects: Any,
+    horizon: Any = HORIZON,
+) -> Any:
+    """Return when a vehicle that follows a path at its present speed begins to overlap objects.
+
+    Parameters
+    ----------
+    notes : Notes
+        Those of the evaluation.
+    path : list of two vectors, shape (k,)
+        The xs and ys of the path, in metres. It may begin behind the vehicle. Where it ends, or
+        has no points, the vehicle goes straight on.
+    pose : three numbers
+        x, y (m) and heading (rad) of the centre of the vehicle's rectangle.
+    speed : float
+        Its speed along the path, m/s. Without a positive one it stands.
+    size : two numbers
+        Its length and width, m.
+    objects : list of seven vectors or numbers, shape (n,)
+        x, y (m), yaw (rad), velocity along x and y (m/s), length and width (m) of the objects.
+    horizon : float, optional
+        Seconds to look ahead.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,), or float
+        Seconds; 0 for an object that overlaps the vehicle now, inf for one that it does not
+        meet within the horizon, NaN for one of which something is unknown. A number if all of
+        `objects` are numbers.
+    """
+    line = _path(notes, path)
+    place, sizes = _parts(notes, "a pose", pose, 3), _parts(notes, "a size", size, 2)
+    boxes = _boxes(notes, objects)
+    pace, limit = number(notes, speed), number(notes, horizon)
+    if line is None or place is None or sizes is None or boxes is None:
+        return NAN
+    if isinstance(pace, np.ndarray) or isinstance(limit, np.ndarray):
+        return notes.unknown("time_to_conflict() takes one vehicle at a time")
+    if not math.isfinite(pace) or not math.isfinite(limit):
+        return NAN
+    x, y, heading = place
+    vehicle = Vehicle(x, y, heading, pace, length=sizes[0], width=sizes[1])
+    return _times(line, vehicle, boxes, limit)
+
+
+def _times(path: Any, vehicle: Vehicle, boxes: list[Any], horizon: float) -> Any:
+    single = not any(isinstance(each, np.ndarray) for each in boxes)
+    stacked = np.array(np.broadcast_arrays(*map(np.atleast_1d, boxes)))
+    known = np.isfinite(stacked).all(axis=0)
+    course = course_along(path, vehicle, horizon)
+    chosen = Boxes(*(stacked if known.all() else stacked[:, known]))
+    result = np.full(stacked.shape[1], NAN)
+    result[known] = times_to_conflict(course, vehicle.length, vehicle.width, chosen, horizon)
+    return result[0].item() if single else result
+
+
+def _path(notes: Notes, path: Any) -> Any:
+    """Return a path as an array of shape (2, k), or None with a note."""
+    parts = _columns(notes, "a path", "[xs, ys]", path, 2)
+    if parts is None:
+        return None
+    if not all(isinstance(each, np.ndarray) for each in parts):
+        notes.unknown("a path is [xs, ys], two arrays")
+        return None
+    line = np.array(parts)
+    if not np.isfinite(line).all():
+        notes.unknown("the path has points that are not known")
+        return None
+    return line
+
+
+def _boxes(notes: Notes, objects: Any) -> list[Any] | None:
+    what = "[x, y, yaw, vx, vy, length, width]"
+    return _columns(notes, "objects", what, objects, OBJECT_PARTS)
+
+
+def _columns(notes: Notes, name: str, what: str, value: Any, count: int) -> list[Any] | None:
+    """Return the numbers or vectors, all of one length, that a list is made of."""
+    if is_unknown(value):
+        return None
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != count:
+        notes.unknown(f"{kind(value)} where {name} is needed: {what}")
+        return None
+    return numbers(notes, *(each if isinstance(each, np.ndarray) else _one(each) for each in value))
+
+
+def _one(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _parts(notes: Notes, name: str, value: Any, count: int) -> list[float] | None:
+    """Return a list of known numbers as floats, or None."""
+    items = number(notes, value)
+    if not isinstance(items, np.ndarray) or len(items) != count:
+        if not is_unknown(value):
+            notes.unknown(f"{kind(value)} where {name} of {count} numbers is needed")
+        return None
+    found: list[float] = items.tolist()
+    return found if all(map(math.isfinite, found)) else None
+
+
+# name: (function, fewest arguments, most arguments, what it is)
+CONFLICT: dict[str, tuple[Callable[..., Any], int, int, str]] = {
+    "time_to_conflict": (
+        time_to_conflict,
+        5,
+        6,
+        "seconds until a vehicle on a path overlaps each object; inf if it does not",
+    ),
+}
