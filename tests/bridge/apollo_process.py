@@ -1,6 +1,7 @@
 """A small Apollo for tests and benchmarks: a process that publishes and listens over real Cyber RT.
 
-It publishes chassis messages of Apollo's layout at a rate, and tells what comes on the pad channel.
+It publishes chassis messages of Apollo's layout at a rate, and tells what planning would get: on
+the pad channel, on that of planning commands, and through the service of actions.
 Commands are lines of JSON on the standard input, what it has to tell are lines on the output.
 """
 
@@ -14,6 +15,7 @@ import time
 from typing import Any
 
 CHASSIS, PAD = "/apollo/canbus/chassis", "/apollo/planning/pad"
+ACTION, PLANNING = "/apollo/external_command/action", "/apollo/planning/command"
 
 
 def tell(**what: Any) -> None:
@@ -35,7 +37,11 @@ class Apollo:
         self.node = cyber.Node("small_apollo")
         self.writer = self.node.create_writer(CHASSIS, self.chassis, 10)
         self.writers = {CHASSIS: self.writer}
+        self.action = own_class("apollo.external_command.ActionCommand")
         self.node.create_rawdata_reader(PAD, self.on_pad)
+        self.node.create_rawdata_reader(PLANNING, lambda data: tell(planning=data.hex()))
+        # The real answer is a CommandStatus; what is in it is nobody's business here.
+        self.node.create_service(ACTION, self.action, self.action, self.on_action)
         self.period = 1.0 / rate if rate > 0 else 1.0
         self.speed = 0.0
         self.number = 0
@@ -49,6 +55,11 @@ class Apollo:
         now = time.time_ns()
         message = self.pad.FromString(data)
         tell(pad=message.action, number=message.header.sequence_num, time=now)
+
+    def on_action(self, message: Any) -> Any:
+        """Tell about a call, and answer."""
+        tell(action=message.command, number=message.command_id)
+        return message
 
     def write(self) -> None:
         """Publish one chassis message; tell when it is the first of its speed."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import os
+import shutil
 import struct
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +16,8 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from apollo_bridge.layouts import own_class, own_pool
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 CHASSIS, POSE = "/apollo/canbus/chassis", "/apollo/localization/pose"
 SECTION = struct.Struct("<i4xq")
@@ -145,6 +149,7 @@ class Apollo:
     drive = staticmethod(drive)
     sawtooth = staticmethod(sawtooth)
     own_class = staticmethod(own_class)
+    live = staticmethod(load_live)
 
 
 @pytest.fixture(scope="session")
@@ -166,17 +171,45 @@ def pycyber() -> None:
         pytest.skip("pycyber, Cyber RT's wheel, exists for Python 3.10 on x86_64 only")
 
 
-@pytest.fixture
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Return the processes of one test, with a monitor file and its model in their folder."""
-    pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
-    live = load_live()
-    record = tmp_path / "learn.record"
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a monitor file and the model that belongs to it."""
+    folder = tmp_path_factory.mktemp("learned")
+    record = folder / "learn.record"
     record.write_bytes(record_bytes([sawtooth()]))
-    live.write_monitor(tmp_path, record)
-    made = live.World(tmp_path, 1 + (os.getpid() + len(request.node.name)) % 90)
-    yield made
-    made.close()
+    load_live().write_monitor(folder, record)
+    return folder
+
+
+@contextmanager
+def new_world(folder: Path, learned: Path) -> Iterator[Any]:
+    """Yield processes in domains that no other test uses meanwhile."""
+    pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
+    from live_ros import free_domain
+
+    for name in ("monitor.yaml", "monitor.model.json"):
+        shutil.copy(learned / name, folder)
+    with ExitStack() as domains:
+        ros, cyber = (domains.enter_context(free_domain()) for _ in range(2))
+        world = load_live().World(folder, ros, cyber)
+        try:
+            yield world
+        finally:
+            world.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, learned: Path) -> Iterator[Any]:
+    """Return the processes of one test, with a monitor file and its model in their folder."""
+    with new_world(tmp_path, learned) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def module_world(tmp_path_factory: pytest.TempPathFactory, learned: Path) -> Iterator[Any]:
+    """Return processes that the tests of a module share."""
+    with new_world(tmp_path_factory.mktemp("world"), learned) as made:
+        yield made
 
 
 class Listener:
@@ -204,10 +237,18 @@ class Listener:
         subscription = self.node.create_subscription(kind, topic, receive, 50)
         deadline = time.monotonic() + limit
         while not results and time.monotonic() < deadline:
-            self.executor.spin_once(timeout_sec=0.5)
+            self.executor.spin_once(timeout_sec=0.05)
         self.node.destroy_subscription(subscription)
         assert results, f"nothing of that kind on {topic}"
         return results[0]
+
+    def wait_for_any(self, found: Any, limit: float = 60.0) -> Any:
+        """Return what `found` makes of None once that is something; callbacks are served."""
+        deadline = time.monotonic() + limit
+        while not (result := found(None)):
+            assert time.monotonic() < deadline, "it never came"
+            self.executor.spin_once(timeout_sec=0.05)
+        return result
 
     def diagnostic(self, name: str, found: Any) -> Any:
         """Return the first status of the bridge with this name for which `found` holds."""
@@ -237,6 +278,16 @@ class Listener:
 def listener(world: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
     """Return a node that listens to the world."""
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    made = Listener(int(world.environment["ROS_DOMAIN_ID"]))
+    made = Listener(world.domain)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def module_listener(module_world: Any) -> Iterator[Listener]:
+    """Return a node that listens to the world that the tests of a module share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        made = Listener(module_world.domain)
+        yield made
+        made.close()

@@ -112,18 +112,19 @@ class World:
     ----------
     folder : Path
         For files and logs.
-    domain : int
-        Number for ROS and, plus 100, for Cyber RT.
+    domain, cyber_domain : int
+        Numbers for ROS and for Cyber RT, which both use DDS.
     """
 
-    def __init__(self, folder: Path, domain: int) -> None:
+    def __init__(self, folder: Path, domain: int, cyber_domain: int) -> None:
         self.folder = folder
+        self.domain = domain
         self.environment = dict(
             os.environ,
             ROS_DOMAIN_ID=str(domain),
             ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
             ROS_LOG_DIR=str(folder),
-            CYBER_DOMAIN_ID=str(domain + 100),
+            CYBER_DOMAIN_ID=str(cyber_domain),
             CYBER_IP="127.0.0.1",
             GLOG_log_dir=str(folder),
         )
@@ -143,29 +144,88 @@ class World:
         process.wait_for(lambda line: "ready" in line)
         return process
 
-    def ros(self, name: str, module: str, **parameters: Any) -> Process:
+    def ros(
+        self,
+        name: str,
+        module: str,
+        parameters: dict[str, Any],
+        environment: dict[str, str] | None = None,
+    ) -> Process:
         """Start a ROS node of ours."""
         given = [f"{key}:={_yaml(value)}" for key, value in parameters.items()]
         words = [word for each in given for word in ("-p", each)]
         code = f"from {module} import main; main()"
-        return self.start(name, "-c", code, "--ros-args", *words)
+        return self.start(name, "-c", code, "--ros-args", *words, **(environment or {}))
 
     def monitor(self, **parameters: Any) -> Process:
         """Start the monitor."""
         config = str(self.folder / "monitor.yaml")
         given = {"config": config, "autostart": True, "mode": "act", **parameters}
-        return self.ros("monitor", "monitor_node.main", **given)
+        return self.ros("monitor", "monitor_node.main", given)
 
-    def bridge(self, **parameters: Any) -> Process:
+    def bridge(self, environment: dict[str, str] | None = None, **parameters: Any) -> Process:
         """Start the bridge."""
-        config = str(self.folder / "monitor.yaml")
-        return self.ros("bridge", "apollo_bridge.main", config=config, autostart=True, **parameters)
+        given = {
+            "config": str(self.folder / "monitor.yaml"),
+            "autostart": True,
+            "diagnostics_period": 0.1,
+            **parameters,
+        }
+        return self.ros("bridge", "apollo_bridge.main", given, environment)
 
     def close(self) -> None:
         """End all processes."""
         for process in reversed(self.processes):
             if process.process.poll() is None:
                 process.stop()
+
+
+class Running:
+    """Apollo, monitor and bridge that several tests use one after the other.
+
+    Every test asks for what it needs; only what is not there, or was started with other parameters,
+    is started.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.parts: dict[str, tuple[dict[str, Any], Process]] = {}
+        self.records = 0
+
+    def _part(self, name: str, key: dict[str, Any], start: Callable[[], Process]) -> Process:
+        known, process = self.parts.get(name, (None, None))
+        if process is not None and process.process.poll() is None:
+            if known == key:
+                return process
+            process.stop()
+        process = start()
+        self.parts[name] = (key, process)
+        return process
+
+    @property
+    def apollo(self) -> Process:
+        """The small Apollo."""
+        return self._part("apollo", {}, lambda: self.world.apollo(50))
+
+    @property
+    def monitor(self) -> Process:
+        """The monitor, which records its session."""
+
+        def start() -> Process:
+            self.records += 1
+            return self.world.monitor(record=self.record)
+
+        return self._part("monitor", {}, start)
+
+    @property
+    def record(self) -> Path:
+        """Where the monitor records."""
+        return self.world.folder / f"session{self.records}.mcap"
+
+    def bridge(self, environment: dict[str, str] | None = None, **parameters: Any) -> Process:
+        """Return the bridge with these parameters."""
+        key = {"environment": environment, **parameters}
+        return self._part("bridge", key, lambda: self.world.bridge(environment, **parameters))
 
 
 def _yaml(value: Any) -> str:

@@ -68,38 +68,78 @@ def test_without_a_server_the_diagnostics_say_so(world: Any, listener: Any) -> N
     assert "is cyber_bridge running?" in text
 
 
+def test_what_cannot_work_is_an_error_at_autostart(world: Any, listener: Any) -> None:
+    world.bridge(transport="pigeon")
+    _, found, _ = listener.diagnostic("node", lambda level, text, values: level == ERROR)
+    assert "parameter transport: 'pigeon'" in found
+
+
+@pytest.fixture(scope="module")
+def waiting(module_world: Any) -> Iterator[Any]:
+    """Return a probe of a bridge that is not configured."""
+    pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
+    from live_ros import Probe
+
+    module_world.bridge(autostart=False)
+    probe = Probe(module_world.domain, "/apollo_bridge")
+    yield probe
+    probe.close()
+
+
+def status(probe: Any, name: str, level: int) -> str:
+    """Return what a report says once it has a subcomponent at this level."""
+    full = f"apollo_bridge: {name}"
+    known = probe.reports
+
+    def found() -> bool:
+        entry = probe.diagnostics.get(full)
+        return probe.reports > known and entry is not None and ord(entry.level) == level
+
+    probe.wait(found, lambda: f"{name} at {level}: {probe.diagnostics}")
+    return str(probe.diagnostics[full].message)
+
+
 @pytest.mark.parametrize(
     ("change", "parameters", "text"),
     [
+        ("REPLAN", {}, "properties.not_fast.intervention: Apollo 9 cannot do REPLAN"),
         (
-            ("COMFORTABLE_STOP", "REPLAN"),
-            {},
-            "properties.not_fast.intervention: Apollo 9 cannot do",
+            "LIMIT_SPEED\n    speed_limit: 3",
+            {"version": 8},
+            "properties.not_fast.intervention: Apollo 8 cannot do LIMIT_SPEED",
         ),
         (None, {"version": 5}, "5 is no version of Apollo"),
         (None, {"version": 8, "way": "action"}, "Apollo 8 takes no commands by 'action'"),
-        (None, {"transport": "pigeon"}, "parameter transport: 'pigeon'"),
-        (("apollo.canbus.Chassis", "apollo.canbus.Chasis"), {}, None),
+        (None, {"way": "action"}, "'action' is a service of Cyber RT, and cyber_bridge carries"),
+        (None, {"config": ""}, "parameter config: is not set"),
     ],
 )
 def test_what_cannot_work_is_an_error_when_it_is_configured(
-    world: Any,
-    listener: Any,
-    change: tuple[str, str] | None,
-    parameters: dict[str, Any],
-    text: str | None,
+    waiting: Any, module_world: Any, change: str | None, parameters: dict[str, Any], text: str
 ) -> None:
-    config = world.folder / "monitor.yaml"
+    folder = module_world.folder
+    config = folder / "monitor.yaml"
     if change is not None:
-        config.write_text(config.read_text().replace(*change))
-    world.bridge(**({"transport": "tcp", "port": 1} | parameters))
-    if text is None:
-        # Not known here, and maybe to the running Apollo: told as the channel's problem.
-        _, found, _ = listener.diagnostic(CHASSIS, lambda level, text, values: level == ERROR)
-        assert "layout of apollo.canbus.Chasis is not known" in found
-        return
-    _, found, _ = listener.diagnostic("node", lambda level, text, values: level == ERROR)
-    assert text in found
+        changed = config.read_text().replace("COMFORTABLE_STOP", change)
+        config = folder / "changed.yaml"
+        config.write_text(changed)
+    usual = {"transport": "tcp", "port": 1, "version": 9, "way": "pad", "config": str(config)}
+    assert waiting.set(**{**usual, **parameters}).successful
+    assert not waiting.change("configure")
+    assert text in status(waiting, "node", ERROR)
+
+
+def test_a_layout_that_is_not_known_is_a_problem_of_its_channel(
+    waiting: Any, module_world: Any
+) -> None:
+    # Not known here, and maybe to the running Apollo.
+    config = module_world.folder / "unknown.yaml"
+    text = (module_world.folder / "monitor.yaml").read_text()
+    config.write_text(text.replace("apollo.canbus.Chassis", "apollo.canbus.Chasis"))
+    waiting.set(transport="tcp", port=1, version=9, way="pad", config=str(config))
+    assert waiting.change("configure") and waiting.change("activate")
+    assert "layout of apollo.canbus.Chasis is not known" in status(waiting, CHASSIS, ERROR)
+    assert waiting.change("deactivate") and waiting.change("cleanup")
 
 
 def test_the_help_of_the_launch_file_and_the_parameters_agree(repository: Path) -> None:

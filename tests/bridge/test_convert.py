@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
 from google.protobuf import descriptor_pb2
 from mcap.reader import make_reader
 
 from apollo_bridge.messages import Pool
+from forewarn.cli.main import main
 from forewarn.recordings import open_recording
 
 
-def convert(*words: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "forewarn", "convert", *map(str, words)],
-        capture_output=True,
-        text=True,
-    )
+class Done(NamedTuple):
+    """What a command gave."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def convert(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a function that runs ``forewarn convert`` in this process."""
+
+    def run(*words: Any) -> Done:
+        capsys.readouterr()
+        code = main(["convert", *map(str, words)])
+        return Done(code, *capsys.readouterr())
+
+    return run
 
 
 def test_a_record_keeps_its_messages_and_brings_their_descriptors(
-    example_record: Path, tmp_path: Path
+    convert: Any, example_record: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "drive.mcap"
     result = convert(example_record, "-o", path)
@@ -42,7 +54,9 @@ def test_a_record_keeps_its_messages_and_brings_their_descriptors(
     assert sorted(found) == sorted(wanted)
 
 
-def test_dependencies_come_first_in_the_descriptors(example_record: Path, tmp_path: Path) -> None:
+def test_dependencies_come_first_in_the_descriptors(
+    convert: Any, example_record: Path, tmp_path: Path
+) -> None:
     # Foxglove adds the files in their order.
     path = tmp_path / "drive.mcap"
     convert(example_record, "-o", path, "-t", "/apollo/planning")
@@ -55,7 +69,9 @@ def test_dependencies_come_first_in_the_descriptors(example_record: Path, tmp_pa
         seen.add(each.name)
 
 
-def test_channels_without_descriptor_are_left_out_and_named(tmp_path: Path, apollo: Any) -> None:
+def test_channels_without_descriptor_are_left_out_and_named(
+    convert: Any, tmp_path: Path, apollo: Any
+) -> None:
     source = tmp_path / "x.record"
     source.write_bytes(apollo.record_bytes([apollo.drive(3)], descriptors={apollo.CHASSIS: b""}))
     result = convert(source, "-o", tmp_path / "x.mcap")
@@ -63,7 +79,7 @@ def test_channels_without_descriptor_are_left_out_and_named(tmp_path: Path, apol
     assert "left out: /apollo/canbus/chassis: the record holds no descriptor" in result.stdout
 
 
-def test_an_existing_file_is_kept(tmp_path: Path, apollo: Any) -> None:
+def test_an_existing_file_is_kept(convert: Any, tmp_path: Path, apollo: Any) -> None:
     source, target = tmp_path / "x.record", tmp_path / "x.mcap"
     source.write_bytes(apollo.record_bytes([apollo.drive(3)]))
     target.write_text("mine")
@@ -73,7 +89,7 @@ def test_an_existing_file_is_kept(tmp_path: Path, apollo: Any) -> None:
     assert target.read_text() == "mine"
 
 
-def test_a_ros_1_bag_becomes_one_of_ros_2(shared_data: Path, tmp_path: Path) -> None:
+def test_a_ros_1_bag_becomes_one_of_ros_2(convert: Any, shared_data: Path, tmp_path: Path) -> None:
     source, target = shared_data / "bags" / "rtamt4ros_example_bag.bag", tmp_path / "x.mcap"
     assert convert(source, "-o", target).returncode == 0
     with open_recording(source) as old, open_recording(target) as new:

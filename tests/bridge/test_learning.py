@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+
+from forewarn.cli.main import main
 
 MONITOR = """\
 version: 1
@@ -30,10 +30,24 @@ properties:
 """
 
 
-def forewarn(*words: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "forewarn", *map(str, words)], capture_output=True, text=True
-    )
+class Done(NamedTuple):
+    """What a command gave."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def forewarn(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a function that runs a command of forewarn in this process."""
+
+    def run(*words: Any) -> Done:
+        capsys.readouterr()
+        code = main([str(each) for each in words])
+        return Done(code, *capsys.readouterr())
+
+    return run
 
 
 def write_drives(folder: Path, apollo: Any) -> None:
@@ -50,7 +64,7 @@ def write_drives(folder: Path, apollo: Any) -> None:
         (folder / f"d.record.{number:05d}").write_bytes(data)
 
 
-def test_learns_and_replays_a_segmented_record(tmp_path: Path, apollo: Any) -> None:
+def test_learns_and_replays_a_segmented_record(forewarn: Any, tmp_path: Path, apollo: Any) -> None:
     folder = tmp_path / "drive"
     folder.mkdir()
     write_drives(folder, apollo)
@@ -69,7 +83,7 @@ def test_learns_and_replays_a_segmented_record(tmp_path: Path, apollo: Any) -> N
     assert '"violations"' in replayed.stdout
 
 
-def test_a_wrong_channel_or_message_is_named(tmp_path: Path, apollo: Any) -> None:
+def test_a_wrong_channel_or_message_is_named(forewarn: Any, tmp_path: Path, apollo: Any) -> None:
     path = tmp_path / "x.record"
     path.write_bytes(apollo.record_bytes([apollo.drive(5)]))
     config = tmp_path / "monitor.yaml"
@@ -84,7 +98,7 @@ def test_a_wrong_channel_or_message_is_named(tmp_path: Path, apollo: Any) -> Non
         assert text in result.stderr
 
 
-def test_a_channel_needs_its_message(tmp_path: Path) -> None:
+def test_a_channel_needs_its_message(forewarn: Any, tmp_path: Path) -> None:
     config = tmp_path / "monitor.yaml"
     config.write_text(
         MONITOR.replace(", message: apollo.canbus.Chassis, value: speed_mps", ", value: speed_mps")
@@ -95,7 +109,9 @@ def test_a_channel_needs_its_message(tmp_path: Path) -> None:
 
 
 def test_init_drafts_a_valid_monitor_file_from_a_record(
-    example_record: Path, tmp_path: Path
+    forewarn: Any,
+    example_record: Path,
+    tmp_path: Path,
 ) -> None:
     config = tmp_path / "draft.yaml"
     drafted = forewarn("init", example_record, "-o", config)
@@ -108,7 +124,11 @@ def test_init_drafts_a_valid_monitor_file_from_a_record(
 
 
 def test_fields_are_checked_without_a_record(
-    repository: Path, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    forewarn: Any,
+    repository: Path,
+    shared_data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("APOLLO_MAP", str(shared_data / "apollo" / "borregas_ave.base_map.bin"))
     text = (repository / "config" / "apollo.yaml").read_text()

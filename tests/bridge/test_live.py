@@ -1,65 +1,258 @@
-"""From a Cyber channel over bridge and monitor to a pad message: real Cyber RT, real ROS 2."""
+"""From a Cyber channel over bridge and monitor back to Cyber: real Cyber RT, real ROS 2.
+
+Apollo, monitor and bridge are processes of their own that the tests share, for starting them takes
+longer than any test; those with the fixture `running` begin with nothing asked of Apollo.
+"""
 
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apollo_bridge.layouts import own_class
+from forewarn.cli.main import main
+
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(280), pytest.mark.usefixtures("pycyber")]
 STOP, RESUME_CRUISE = 4, 5
+OK, WARN, ERROR = 0, 1, 2
+CHASSIS, PLANNING = "/apollo/canbus/chassis", "/apollo/planning/command"
+PLANNING_COMMAND = "apollo.planning.PlanningCommand"
+SIGNALS = "/monitor/input/signals"
 
 
 def pad(action: int) -> Any:
     return lambda line: line.get("pad") == action
 
 
-def test_a_risky_speed_ends_in_a_stop_and_a_safe_one_in_a_release(world: Any) -> None:
-    apollo = world.apollo(50)
-    record = world.folder / "session.mcap"
-    monitor = world.monitor(record=record)
-    world.bridge(repeat=0.5)
+@pytest.fixture(scope="module")
+def processes(module_world: Any, pycyber: None, apollo: Any) -> Any:
+    return apollo.live().Running(module_world)
+
+
+@pytest.fixture
+def bridged(processes: Any) -> dict[str, Any]:
+    """Return the parameters with which most tests want their bridge."""
+    return {"repeat": 0.5, "journal": processes.world.folder / "journal.json"}
+
+
+@pytest.fixture
+def running(processes: Any, module_listener: Any, bridged: dict[str, Any]) -> Iterator[Any]:
+    apollo, _, _ = processes.apollo, processes.monitor, processes.bridge(**bridged)
+    apollo.tell(pause=False, speed=0.5)
+    module_listener.diagnostic(CHASSIS, lambda level, text, values: level == OK)
+    module_listener.diagnostic("commands", lambda level, text, values: text == "none in force")
+    while not apollo.lines.empty():
+        apollo.lines.get()
+    yield processes
+
+
+def test_by_the_service_of_actions(processes: Any) -> None:
+    apollo, _ = processes.apollo, processes.monitor
+    processes.bridge(way="action", repeat=0.5)
+    apollo.tell(speed=4.5)
+    first = apollo.wait_for(lambda line: line.get("action") == 5)
+    again = apollo.wait_for(lambda line: line.get("action") == 5)
+    assert again["number"] > first["number"]
+    apollo.tell(speed=0.5)
+    apollo.wait_for(lambda line: line.get("action") == 6)
+
+
+def test_a_risky_speed_ends_in_a_stop_and_a_safe_one_in_a_release(running: Any) -> None:
+    apollo = running.apollo
     apollo.tell(speed=4.5)
     first = apollo.wait_for(pad(STOP))
     again = apollo.wait_for(pad(STOP))
     assert again["number"] > first["number"]  # Planning ignores a header that it has seen.
     apollo.tell(speed=0.5)
     assert apollo.wait_for(pad(RESUME_CRUISE))["number"] > again["number"]
-    monitor.process.send_signal(signal.SIGINT)
-    monitor.process.wait(timeout=30)
-    verified = subprocess.run(
-        [sys.executable, "-m", "forewarn", "verify", str(record)], capture_output=True, text=True
+
+
+def test_messages_lost_in_a_burst_are_counted(running: Any, module_listener: Any) -> None:
+    def counts(values: dict[str, str]) -> tuple[int, int, int]:
+        received, lost, late = (int(values[key]) for key in ("received", "lost", "late"))
+        return received, lost, late
+
+    running.apollo.tell(pause=True)
+    _, _, values = module_listener.diagnostic(
+        CHASSIS, lambda level, text, values: text.startswith("nothing came for")
     )
-    assert verified.returncode == 0, verified.stdout + verified.stderr
+    before = counts(values)
+    running.apollo.tell(burst=1000)
+    running.apollo.wait_for(lambda line: "burst" in line)
+    running.apollo.tell(pause=False)
+    # The numbers in the headers leave no gap unnoticed: whatever was sent since the first message
+    # that came was received, or is lost.
+    _, _, values = module_listener.diagnostic(
+        CHASSIS,
+        lambda level, text, values: (
+            level == OK and sum(counts(values)[:2]) >= sum(before[:2]) + 1000
+        ),
+    )
+    received, lost, late = (new - old for new, old in zip(counts(values), before, strict=True))
+    assert received + lost <= 1000 + 500
+    assert 0 <= late <= received
 
 
-def test_a_dead_channel_is_seen_as_stale_and_a_restarted_one_is_found_again(world: Any) -> None:
-    apollo = world.apollo(50)
-    world.monitor()
-    world.bridge()
-    apollo.tell(speed=4.5)
-    apollo.wait_for(pad(STOP))
-    apollo.stop(kill=True)
-    apollo = world.apollo(50)
+def test_a_channel_that_falls_silent_is_told_and_stale_for_the_monitor(
+    running: Any, module_listener: Any
+) -> None:
+    from forewarn_msgs.msg import Signals
+
+    running.apollo.tell(pause=True)
+    module_listener.wait_for(Signals, SIGNALS, lambda m: m.values and m.values[0] != m.values[0])
+    _, text, _ = module_listener.diagnostic(CHASSIS, lambda level, text, values: level == WARN)
+    assert "nothing came for" in text
+    running.apollo.tell(pause=False)
+    module_listener.wait_for(Signals, SIGNALS, lambda m: m.values and m.values[0] == m.values[0])
+
+
+def test_a_restarted_publisher_is_found_again(running: Any) -> None:
+    running.apollo.tell(speed=4.5)
+    running.apollo.wait_for(pad(STOP))
+    running.apollo.stop(kill=True)
+    apollo = running.apollo  # another one
     apollo.tell(speed=0.5)
     # The monitor learns of the new values: the intervention ends.
     apollo.wait_for(pad(RESUME_CRUISE))
 
 
-def test_a_bridge_that_was_killed_goes_on_where_it_stopped(world: Any) -> None:
-    apollo = world.apollo(50)
-    world.monitor()
-    bridge = world.bridge(repeat=0.5)
-    apollo.tell(speed=4.5)
-    apollo.wait_for(pad(STOP))
-    bridge.stop(kill=True)
-    late = time.time_ns() + 1_000_000_000  # what the dead bridge had written has arrived by then
-    world.bridge(repeat=0.5)
+def test_a_bridge_that_was_killed_goes_on_where_it_stopped(
+    running: Any, bridged: dict[str, Any]
+) -> None:
+    running.apollo.tell(speed=4.5)
+    running.apollo.wait_for(pad(STOP))
+    running.bridge(**bridged).stop(kill=True)
+    late = time.time_ns() + 300_000_000  # what the dead bridge had written has arrived by then
+    running.bridge(**bridged)
     # The intervention is latched: the new bridge begins with what holds.
-    apollo.wait_for(lambda line: line.get("pad") == STOP and line["time"] > late)
-    apollo.tell(speed=0.5)
-    apollo.wait_for(pad(RESUME_CRUISE))
+    running.apollo.wait_for(lambda line: line.get("pad") == STOP and line["time"] > late)
+    running.apollo.tell(speed=0.5)
+    running.apollo.wait_for(pad(RESUME_CRUISE))
+
+
+def test_an_intervention_that_ends_while_no_bridge_runs_is_ended_by_the_next_bridge(
+    running: Any, module_listener: Any, bridged: dict[str, Any]
+) -> None:
+    from forewarn_msgs.msg import Intervention, Signals
+
+    running.apollo.tell(speed=4.5)
+    running.apollo.wait_for(pad(STOP))
+    running.bridge(**bridged).stop(kill=True)
+    running.apollo.tell(speed=0.5)
+    publisher = module_listener.node.create_publisher(Signals, SIGNALS, 10)
+
+    def safe() -> None:  # in the place of the dead bridge
+        stamp = module_listener.node.get_clock().now().to_msg()
+        publisher.publish(Signals(names=["speed"], values=[0.5], stamps=[stamp]))
+
+    timer = module_listener.node.create_timer(0.1, safe)
+    over = module_listener.wait_for(
+        Intervention, "/monitor/output/intervention", lambda message: not message.active
+    )
+    assert over is True
+    module_listener.node.destroy_timer(timer)
+    module_listener.node.destroy_publisher(publisher)
+    running.bridge(**bridged)
+    running.apollo.wait_for(pad(RESUME_CRUISE))
+
+
+def test_a_session_with_all_that_replays_bit_for_bit(running: Any) -> None:
+    running.apollo.tell(speed=4.5)
+    running.apollo.wait_for(pad(STOP))
+    monitor, record = running.monitor, running.record
+    monitor.process.send_signal(signal.SIGINT)
+    monitor.process.wait(timeout=30)
+    assert main(["verify", str(record)]) == 0
+
+
+def limiting(config: Path) -> Path:
+    text = config.read_text().replace(
+        "intervention: COMFORTABLE_STOP", "intervention: LIMIT_SPEED\n    speed_limit: 2.0"
+    )
+    path = config.with_name("limit.yaml")
+    path.write_text(text)
+    return path
+
+
+def test_a_limit_of_speed_is_given_for_the_route_and_taken_back(
+    processes: Any, module_listener: Any
+) -> None:
+    from forewarn_msgs.msg import Intervention
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+
+    config = limiting(processes.world.folder / "monitor.yaml")
+    processes.bridge(config=config, monitor="/other", repeat=0.5)
+    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    publisher = module_listener.node.create_publisher(
+        Intervention, "/other/output/intervention", latched
+    )
+    route = own_class(PLANNING_COMMAND)(lane_follow_command=b"a route", is_motion_command=True)
+    numbers = count(1)
+
+    def drive() -> None:  # Cyber keeps nothing for a bridge that comes later: say it again
+        route.header.sequence_num = next(numbers)
+        data = route.SerializeToString().hex()
+        processes.apollo.tell(publish=PLANNING, message=PLANNING_COMMAND, data=data)
+
+    wanted = Intervention(action=Intervention.LIMIT_SPEED, active=True, speed_limit=2.0, id=1)
+    timers = [
+        module_listener.node.create_timer(0.2, drive),
+        module_listener.node.create_timer(0.2, lambda: publisher.publish(wanted)),
+    ]
+
+    def wait_for(condition: Any) -> Any:
+        def found(_: Any) -> Any:
+            while not processes.apollo.lines.empty():
+                line = processes.apollo.lines.get()
+                message = own_class(PLANNING_COMMAND).FromString(
+                    bytes.fromhex(line.get("planning", ""))
+                )
+                if message.header.module_name == "forewarn" and condition(message):
+                    return message
+            return None
+
+        return module_listener.wait_for_any(found)
+
+    limit = wait_for(lambda message: message.target_speed == 2.0)
+    assert (limit.lane_follow_command, limit.is_motion_command) == (b"a route", False)
+    wanted.active, wanted.action = False, Intervention.NONE
+    end = wait_for(lambda message: not message.HasField("target_speed"))
+    assert end.lane_follow_command == b"a route"
+    for timer in timers:
+        module_listener.node.destroy_timer(timer)
+    module_listener.node.destroy_publisher(publisher)
+
+
+def test_apollo_in_another_domain_is_explained(processes: Any, module_listener: Any) -> None:
+    from live_ros import free_domain
+
+    with free_domain() as domain:
+        processes.bridge({"CYBER_DOMAIN_ID": str(domain)})
+        level, text, _ = module_listener.diagnostic(
+            "connection", lambda level, text, values: "nobody publishes" in text
+        )
+    assert level == WARN
+    assert f"in domain {domain} at 127.0.0.1" in text
+    assert "CYBER_DOMAIN_ID" in text and "CYBER_IP" in text
+
+
+def test_an_interpreter_without_cyber_is_an_error_that_says_what_to_do(
+    processes: Any, module_listener: Any, tmp_path: Path
+) -> None:
+    # The same interpreter, without site-packages.
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+    bare.chmod(0o755)
+    processes.bridge(python=bare)
+    level, text, _ = module_listener.diagnostic(
+        "connection", lambda level, text, values: "has no Cyber RT" in text
+    )
+    assert level == ERROR
+    assert "use the transport 'tcp'" in text
