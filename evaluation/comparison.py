@@ -1,0 +1,324 @@
+"""One table for monitors of any kind: the same alerts, terms and intervals for all of them.
+
+A contender is anything that gives a score a tick. Its threshold is fixed, or chosen on the runs for
+learning; what the table says comes from the other runs, and intervals from resampling those as
+wholes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forewarn.learning.pipeline import learn
+from forewarn.models import CountModel
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.calibration import calibrate, outcomes, pool, predictions
+from forewarn.monitoring.tradeoff import (
+    AlertRule,
+    Point,
+    Trace,
+    bootstrap,
+    pool_points,
+    precision_recall,
+    run_points,
+    trace_of,
+    trade_off,
+)
+from forewarn.monitoring.verdict import Status
+from forewarn.properties.specification import CompiledSpec
+from forewarn.recordings import open_recording
+from forewarn.reports.run import RecordedRun, replay
+
+THRESHOLDS = (0.3, 0.5, 0.7)
+"""Of risk: what the paper's 0.7, 0.5 and 0.3 for the probability of safety are."""
+
+UNDECIDED = (Status.SATISFIED_SO_FAR, Status.CANNOT_BE_VIOLATED)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that one threshold was chosen for: the runs for choosing, and those for judging."""
+
+    tuning: Sequence[Trace]
+    judged: Sequence[Trace]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A monitor: its name, its alerts apart from the threshold, and its scores."""
+
+    name: str
+    rule: AlertRule
+    groups: Sequence[Group]
+
+    @property
+    def judged(self) -> list[Trace]:
+        """All runs that the figures are about."""
+        return [trace for group in self.groups for trace in group.judged]
+
+    @property
+    def tuning(self) -> list[Trace]:
+        """All runs that thresholds are chosen on."""
+        return [trace for group in self.groups for trace in group.tuning]
+
+
+Chooser = Callable[[Sequence[Trace], AlertRule], float]
+"""Returns the threshold that suits some runs best."""
+
+
+def best_balance(traces: Sequence[Trace], rule: AlertRule) -> float:
+    """Return the score of greatest F1 over ticks, of which some precede a violation.
+
+    Over alerts instead of ticks, one alarm that never ends would be the best of all where most
+    runs have a violation. Infinity (never alert) if no violation follows any tick.
+    """
+    del rule
+    scores, truths = [], []
+    for trace in traces:
+        possible = np.zeros(len(trace.ticks), bool) if trace.possible is None else trace.possible
+        followed, known = outcomes(
+            trace.ticks, trace.violation, possible, trace.status, trace.horizon
+        )
+        chosen = known & np.isin(trace.status, UNDECIDED) & np.isfinite(trace.score)
+        scores.append(trace.score[chosen])
+        truths.append(followed[chosen])
+    score, truth = np.concatenate(scores), np.concatenate(truths)
+    if not truth.any():
+        return math.inf
+    levels, where = np.unique(-score, return_inverse=True)
+    hits = np.cumsum(np.bincount(where, weights=truth))
+    alarms = np.cumsum(np.bincount(where))
+    return -float(levels[np.argmax(2 * hits / (alarms + truth.sum()))])
+
+
+def longest_lead(traces: Sequence[Trace], rule: AlertRule, budget: float) -> float:
+    """Return the threshold of longest mean lead, missed violations counting as 0 s.
+
+    Parameters
+    ----------
+    traces, rule
+        Runs, and what makes an alert of a score.
+    budget
+        False alarms an hour. If no threshold keeps to it, the one with the fewest is returned.
+    """
+    points = trade_off(traces, rule=rule)
+    within = [p for p in points if (p.false_alarms_per_hour or 0.0) <= budget]
+    if not within:
+        return min(points, key=lambda p: p.false_alarms_per_hour or 0.0).threshold
+    return max(within, key=lambda p: (sum(p.leads), p.detected, p.threshold)).threshold
+
+
+def observe_runs(
+    compiled: CompiledSpec, model: CountModel | None, paths: Iterable[Path]
+) -> list[RecordedRun]:
+    """Replay recordings through the monitor of a model, and keep the signals."""
+    monitor = build_monitor(compiled, model)
+    runs = []
+    for path in paths:
+        with open_recording(path) as recording:
+            runs.append(replay(monitor, recording, keep_signals=True))
+    return runs
+
+
+def learn_and_observe(
+    compiled: CompiledSpec, training: Sequence[Path], judged: Sequence[Path]
+) -> list[RecordedRun]:
+    """Learn from some recordings and replay others."""
+    model = learn(training, compiled.spec, compiled.abstraction).model
+    return observe_runs(compiled, model, judged)
+
+
+def risk_traces(runs: Iterable[RecordedRun], name: str) -> list[Trace]:
+    """Return what the monitor said of a property in each run."""
+    return [trace_of(track) for run in runs for track in run.tracks if track.name == name]
+
+
+def signal_traces(
+    runs: Iterable[RecordedRun], name: str, signal: str, sign: float = 1.0
+) -> list[Trace]:
+    """Return the same runs with a signal, or its negative, in the place of the risk."""
+    found = []
+    for run, trace in zip(runs, risk_traces(runs, name), strict=True):
+        (values,) = (each.values for each in run.signals if each.name == signal)
+        found.append(trace._replace(score=sign * values, unseen=None))
+    return found
+
+
+def without_own_release(rule: AlertRule) -> AlertRule:
+    """Return the rule for a quantity: it releases where it alerts, for its zero means nothing."""
+    return AlertRule(None, rule.enter, rule.exit, rule.hold)
+
+
+def rows_of(
+    contender: Contender,
+    choose: Chooser,
+    *,
+    fixed: Sequence[float] = (),
+    resamples: int = 500,
+    seed: int = 1,
+) -> list[dict[str, Any]]:
+    """Return a row for each fixed threshold and one for the threshold chosen on other runs."""
+    area = _area(contender, resamples, seed)
+    rows = [
+        _row(contender, [level] * len(contender.groups), f"{level:g}", resamples, seed)
+        for level in fixed
+    ]
+    chosen = [choose(group.tuning, contender.rule) for group in contender.groups]
+    rows.append(_row(contender, chosen, "tuned", resamples, seed))
+    return [row | area for row in rows]
+
+
+def _row(
+    contender: Contender, thresholds: Sequence[float], how: str, resamples: int, seed: int
+) -> dict[str, Any]:
+    points = [
+        point
+        for group, threshold in zip(contender.groups, thresholds, strict=True)
+        for point in run_points(group.judged, threshold, rule=contender.rule)
+    ]
+    whole = pool_points(points)
+    lead = whole.lead
+
+    def interval(figure: Callable[[Point], float | None]) -> list[float | None]:
+        ends = bootstrap(points, lambda drawn: figure(pool_points(drawn)),
+                         resamples=resamples, seed=seed)  # fmt: skip
+        return [rounded(end) for end in ends]
+
+    return {
+        "monitor": contender.name,
+        "threshold": how,
+        "thresholds": [rounded(each) for each in thresholds],
+        "violations": whole.violations,
+        "detected": whole.detected,
+        "recall": rounded(whole.recall),
+        "recall_interval": interval(lambda p: p.recall),
+        "lead_mean": rounded(lead.mean) if lead else None,
+        "lead_median": rounded(lead.median) if lead else None,
+        "lead_median_interval": interval(lambda p: p.lead.median if p.lead else None),
+        "lead_fifth_percentile": rounded(lead.fifth_percentile) if lead else None,
+        "false_alarms": whole.false_alarms,
+        "false_alarms_per_hour": rounded(whole.false_alarms_per_hour),
+        "false_alarms_interval": interval(lambda p: p.false_alarms_per_hour),
+        "precision": rounded(whole.precision),
+        "precision_interval": interval(lambda p: p.precision),
+        "hours": rounded(whole.hours),
+    }
+
+
+def _area(contender: Contender, resamples: int, seed: int) -> dict[str, Any]:
+    judged = contender.judged
+    ends = bootstrap(
+        judged, lambda drawn: precision_recall(drawn).area, resamples=resamples, seed=seed
+    )
+    return {
+        "area": rounded(precision_recall(judged).area),
+        "area_interval": [rounded(end) for end in ends],
+    }
+
+
+def calibration_of(runs: Iterable[RecordedRun], name: str) -> dict[str, Any] | None:
+    """Return Brier score, its skill, expected calibration error and the reliability bins."""
+    pairs = pool([predictions(t) for run in runs for t in run.tracks if t.name == name])
+    found = calibrate(pairs)
+    if found is None:
+        return None
+    return {
+        "ticks": found.ticks,
+        "censored": found.censored,
+        "base_rate": rounded(found.base_rate),
+        "brier": rounded(found.brier),
+        "skill": rounded(found.skill),
+        "expected_error": rounded(found.expected_error),
+        "bins": [[b.ticks, rounded(b.predicted), rounded(b.observed)] for b in found.bins],
+    }
+
+
+def compare(
+    forewarn: Contender,
+    rivals: Sequence[Contender],
+    choose: Chooser,
+    *,
+    resamples: int = 500,
+    seed: int = 1,
+) -> list[dict[str, Any]]:
+    """Return the rows of the monitor, then of every rival.
+
+    Rivals are sorted by their area under the precision-recall curve on the tuning runs: the first
+    is the one that somebody would have taken who knew no others.
+    """
+    rows = rows_of(forewarn, choose, fixed=THRESHOLDS, resamples=resamples, seed=seed)
+    ranked = sorted(rivals, key=lambda rival: -precision_recall(rival.tuning).area)
+    for rival in ranked:
+        rows += rows_of(rival, choose, resamples=resamples, seed=seed)
+    return rows
+
+
+def rounded(value: float | None, digits: int = 4) -> float | None:
+    """Return a figure without endless digits; None for what is no number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}")
+
+
+HEADINGS = (
+    *("Monitor", "Threshold", "Found", "Lead mean", "median", "5 %"),
+    *("False alarms/h", "Precision", "PR area"),
+)
+
+
+def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the rows as a table, intervals in brackets."""
+    lines = ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
+    lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    def seconds(value: float | None) -> str:
+        return "-" if value is None else f"{value:.2g} s" if value < 10 else f"{value:.1f} s"
+
+    return [
+        row["monitor"],
+        row["threshold"] if row["threshold"] != "tuned" else _tuned(row["thresholds"]),
+        f"{row['detected']} of {row['violations']}",
+        seconds(row["lead_mean"]),
+        seconds(row["lead_median"]),
+        seconds(row["lead_fifth_percentile"]),
+        _with_interval(row["false_alarms_per_hour"], row["false_alarms_interval"], "{:.0f}"),
+        _with_interval(row["precision"], row["precision_interval"], "{:.2f}"),
+        _with_interval(row["area"], row["area_interval"], "{:.2f}"),
+    ]
+
+
+def _tuned(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "tuned: never"
+    low, high = min(known), max(known)
+    return f"tuned: {low:.2g}" if low == high else f"tuned: {low:.2g} to {high:.2g}"
+
+
+def _with_interval(value: float | None, ends: Sequence[float | None], pattern: str) -> str:
+    if value is None:
+        return "-"
+    text = pattern.format(value)
+    if None in ends:
+        return text
+    return f"{text} [{', '.join(pattern.format(end) for end in ends)}]"
+
+
+def within(budget: float) -> Chooser:
+    """Return the chooser of the longest lead within a budget of false alarms an hour."""
+    return partial(longest_lead, budget=budget)
+
+
+def hours_of(traces: Iterable[Trace]) -> float:
+    """Return the length of all runs in hours."""
+    return float(np.sum([len(trace.ticks) / trace.rate for trace in traces])) / 3600

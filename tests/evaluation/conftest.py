@@ -1,0 +1,8 @@
+"""The studies are modules of the repository, not of a package: `evaluation.real`, for one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -1,0 +1,106 @@
+"""What the tables of the studies are made with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from evaluation.comparison import (
+    Contender,
+    Group,
+    best_balance,
+    longest_lead,
+    markdown,
+    rows_of,
+    within,
+)
+from forewarn.monitoring.tradeoff import AlertRule, Trace, trade_off
+from forewarn.monitoring.verdict import Status
+
+HORIZON = 5
+RULE = AlertRule(exit=1, hold=0.0)
+
+
+def trace(score: Sequence[float], violations: Sequence[int]) -> Trace:
+    size = len(score)
+    happened = np.isin(np.arange(size), violations)
+    status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
+    return Trace(10.0, HORIZON, np.arange(size), np.array(score, float), happened, status)
+
+
+def random_traces(seed: int) -> list[Trace]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(4):
+        violations = rng.choice(60, 3, replace=False)
+        near = np.array([((violations > t) & (violations <= t + HORIZON)).any() for t in range(60)])
+        found.append(trace(np.round(rng.random(60) + 0.5 * near, 1), violations))
+    return found
+
+
+def balance(traces: Sequence[Trace], threshold: float) -> float:
+    """F1 over ticks, counted one by one."""
+    right = alarms = positive = 0
+    for each in traces:
+        violated = np.flatnonzero(each.violation)
+        for tick in range(len(each.ticks)):
+            follows = bool(((violated > tick) & (violated <= tick + HORIZON)).any())
+            judged = follows or tick + HORIZON < len(each.ticks)
+            if judged and not each.violation[tick]:
+                positive += follows
+                alarms += each.score[tick] >= threshold
+                right += follows and each.score[tick] >= threshold
+    return 2 * right / (alarms + positive)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_balance_is_the_best_of_all(seed: int) -> None:
+    traces = random_traces(seed)
+    levels = np.unique(np.concatenate([each.score for each in traces]))
+    chosen = best_balance(traces, RULE)
+    assert chosen in levels
+    assert balance(traces, chosen) == max(balance(traces, level) for level in levels)
+
+
+def test_where_nothing_happens_the_best_threshold_is_never_reached() -> None:
+    assert best_balance([trace([0.1] * 20, [])], RULE) == math.inf
+
+
+@pytest.mark.parametrize("budget", [0.0, 500.0, 3000.0])
+def test_a_budget_is_kept_if_any_threshold_keeps_it(budget: float) -> None:
+    traces = random_traces(7)
+    points = {point.threshold: point for point in trade_off(traces, rule=RULE)}
+    rates = [point.false_alarms_per_hour or 0.0 for point in points.values()]
+    chosen = points[longest_lead(traces, RULE, budget)]
+    if min(rates) <= budget:
+        assert (chosen.false_alarms_per_hour or 0.0) <= budget
+        leads = [sum(p.leads) for p, rate in zip(points.values(), rates, strict=True)
+                 if rate <= budget]  # fmt: skip
+        assert sum(chosen.leads) == max(leads)
+    else:
+        assert chosen.false_alarms_per_hour == min(rates)
+
+
+def test_each_group_is_judged_with_its_own_threshold() -> None:
+    low = trace([0.1] * 10 + [0.2] * 4 + [0.1] * 6, [13])
+    high = low._replace(score=low.score * 10)
+    contender = Contender("two scales", RULE, [Group([low], [low]), Group([high], [high])])
+    (row,) = rows_of(contender, best_balance, resamples=20)
+    assert row["thresholds"] == [0.2, 2.0]
+    assert (row["detected"], row["violations"], row["false_alarms"]) == (2, 2, 0)
+    assert row["lead_median"] == pytest.approx(0.3)
+
+
+def test_a_table_has_a_row_for_each_threshold() -> None:
+    contender = Contender("it", RULE, [Group(random_traces(1), random_traces(2))])
+    rows = rows_of(contender, within(1000.0), fixed=(0.3, 0.9), resamples=20)
+    lines = markdown(rows).splitlines()
+    assert [row["threshold"] for row in rows] == ["0.3", "0.9", "tuned"]
+    assert len(lines) == 2 + 3
+    assert len({line.count("|") for line in lines}) == 1
+    for row in rows:
+        low, high = row["area_interval"]
+        assert low <= row["area"] <= high

@@ -1,0 +1,182 @@
+"""Real recordings: read, converted without a look ahead, and as RESULTS.md says."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluation.comparison import observe_runs
+from evaluation.real.comma import load_segment, write_bags
+from evaluation.real.commonroad import backward_slope, load_scene
+from evaluation.real.ngsim import trace_lines, write_traces
+from evaluation.real.study import load, study_comma
+from forewarn.recordings import open_recording
+
+STEPS = 30
+LANE = """
+<lanelet id="{id}">
+  <leftBound><point><x>0</x><y>{left}</y></point><point><x>300</x><y>{left}</y></point></leftBound>
+  <rightBound><point><x>0</x><y>{right}</y></point><point><x>300</x><y>{right}</y></point></rightBound>
+</lanelet>"""
+STATE = """
+<{tag}><position><point><x>{x}</x><y>{y}</y></point></position>
+<orientation><exact>0</exact></orientation><time><exact>{t}</exact></time>
+<velocity><exact>{v}</exact></velocity></{tag}>"""
+
+
+def car(number: int, path: list[tuple[float, float, float]], old_layout: bool) -> str:
+    """Return a car of 4 m by 2 m; `path` gives x, y and speed of each step."""
+    states = [
+        STATE.format(tag="state" if t else "initialState", x=x, y=y, t=t, v=v)
+        for t, (x, y, v) in enumerate(path)
+    ]
+    body = (
+        "<shape><rectangle><length>4</length><width>2</width></rectangle></shape>"
+        f"{states[0]}<trajectory>{''.join(states[1:])}</trajectory>"
+    )
+    if old_layout:
+        return f'<obstacle id="{number}"><role>dynamic</role>{body}</obstacle>'
+    return f'<dynamicObstacle id="{number}">{body}</dynamicObstacle>'
+
+
+def scene_file(folder: Path, *, old_layout: bool = False, last: float = 10.0) -> Path:
+    """Two lanes; car 1 follows car 2, and car 3 changes from the left lane to between them.
+
+    `last` is the speed of car 2 at the last step.
+    """
+    ego = [(20 + 1.0 * t, 0.0, 10.0) for t in range(STEPS)]
+    lead = [(70 + 1.0 * t, 0.0, 10.0 if t < STEPS - 1 else last) for t in range(STEPS)]
+    side = [(40 + 1.0 * t, max(3.5 - 0.2 * t, 0.0), 10.0) for t in range(STEPS)]
+    cars = [car(n + 1, path, old_layout) for n, path in enumerate((ego, lead, side))]
+    lanes = LANE.format(id=11, left=1.75, right=-1.75) + LANE.format(id=12, left=5.25, right=1.75)
+    path = folder / "scene.xml"
+    path.write_text(
+        f'<commonRoad timeStepSize="0.1">{lanes}{"".join(cars)}</commonRoad>', encoding="utf-8"
+    )
+    return path
+
+
+def ego_lines(path: Path) -> list[dict[str, Any]]:
+    scene = load_scene(path)
+    return list(trace_lines(scene, scene.cars[0]))
+
+
+@pytest.mark.parametrize("old_layout", [False, True])
+def test_the_gap_is_between_bumpers_and_a_cut_in_is_seen_once(
+    tmp_path: Path, old_layout: bool
+) -> None:
+    lines = ego_lines(scene_file(tmp_path, old_layout=old_layout))
+    # Car 3 comes within 1.5 m of the lane's centre when 3.5 - 0.2 t < 1.5.
+    cut = [row for row, line in enumerate(lines) if line["lead_cuts_in"]]
+    assert cut == [11]
+    assert [line["lead_distance"] for line in lines[:11]] == pytest.approx([46.0] * 11)
+    assert [line["lead_distance"] for line in lines[11:]] == pytest.approx([16.0] * (STEPS - 11))
+    # Two metres a second to the right, 0.7 m to go.
+    assert lines[7]["side_crossing"] == pytest.approx((2.1 - 1.5) / 2.0)
+    assert lines[20]["side_crossing"] == math.inf
+
+
+def test_a_line_holds_nothing_from_the_future(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    before = ego_lines(scene_file(tmp_path))
+    after = ego_lines(scene_file(other, last=3.0))
+    assert before[:-1] == after[:-1]
+
+
+def test_a_gap_in_a_record_is_an_error(tmp_path: Path) -> None:
+    path = scene_file(tmp_path)
+    text = path.read_text(encoding="utf-8").replace(
+        "<time><exact>9</exact></time>", "<time><exact>99</exact></time>", 1
+    )
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="gaps"):
+        load_scene(path)
+
+
+def test_a_slope_looks_back_only() -> None:
+    values = np.array([0.0, 1.0, 2.0, 3.0, 3.0, 3.0])
+    slope = backward_slope(values, 0.5, 2)
+    assert np.isnan(slope[0])
+    assert slope[1:].tolist() == [2.0, 2.0, 2.0, 1.0, 0.0]
+
+
+def segment(folder: Path) -> Path:
+    """Ten seconds behind a car 30 m ahead that is 2 m/s slower; another one beside it."""
+    bus = folder / "processed_log" / "CAN"
+    times = 1000 + np.arange(0, 10, 0.012)
+    sweeps = 1000 + np.arange(0, 10, 0.05)
+    radar = np.array(
+        [
+            track
+            for t in sweeps - 1000
+            for track in (
+                [15.0, 3.5, 0.0, math.nan, math.nan, 7, 0],
+                [30 - 2 * t, 0.2, -2.0, math.nan, math.nan, 8, 0],
+            )
+        ]
+    )
+    for name, stamps, values in (
+        ("speed", times, np.full((len(times), 1), 15.0)),
+        ("radar", np.repeat(sweeps, 2), radar),
+    ):
+        (bus / name).mkdir(parents=True)
+        # The original files have no suffix, which numpy.save would add to a name.
+        for part, array in (("t", stamps), ("value", values)):
+            with (bus / name / part).open("wb") as file:
+                np.save(file, array)
+    return folder
+
+
+def test_bags_of_a_segment_say_what_the_bus_said(tmp_path: Path) -> None:
+    first, rest = write_bags(segment(tmp_path / "segment"), tmp_path / "bags", 6.0)
+    with open_recording(first) as one, open_recording(rest) as two:
+        assert one.end_ns < 6_000_000_000 <= two.start_ns
+        assert one.topics["/radar/tracks"].count + two.topics["/radar/tracks"].count == 200
+    (run,) = observe_runs(load("comma.yaml"), None, [rest])
+    signals = {each.name: each.values for each in run.signals}
+    seconds = 6 + (run.tracks[0].ticks - run.tracks[0].ticks[0]) / 10
+    settled = slice(5, None)
+    assert signals["closing"][settled] == pytest.approx(2.0)
+    assert signals["lead_distance"][settled] == pytest.approx(30 - 2 * seconds[settled], abs=0.11)
+    assert signals["acceleration"][settled] == pytest.approx(0.0)
+
+
+def test_what_is_no_segment_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="processed_log/CAN"):
+        load_segment(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def published(repository: Path) -> dict[str, Any]:
+    path = repository / "evaluation" / "real" / "results.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_figures_of_comma2k19_come_out_again(
+    shared_data: Path, published: dict[str, Any], tmp_path: Path
+) -> None:
+    found = study_comma(shared_data / "comma2k19" / "40", tmp_path)
+    assert json.loads(json.dumps(found)) == published["comma2k19"]
+
+
+def test_the_violations_of_ngsim_come_out_again(
+    shared_data: Path, published: dict[str, Any], tmp_path: Path
+) -> None:
+    cars, names = published["ngsim"]["cars"], ("USA_Peach-4_8_T-1", "USA_US101-3_3_T-1")
+    for name in names:  # the two small ones of four
+        (tmp_path / f"{name}.xml").symlink_to(shared_data / "commonroad" / f"{name}.xml")
+    compiled = load("ngsim.yaml")
+    for name, paths in write_traces(tmp_path, tmp_path / "traces").items():
+        assert len(paths) == cars[name]
+        runs = observe_runs(compiled, None, paths)
+        place = list(cars).index(name)
+        for each in compiled.spec.properties:
+            tracks = [track for run in runs for track in run.tracks if track.name == each]
+            expected = published["ngsim"][each]["violations"][place]
+            assert sum(int(track.violation.sum()) for track in tracks) == expected
