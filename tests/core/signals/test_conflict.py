@@ -190,7 +190,7 @@ def test_objects_of_which_something_is_unknown_are_unknown_alone() -> None:
         ("time_to_conflict([xs, xs], (0, 0, 0), xs, (4, 2), o)", "one vehicle at a time"),
         ("time_to_conflict([xs, xs], (0, 0, 0), 5, 4, o)", "a size of 2 numbers"),
         ("time_to_conflict([xs, xs], (0, 0, 0), 5, (4, 2), xs)", "objects"),
-        ("time_to_conflict([xs, xs], (0, 0, 0), 5, ('a', 'b'), o)", "a size of 2 numbers"),
+        ("time_to_conflict([xs, xs], (0, 0, 0), 5, ('a', 'b'), o)", "a list where a number"),
     ],
 )
 def test_what_cannot_be_answered_is_unknown_and_says_why(source: str, reason: str) -> None:
