@@ -1,9 +1,11 @@
-"""From a Cyber channel over bridge and monitor to a pad message, and what a burst costs.
+"""From a Cyber channel over the bridge and the monitor to a pad message, and what a burst costs.
 
 A small Apollo publishes chassis messages at 100 Hz. Its speed jumps between a safe and a risky
 value at random; each time the first message of the new speed and the pad message that answers it
 (STOP or RESUME_CRUISE) are timed in that one process. Bridge, Cyber RT, monitor and Apollo are
-processes of their own. Bursts are counted by the numbers in the headers.
+processes of their own. The hops are timed without a monitor: from the writing of a chassis message
+to the Signals that carry it, and from the publishing of an Intervention to its pad message. Bursts
+are counted by the numbers in the headers.
 
 Run it with ``python -m benchmarks.bridge``; ``--json`` prints the figures for machines. The exit
 code is 1 if the way without the wait for a tick takes more than 10 ms at the median.
@@ -19,6 +21,8 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ RATES = (10.0, 100.0)
 SAFE, RISKY = 0.5, 4.5
 RESUME, STOP = 5, 4
 TARGET_MS = 10.0
+REFERENCE = {"to ROS": 0.94, "to Cyber": 1.22}
 
 
 def load(name: str) -> Any:
@@ -68,10 +73,63 @@ def round_trips(world: Any, rate: float, count: int) -> dict[str, float]:
     return percentiles(found)
 
 
-def bursts(world: Any, domain: int) -> dict[str, dict[str, int]]:
+def to_ros(world: Any, listener: Any, rate: float, count: int) -> dict[str, float]:
+    """Return milliseconds from the writing on Cyber to the receiving in ROS."""
+    from forewarn_msgs.msg import Signals
+
+    apollo = world.apollo(rate)
+    bridge = world.bridge(max_rate=500.0)
+    apollo.tell(counting=True)
+    arrived: dict[float, int] = {}
+
+    def take(message: Any) -> None:
+        now = time.time_ns()
+        if message.values:
+            arrived.setdefault(message.values[0], now)
+
+    subscription = listener.node.create_subscription(Signals, "/monitor/input/signals", take, 100)
+    listener.wait_for_any(lambda _: len(arrived) >= count, limit=60.0 + 2 * count / rate)
+    listener.node.destroy_subscription(subscription)
+    apollo.tell(counting=False)
+    found = []
+    while not apollo.lines.empty():
+        line = apollo.lines.get()
+        if line is not None and line.get("wrote") in arrived:
+            found.append((arrived[line["wrote"]] - line["time"]) / 1e6)
+    bridge.stop()
+    apollo.stop()
+    # The first ones find caches cold and readers half connected.
+    return percentiles(found[len(found) // 10 :])
+
+
+def to_cyber(world: Any, listener: Any, rate: float, count: int) -> dict[str, float]:
+    """Return milliseconds from the publishing of an Intervention to its pad on Cyber."""
+    from forewarn_msgs.msg import Intervention
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+
+    apollo = world.apollo(10)
+    bridge = world.bridge(monitor="/bench")
+    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    publisher = listener.node.create_publisher(Intervention, "/bench/output/intervention", latched)
+    stop = Intervention(id=1, action=Intervention.EMERGENCY_STOP, active=True)
+    publisher.publish(stop)
+    apollo.wait_for(lambda line: line.get("pad") == STOP)
+    found = []
+    for number in range(count):
+        time.sleep(1.0 / rate)
+        message, answer = (Intervention(id=1), RESUME) if number % 2 == 0 else (stop, STOP)
+        sent = time.time_ns()
+        publisher.publish(message)
+        pad = apollo.wait_for(lambda line, answer=answer: line.get("pad") == answer)
+        found.append((pad["time"] - sent) / 1e6)
+    listener.node.destroy_publisher(publisher)
+    bridge.stop()
+    apollo.stop()
+    return percentiles(found)
+
+
+def bursts(world: Any, listener: Any) -> dict[str, dict[str, int]]:
     """Return what a burst of 1000 messages loses at 1 kHz and back to back."""
-    helpers = load("conftest")
-    listener = helpers.Listener(domain)
     apollo = world.apollo(100)
     world.bridge()
     channel = "/apollo/canbus/chassis"
@@ -94,29 +152,36 @@ def bursts(world: Any, domain: int) -> dict[str, dict[str, int]]:
             ),
         )
         result[name] = {key: int(after[key]) - int(before[key]) for key in ("lost", "late")}
-    listener.close()
     return result
+
+
+@contextmanager
+def new_world(rate: float = 10.0) -> Iterator[Any]:
+    """Yield processes whose monitor ticks at `rate` Hz."""
+    live, helpers = load("live"), load("conftest")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        record = path / "learn.record"
+        record.write_bytes(helpers.record_bytes([helpers.sawtooth()]))
+        live.write_monitor(path, record, rate)
+        with helpers.new_world(path, None) as world:
+            yield world
 
 
 def measure(count: int) -> dict[str, Any]:
     """Run everything."""
-    live, helpers = load("live"), load("conftest")
     figures: dict[str, Any] = {}
-    for number, rate in enumerate((*RATES, 0.0)):
-        with tempfile.TemporaryDirectory() as folder:
-            record = Path(folder) / "learn.record"
-            record.write_bytes(helpers.record_bytes([helpers.sawtooth()]))
-            live.write_monitor(Path(folder), record, rate or 10.0)
-            domain = 1 + (os.getpid() + number) % 90
-            world = live.World(Path(folder), domain)
-            try:
-                if rate:
-                    figures[f"{rate:g} Hz"] = round_trips(world, rate, count)
-                else:
-                    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-                    figures["bursts"] = bursts(world, domain)
-            finally:
-                world.close()
+    for rate in RATES:
+        with new_world(rate) as world:
+            figures[f"{rate:g} Hz"] = round_trips(world, rate, count)
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    with new_world() as world:
+        listener = load("conftest").Listener(world.domain)
+        for rate in RATES:
+            figures[f"to ROS, {rate:g} Hz"] = to_ros(world, listener, rate, count)
+            figures[f"to Cyber, {rate:g} Hz"] = to_cyber(world, listener, rate, count)
+        figures["bursts"] = bursts(world, listener)
+        listener.close()
     return figures
 
 
@@ -139,6 +204,13 @@ def main() -> int:
                 f"channel to pad, monitor at {rate:g} Hz: p50 {row['p50']:.1f} ms, "
                 f"p99 {row['p99']:.1f} ms, max {row['max']:.1f} ms ({row['samples']} answers)"
             )
+        for rate in RATES:
+            for way in REFERENCE:
+                row = figures[f"{way}, {rate:g} Hz"]
+                print(
+                    f"hop {way} at {rate:g} Hz: p50 {row['p50']:.2f} ms, p99 {row['p99']:.2f} ms "
+                    f"({row['samples']} messages; pycyber and rclpy alone: {REFERENCE[way]} ms)"
+                )
         for name, row in figures["bursts"].items():
             print(f"burst of 1000, {name}: {row['lost']} lost, {row['late']} late")
     # On average half a tick passes before the monitor looks.

@@ -46,6 +46,7 @@ class Apollo:
         self.speed = 0.0
         self.number = 0
         self.changed = False
+        self.counting = False
         self.paused = threading.Event()
         if rate <= 0:  # the test publishes
             self.paused.set()
@@ -64,6 +65,8 @@ class Apollo:
     def write(self) -> None:
         """Publish one chassis message; tell when it is the first of its speed."""
         self.number += 1
+        if self.counting:
+            self.speed, self.changed = float(self.number), True
         message = self.chassis(speed_mps=self.speed, driving_mode=1)
         message.header.sequence_num = self.number
         changed, self.changed = self.changed, False
@@ -99,6 +102,8 @@ class Apollo:
             command = json.loads(line)
             if "speed" in command:
                 self.speed, self.changed = command["speed"], True
+            if "counting" in command:
+                self.counting = command["counting"]
             if "publish" in command:
                 self.publish(command["publish"], command["message"], command["data"])
             if "pause" in command:

@@ -182,12 +182,15 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def new_world(folder: Path, learned: Path) -> Iterator[Any]:
-    """Yield processes in domains that no other test uses meanwhile."""
+def new_world(folder: Path, learned: Path | None) -> Iterator[Any]:
+    """Yield processes in domains that no other test uses meanwhile.
+
+    Their monitor file and its model come from the folder `learned`, or are there already.
+    """
     pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
     from live_ros import free_domain
 
-    for name in ("monitor.yaml", "monitor.model.json"):
+    for name in ("monitor.yaml", "monitor.model.json") if learned is not None else ():
         shutil.copy(learned / name, folder)
     with ExitStack() as domains:
         ros, cyber = (domains.enter_context(free_domain()) for _ in range(2))
