@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import signal
 import subprocess
@@ -44,6 +45,14 @@ from monitor_node.conversions import from_time, to_time
 from monitor_node.message_types import message_class
 
 LIMIT = 30.0
+PATIENCE = 10.0
+"""Seconds after which a service is asked again."""
+GOALS = {
+    "configure": "inactive",
+    "activate": "active",
+    "deactivate": "inactive",
+    "cleanup": "unconfigured",
+}
 TURNS = cycle(range(0, 29, 2))
 DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux
 KEPT = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -192,21 +201,41 @@ class Probe:
     # Services
 
     def call(self, kind: Any, name: str, **fields: Any) -> Any:
-        """Call a service of the monitor and return the response."""
+        """Call a service of the monitor and return the response.
+
+        A server that has not discovered the reader of its client yet waits 100 ms for it and then
+        drops the response (rmw_fastrtps), which a busy machine outlasts: so it is asked again.
+        """
+        found, _ = self._ask(kind, name, fields)
+        return found
+
+    def _ask(self, kind: Any, name: str, fields: dict[str, Any]) -> tuple[Any, int]:
+        """Return the response, and how often it took to ask for it."""
         full = name if name.startswith("/") else f"{self.monitor}/{name}"
         if full not in self._clients:
             self._clients[full] = self.node.create_client(kind, full)
         client = self._clients[full]
         self.wait(client.service_is_ready, f"service {full}")
-        future = client.call_async(kind.Request(**fields))
-        self.wait(future.done, f"response of {full}")
-        return future.result()
+        futures: list[Any] = []
+        asked = -math.inf
+
+        def answered() -> Any:
+            nonlocal asked
+            if time.monotonic() - asked > PATIENCE:
+                futures.append(client.call_async(kind.Request(**fields)))
+                asked = time.monotonic()
+            return next((each for each in futures if each.done()), None)
+
+        future = self.wait(answered, f"response of {full}")
+        return future.result(), len(futures)
 
     def change(self, transition: str) -> bool:
         """Ask for a transition of the life cycle; tell whether it succeeded."""
         number = getattr(Transition, f"TRANSITION_{transition.upper()}")
-        request = Transition(id=number)
-        return bool(self.call(ChangeState, "change_state", transition=request).success)
+        fields = {"transition": Transition(id=number)}
+        response, times = self._ask(ChangeState, "change_state", fields)
+        # Asked again, a transition that has succeeded is refused: it is where it was to go.
+        return bool(response.success) or (times > 1 and self.state == GOALS[transition])
 
     @property
     def state(self) -> str:

@@ -39,6 +39,7 @@ def names(found: Iterable[tuple[str, list[str]]]) -> set[str]:
 def compare(repository: Path, probe: Probe, node: str) -> None:
     graph = probe.node
     inputs = set(TYPES) if node == "monitor" else set()
+    probe.wait(lambda: node in graph.get_node_names(), f"the node {node}")
     for section, right, look_up in (
         ("topic", "publish", graph.get_publisher_names_and_types_by_node),
         ("topic", "subscribe", graph.get_subscriber_names_and_types_by_node),

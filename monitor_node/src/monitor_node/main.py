@@ -10,6 +10,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 
+from monitor_node.interrupt import Interrupt
 from monitor_node.node import MonitorNode
 from monitor_node.parameters import refuse
 
@@ -48,18 +49,18 @@ def spin(executor: Any) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the monitor until it is told to stop."""
-    rclpy.init(args=args)
-    node = MonitorNode()
-    executor = make_executor(node.get_parameter("executor").value, node)
-    try:
-        autostart = node.get_parameter("autostart").value
-        if autostart and node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
-            node.trigger_activate()
-        spin(executor)
-    except KeyboardInterrupt:
-        pass  # while the tables were computed
-    finally:
-        node.finish()
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown()
+    with Interrupt() as interrupt:
+        rclpy.init(args=args)
+        node = MonitorNode()
+        executor = make_executor(node.get_parameter("executor").value, node)
+        try:
+            autostart = node.get_parameter("autostart").value
+            if autostart and node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+                node.trigger_activate()
+            interrupt.raises = False
+            spin(executor)
+        finally:
+            node.finish()
+            executor.shutdown()
+            node.destroy_node()
+            rclpy.try_shutdown()

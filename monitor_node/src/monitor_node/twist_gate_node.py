@@ -30,6 +30,7 @@ from forewarn.errors import ConfigError, ForewarnError
 from monitor_node import conversions, parameters
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
+from monitor_node.interrupt import Interrupt
 from monitor_node.main import spin
 from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
 from monitor_node.status import Severity, Status
@@ -231,17 +232,19 @@ def _seconds(value: float) -> Duration:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the gate until it is told to stop; then the robot is stopped by its base's time-out."""
-    rclpy.init(args=args)
-    try:
-        node = TwistGate()
-    except ForewarnError as error:
-        rclpy.try_shutdown()
-        raise SystemExit(f"twist_gate: {error}") from None
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        spin(executor)
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown()
+    with Interrupt() as interrupt:
+        rclpy.init(args=args)
+        try:
+            node = TwistGate()
+        except ForewarnError as error:
+            rclpy.try_shutdown()
+            raise SystemExit(f"twist_gate: {error}") from None
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        interrupt.raises = False
+        try:
+            spin(executor)
+        finally:
+            executor.shutdown()
+            node.destroy_node()
+            rclpy.try_shutdown()
