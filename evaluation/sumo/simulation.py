@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import re
 from collections.abc import Iterator
@@ -163,14 +162,6 @@ class Observer:
         self._shapes: dict[str, list[tuple[float, float]]] = {}
         self._numbers: dict[str, int] = {}
         self._crossed: tuple[Signal, float] | None = None
-
-    def memory(self) -> dict[str, Any]:
-        """Return a copy of what it remembers."""
-        return copy.deepcopy({k: v for k, v in vars(self).items() if k != "_sumo"})
-
-    def resume(self, memory: dict[str, Any]) -> None:
-        """Go on with another observer's memory: SUMO was loaded from a state saved then."""
-        vars(self).update(copy.deepcopy(memory))
 
     def look(self, step: int) -> Frame:
         """Return the frame of this step (0 is the first of the recording)."""
