@@ -1,0 +1,163 @@
+"""Changing values of a YAML file and nothing else: comments, order, spacing and quotes stay.
+
+Parsing and printing a file anew loses how it was laid out, aligned columns above all. So the text
+is cut at the places the parser reports, and what comes out is parsed again and has to differ in
+the values that were asked for, and in nothing more.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from forewarn.cli.common import write_text
+from forewarn.errors import ConfigError, InputError
+from forewarn.yamlfile import load_document, parse_document
+
+KeyPath = tuple[str, ...]
+
+
+def edited(path: Path, values: Mapping[KeyPath, float | int]) -> tuple[str, str]:
+    """Return the text of a file before and after some numbers in it were set.
+
+    Parameters
+    ----------
+    path : Path
+        A YAML file whose top level is a mapping.
+    values : mapping
+        From key paths to numbers. Keys that are missing are added, in the style of what is there.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or a value cannot be set without changing another: because it is
+        shared by an anchor, say.
+    """
+    data = load_document(path).data
+    before = path.read_bytes().decode("utf-8")
+    wanted, after = _unshared(data), before
+    for keys, value in values.items():
+        after = _with_value(after, keys, value, path)
+        _set(wanted, keys, value)
+    if parse_document(after, path).data != wanted:
+        raise _shared(path, next(iter(values)))
+    return before, after
+
+
+def difference(path: Path, before: str, after: str) -> str:
+    """Return a unified diff, empty if nothing differs."""
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"{path} (before)", str(path), n=1, lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace a file whole or not at all; links and permissions stay; raises InputError."""
+    target = path.resolve()
+    twin = target.with_name(f".{target.name}.new")
+    write_text(twin, text)
+    try:
+        shutil.copymode(target, twin)
+        twin.replace(target)
+    except OSError as error:
+        twin.unlink(missing_ok=True)
+        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
+
+
+def _with_value(text: str, keys: KeyPath, value: float | int, path: Path) -> str:
+    node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    for depth, key in enumerate(keys):
+        assert isinstance(node, yaml.MappingNode)
+        found = next(((k, v) for k, v in node.value if k.value == key), None)
+        if found is None:
+            return _insert(text, node, _flow(keys[depth:], value), path, keys)
+        name, child = found
+        if child.start_mark.index < name.end_mark.index:  # an alias: its value is elsewhere
+            raise _shared(path, keys)
+        if not isinstance(child, yaml.MappingNode):
+            return _replace(text, child, keys[depth + 1 :], value)
+        node = child
+    raise ConfigError("is a mapping", file=path, key=".".join(keys), accepted="a number")
+
+
+def _replace(text: str, node: yaml.Node, rest: KeyPath, value: float | int) -> str:
+    """Put a number, or a mapping down to it, in the place of a scalar."""
+    old = node.value if isinstance(node, yaml.ScalarNode) else ""
+    start, end = node.start_mark.index, node.end_mark.index
+    if not rest and node.tag.endswith((":float", ":int")) and yaml.safe_load(old) == value:
+        return text
+    new = f"{{{_flow(rest, value)}}}" if rest else _number(value)
+    gap = " " if start == end and text[start - 1] == ":" else ""
+    return text[:start] + gap + new + text[end:]
+
+
+def _insert(text: str, node: yaml.MappingNode, entry: str, path: Path, keys: KeyPath) -> str:
+    """Add an entry at the end of a mapping."""
+    if not node.value:
+        at = node.start_mark.index + 1
+        return text[:at] + entry + text[at:]
+    first, last = node.value[0][0], node.value[-1]
+    end = _end(last[1])
+    if end < last[0].end_mark.index:
+        raise _shared(path, keys)
+    if node.flow_style:
+        return f"{text[:end]}, {entry}{text[end:]}"
+    line_end = text.find("\n", end)
+    if end and text[end - 1] == "\n":  # a block of text ends where the next line begins
+        line_end = end - 1
+    newline = "\r\n" if text[:line_end].endswith("\r") else "\n"
+    line = " " * int(first.start_mark.column) + entry + newline
+    if line_end < 0:
+        return f"{text}\n{line}"
+    return text[: line_end + 1] + line + text[line_end + 1 :]
+
+
+def _end(node: yaml.Node) -> int:
+    """Return where a value ends: a block mapping reaches up to what follows it, comments too."""
+    if isinstance(node, (yaml.MappingNode, yaml.SequenceNode)) and not node.flow_style:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    return int(node.end_mark.index)
+
+
+def _flow(keys: KeyPath, value: float | int) -> str:
+    text = f"{keys[-1]}: {_number(value)}"
+    for key in reversed(keys[:-1]):
+        text = f"{key}: {{{text}}}"
+    return text
+
+
+def _number(value: float | int) -> str:
+    # YAML 1.1 reads 1e-05 as text.
+    return format(Decimal(repr(value)), "f")
+
+
+def _unshared(data: Any) -> Any:
+    """Copy data in which anchors made parts the same object."""
+    if isinstance(data, dict):
+        return {key: _unshared(value) for key, value in data.items()}
+    return [_unshared(each) for each in data] if isinstance(data, list) else data
+
+
+def _set(data: Any, keys: KeyPath, value: float | int) -> None:
+    for key in keys[:-1]:
+        if not isinstance(data.get(key), dict):
+            data[key] = {}
+        data = data[key]
+    data[keys[-1]] = value
+
+
+def _shared(path: Path, keys: KeyPath) -> ConfigError:
+    return ConfigError(
+        "cannot be changed alone: an anchor shares it, or what is around it, with other keys",
+        file=path,
+        key=".".join(keys),
+        accepted="values written out, or a change by hand",
+    )
