@@ -63,7 +63,7 @@ def record_bytes(
         name: own_class(f"apollo.cyber.proto.{name}")
         for name in ("Header", "Channel", "ChunkHeader", "ChunkBody", "SingleMessage", "Index")
     }
-    body, counts, positions = b"", {}, {}
+    body, counts, index = b"", {}, kinds["Index"]()
     for chunk in chunks:
         for each in chunk:
             if each.channel not in counts:
@@ -74,13 +74,14 @@ def record_bytes(
                     message_type=name,
                     proto_desc=proto_desc(name) if desc is None else desc,
                 )
-                positions[each.channel] = 2064 + len(body)
+                entry = index.indexes.add(type=4, position=2064 + len(body))
+                entry.channel_cache.name, entry.channel_cache.message_type = each.channel, name
+                entry.channel_cache.proto_desc = channel.proto_desc
+                counts[each.channel] = entry.channel_cache
                 body += section(4, channel.SerializeToString())
-            counts[each.channel] = counts.get(each.channel, 0) + 1
+            counts[each.channel].message_number += 1
         times = [each.time_ns for each in chunk]
-        head = kinds["ChunkHeader"](
-            begin_time=min(times), end_time=max(times), message_number=len(chunk)
-        )
+        head = {"begin_time": min(times), "end_time": max(times), "message_number": len(chunk)}
         messages = [
             kinds["SingleMessage"](
                 channel_name=each.channel,
@@ -89,19 +90,19 @@ def record_bytes(
             )
             for each in chunk
         ]
-        body += section(1, head.SerializeToString())
+        index.indexes.add(type=1, position=2064 + len(body), chunk_header_cache=head)
+        body += section(1, kinds["ChunkHeader"](**head).SerializeToString())
+        entry = index.indexes.add(type=2, position=2064 + len(body))
+        entry.chunk_body_cache.message_number = len(chunk)
         body += section(2, kinds["ChunkBody"](messages=messages).SerializeToString())
     header = kinds["Header"](major_version=1, minor_version=0, compress=0)
     if closed:
-        index = kinds["Index"]()
-        for name, count in counts.items():
-            entry = index.indexes.add(type=4, position=positions[name])
-            entry.channel_cache.name = name
-            entry.channel_cache.message_number = count
         header.index_position = 2064 + len(body)
         header.is_complete = True
-        header.message_number = sum(counts.values())
+        header.chunk_number, header.channel_number = len(chunks), len(counts)
+        header.message_number = sum(each.message_number for each in counts.values())
         body += section(3, index.SerializeToString())
+        header.size = 2064 + len(body)
     return section(0, header.SerializeToString(), 2048) + body
 
 

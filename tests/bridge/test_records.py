@@ -9,11 +9,22 @@ from typing import Any
 
 import pytest
 
+from apollo_bridge import underlying
 from apollo_bridge.messages import Pool
 from apollo_bridge.records import CyberRecording
 from forewarn.errors import RecordingError
 from forewarn.recordings import find_recordings, open_recording
 from forewarn.signals import Unknown, compile_extractor, parse_expression
+
+
+@pytest.fixture(params=["with cyber-record", "without"], autouse=True)
+def by_index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Let every test read by cyber-record and the index, and by our own walk."""
+    if request.param == "without":
+        monkeypatch.setattr(underlying, "load", lambda: None)
+    elif underlying.load() is None:
+        pytest.skip("cyber-record cannot be imported with this protobuf")
+    return request.param != "without"
 
 
 def speeds(recording: Any, channel: str) -> list[float]:

@@ -1,8 +1,8 @@
 """One .record file of Cyber RT: its sections, whatever state it is in.
 
-A file is walked from its beginning, section by section, without trusting its index: one that was
-never closed has none, and one that was cut gives what it holds. (The package cyber-record reads
-neither, fails where two channels bring different files of one name, and does not give raw bytes.)
+A whole file is read with the package cyber-record (see `apollo_bridge.underlying`), by its index.
+One whose index is missing or does not fit, because the recorder was killed or the file is damaged
+or cut, is walked from its beginning, section by section, and gives what it holds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from apollo_bridge import underlying
 from apollo_bridge.layouts import own_class
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import Row, plural
@@ -65,9 +66,14 @@ class RecordFile:
         self.warnings: list[str] = []
         self._segments: list[Segment] = []
         self._indexed: Counter[str] | None = None
+        self._reader = underlying.load()
         with path.open("rb") as file:
             self._complete = self._read_header(file)
-            self._walk(file)
+            found = None if self._reader is None else self._reader(file).contents()
+            if found is None:
+                self._walk(file)
+            else:
+                self._take(found)
         self._finish()
 
     @property
@@ -94,6 +100,17 @@ class RecordFile:
                 accepted="records as Cyber RT writes them, which are not",
             )
         return bool(header.is_complete)
+
+    def _take(self, found: underlying.Contents) -> None:
+        """Believe an index that fits the file."""
+        self._indexed = Counter()
+        for each in found.channels:
+            self._indexed[each.name] += each.message_number
+            self._add_channel(ChannelInfo(each.name, each.message_type, each.proto_desc))
+        self._segments = [
+            Segment(e.start_ns, e.end_ns, e.position + SECTION.size, e.size, frozenset())
+            for e in found.chunks
+        ]
 
     def _walk(self, file: Any) -> None:
         position = SECTION.size + HEADER_SPACE
@@ -208,17 +225,23 @@ class RecordFile:
                 self.warnings.append(warning)
 
     def _load(self, file: Any, segment: Segment) -> list[Row]:
-        file.seek(segment.offset)
-        body = file.read(segment.length)
         try:
-            messages = own_class(f"{_PACKAGE}.ChunkBody").FromString(body).messages
+            messages = self._messages(file, segment)
         except DecodeError:
-            messages = list(_salvage(body))
+            file.seek(segment.offset)
+            messages = list(_salvage(file.read(segment.length)))
             if not segment.cut:
                 text = f"the chunk at byte {segment.offset} is damaged; its beginning is read"
                 if text not in self.warnings:
                     self.warnings.append(text)
         return [(each.time, each.channel_name, each.content) for each in messages]
+
+    def _messages(self, file: Any, segment: Segment) -> Any:
+        if self._reader is not None and not segment.cut:
+            return self._reader(file).read_chunk_body(segment.offset - SECTION.size).messages
+        file.seek(segment.offset)
+        body = file.read(segment.length)
+        return own_class(f"{_PACKAGE}.ChunkBody").FromString(body).messages
 
 
 def _salvage(body: bytes) -> Iterator[Any]:
