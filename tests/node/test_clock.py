@@ -80,3 +80,29 @@ def test_simulated_time_can_be_switched_on_and_off_while_running(
     assert system["tick"] > stepper.tick
     known = len(probe.risks)
     probe.wait(lambda: len(probe.risks) > known + 2, "ticks by the system's clock")
+
+
+def test_a_clock_that_stands_still_holds_the_ticks_and_nothing_else(
+    start: Start, probe: Probe
+) -> None:
+    start(use_sim_time=True)
+    stepper = Stepper(probe)
+    stepper.begin()
+    before = of(stepper.steps(3, speed=3.0, distance=5.0)[-1], "brake")
+    known, reports = len(probe.risks), probe.reports
+    stepper.tell(stepper.tick - 1, lambda: probe.reports > reports + 5)
+    assert len(probe.risks) == known
+    assert probe.values("timing")["clock jumps"] == "0"
+    after = of(stepper.step(speed=3.0, distance=5.0), "brake")
+    assert after.tick == before.tick + 1
+    assert not after.stale_signals
+
+
+def test_the_last_seconds_that_a_stamp_can_hold(start: Start, probe: Probe) -> None:
+    start(use_sim_time=True)
+    stepper = Stepper(probe, start=(2**31 - 1) * 10)
+    stepper.begin()
+    stamps = [each.header.stamp for each in stepper.steps(10, speed=3.0, distance=20.0)]
+    assert [each.sec for each in stamps] == [2**31 - 1] * 10
+    assert [each.nanosec for each in stamps] == list(range(0, 10**9, 10**8))
+    probe.wait_for_status("timing", "OK")

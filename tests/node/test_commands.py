@@ -158,7 +158,9 @@ def test_reset_sets_one_automaton_back_and_keeps_the_samples(
     assert "brake, no_collision" in refused.message
 
 
-def test_release_ends_an_alert_by_hand(stepper: Stepper, probe: Probe) -> None:
+def test_release_ends_an_alert_by_hand(
+    stepper: Stepper, probe: Probe, monitor: tuple[Process, Probe, Stepper]
+) -> None:
     alert(stepper)
     assert probe.set(properties__brake__act=0.999, properties__brake__warn=0.998).successful
     response = probe.call(Release, "release", requester="operator", reason="seen")
@@ -167,9 +169,15 @@ def test_release_ends_an_alert_by_hand(stepper: Stepper, probe: Probe) -> None:
     assert of(stepper.step(speed=3.0, distance=5.0), "brake").level == Risk.LEVEL_NONE
     again = probe.call(Release, "release", properties=["brake"])
     assert again.success and again.released == []
+    line = f"released: {', '.join(response.released)} (by operator: seen)"
+    assert line in monitor[0].output
+    told = [each for each in probe.events if each["event"] == "release"]
+    assert (told[0]["requester"], told[0]["reason"]) == ("operator", "seen")
 
 
-def test_mute_silences_alerts_and_not_figures(stepper: Stepper, probe: Probe) -> None:
+def test_mute_silences_alerts_and_not_figures(
+    stepper: Stepper, probe: Probe, monitor: tuple[Process, Probe, Stepper]
+) -> None:
     loud = alert(stepper)
     response = probe.call(Mute, "mute", properties=["brake"], duration=0.3, requester="operator")
     assert response.success
@@ -179,6 +187,10 @@ def test_mute_silences_alerts_and_not_figures(stepper: Stepper, probe: Probe) ->
     assert muted[0].probability > loud.threshold_act
     for duration in (-1.0, math.nan):
         assert not probe.call(Mute, "mute", duration=duration).success
+    line = "muted for 0.3 s: brake (by operator: no reason given)"
+    assert line in monitor[0].output
+    told = [each for each in probe.events if each["event"] == "mute"][-1]
+    assert (told["properties"], told["duration"]) == (["brake"], 0.3)
 
 
 def test_a_good_model_replaces_the_old_one_and_a_bad_one_does_not(

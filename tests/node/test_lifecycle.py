@@ -73,6 +73,8 @@ BAD = [
     (MONITOR.replace("rate: 10", "rate: 20"), "learned at 10 Hz"),
     (MONITOR.replace("std_msgs/msg/Float32", "no_msgs/msg/Nothing"), "no_msgs"),
     (MONITOR.replace("value: data", "value: date"), "signals.distance.value"),
+    (f"{MONITOR}actuators: {{nav2: {{emergency_stop: [lock]}}}}\n", "needs lock_topic"),
+    (f"{MONITOR}actuators: {{autoware: {{sender: api}}}}\n", "'api' is Autoware's own"),
 ]
 
 
