@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.reports.thinning import buckets, changes, extremes
+from forewarn.reports.thinning import extremes
 
 VALUES = st.lists(st.sampled_from([0.0, 0.25, 1.0, math.nan]) | st.floats(0, 1), max_size=300)
 
@@ -37,18 +37,3 @@ def test_thinning_keeps_ends_extremes_and_gaps(numbers: list[float], limit: int)
         assert np.nanmax(kept) == np.nanmax(values)
         assert np.nanmin(kept) == np.nanmin(values)
     assert len(rows) <= max(len(values) if len(values) <= limit else 0, 4 * max(limit // 4, 1) + 2)
-
-
-@given(VALUES)
-def test_steps_are_redrawn_exactly_from_their_changes(numbers: list[float]) -> None:
-    values = np.array(numbers, dtype=np.float64)
-    rows = changes(values)
-    redrawn = [values[rows[np.searchsorted(rows, i, side="right") - 1]] for i in range(len(values))]
-    assert np.array_equal(redrawn, values, equal_nan=True)
-
-
-@given(st.integers(0, 500), st.integers(1, 50))
-def test_buckets_cover_everything_once(count: int, limit: int) -> None:
-    parts = buckets(count, limit) if count else []
-    assert [i for start, end in parts for i in range(start, end)] == list(range(count))
-    assert len(parts) <= limit

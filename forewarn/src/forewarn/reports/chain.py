@@ -9,6 +9,7 @@ import numpy as np
 
 from forewarn.models import CountModel
 from forewarn.monitoring.tables import CompiledProperty
+from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.states import RiskyState, riskiest, successors
 from forewarn.reports.ways import Way
@@ -82,7 +83,7 @@ def _nodes(
     model: CountModel,
 ) -> dict[str, Any]:
     texts = [
-        f"{model.name(row)}<br>risk {ranked[row].risk if row in ranked else 0:.4f}, "
+        f"{label(model.name(row))}<br>risk {ranked[row].risk if row in ranked else 0:.4f}, "
         f"{int(model.visits[row])} visits"
         for row in rows
     ]
@@ -110,7 +111,7 @@ def _way(way: Way, place: dict[int, tuple[float, float]], model: CountModel) -> 
     points = [place.get(stay.row, (1.0, last)) for stay in way.stays[:-1]]
     # The violation itself is certain: it lies at risk 1.
     points.append((1.0, points[-1][1] if points else last))
-    texts = [model.name(stay.row) for stay in way.stays]
+    texts = [label(model.name(stay.row)) for stay in way.stays]
     return {
         "type": "scatter",
         "mode": "lines+markers",

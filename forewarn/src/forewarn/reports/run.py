@@ -16,6 +16,7 @@ from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import Recording
+from forewarn.reports.lanes import Lanes, StateLog
 from forewarn.reports.signals import SignalLog, SignalSeries
 from forewarn.signals import MessageType
 
@@ -40,6 +41,8 @@ class RecordedRun:
         Alerts and violations of each property.
     predictions : tuple of Predictions
         Risks and outcomes of each property.
+    lanes : Lanes
+        Which predicates and terminal labels held.
     signals : tuple of SignalSeries
         Raw signals, if they were asked for.
     messages, undecodable, out_of_order : int
@@ -54,6 +57,7 @@ class RecordedRun:
     tracks: tuple[Track, ...]
     events: tuple[Events, ...]
     predictions: tuple[Predictions, ...]
+    lanes: Lanes
     signals: tuple[SignalSeries, ...]
     messages: int
     undecodable: int
@@ -124,11 +128,14 @@ def replay(
     log = SignalLog(monitor.abstraction.signals)
     session = _Watched(monitor, types, log) if keep_signals else Session(monitor, types)
     history = History(monitor.spec)
+    abstraction = monitor.abstraction
+    states = StateLog(abstraction.vocabulary, len(abstraction.predicates))
     first = session.grid.tick_at_or_after(recording.start_ns)
     span = max(session.grid.tick_at_or_after(recording.end_ns) - first, 1)
     samples = recording.read(types.keys() if recording.topics else None)
     for verdict in run(session, samples, recording.start_ns, recording.end_ns):
         history.add(verdict)
+        states.add(verdict.observation)
         if on_verdict is not None:
             on_verdict(verdict)
         if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
@@ -141,6 +148,7 @@ def replay(
         tracks=tracks,
         events=tuple(find_events(track) for track in tracks),
         predictions=tuple(predictions(track) for track in tracks),
+        lanes=states.lanes(),
         signals=log.series() if keep_signals else (),
         messages=session.feed.counters.received,
         undecodable=session.feed.counters.undecodable,

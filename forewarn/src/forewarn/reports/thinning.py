@@ -10,16 +10,6 @@ from numpy.typing import NDArray
 Rows = NDArray[np.intp]
 
 
-def changes(values: NDArray[np.float64]) -> Rows:
-    """Return the rows at which a column differs from the row before, and the first and last."""
-    if not len(values):
-        return np.zeros(0, dtype=np.intp)
-    both_unknown = np.isnan(values[1:]) & np.isnan(values[:-1])
-    different = (values[1:] != values[:-1]) & ~both_unknown
-    rows: Rows = np.concatenate(([0], np.flatnonzero(different) + 1, [len(values) - 1]))
-    return np.unique(rows)
-
-
 def extremes(values: NDArray[np.float64], limit: int) -> Rows:
     """Return rows that show a column with at most about `limit` points.
 
@@ -41,9 +31,3 @@ def extremes(values: NDArray[np.float64], limit: int) -> Rows:
             kept.append(start + int(np.nanargmin(part)))
             kept.append(start + int(np.nanargmax(part)))
     return np.unique(np.array(kept, dtype=np.intp))
-
-
-def buckets(count: int, limit: int) -> list[tuple[int, int]]:
-    """Return at most `limit` ranges (start, end) of neighbouring rows that cover `count` rows."""
-    bounds = np.linspace(0, count, min(count, limit) + 1).astype(np.intp).tolist()
-    return list(pairwise(bounds))

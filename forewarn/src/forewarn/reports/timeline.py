@@ -1,10 +1,15 @@
-"""The picture of one run: risk, alerts and violations of each property, states, raw signals."""
+"""The picture of one run as plain values: rows that the page's script stacks over one time axis.
+
+Long columns travel whole and packed; the script draws, for whatever part is in view, the least and
+the greatest value behind each pixel. So a peak of one tick shows in a view of two hours, and its
+surroundings when somebody zooms in.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,345 +18,295 @@ from forewarn.monitoring.events import Events, Outcome
 from forewarn.monitoring.history import Track
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.policy import Level
-from forewarn.reports.palette import COLOURS, axis, base_layout
+from forewarn.monitoring.verdict import Status
+from forewarn.reports.lanes import Lanes, requests
+from forewarn.reports.packing import Column
+from forewarn.reports.page import label
+from forewarn.reports.palette import COLOURS
 from forewarn.reports.run import RecordedRun
 from forewarn.reports.signals import SignalSeries
-from forewarn.reports.thinning import buckets, changes, extremes
 from forewarn.sections import PropertySpec
 
-POINTS = 4000
-MAX_SIGNALS = 16
-LANE_COLUMNS = 1600
-RISK_HEIGHT, SIGNAL_HEIGHT, LANE_HEIGHT, GAP = 150, 86, 19, 34
-TOP, BOTTOM = 64, 60
+SHOWN_SIGNALS = 8
+MAX_TEXTS = 12
+RISK_HEIGHT, SIGNAL_HEIGHT, LANE_HEIGHT = 150, 86, 18
+TOP, EVENTS_AT, STRIP = 1.18, 1.09, 0.05
 
-Figure = dict[str, Any]
-Points = list[Any]
+INACTIVE, INPUTS_UNKNOWN, NEVER_SEEN = 1, 2, 3
+MISSING = (
+    (INACTIVE, "not monitored (inactive)", "inactive"),
+    (INPUTS_UNKNOWN, "inputs unknown", "unknown"),
+    (NEVER_SEEN, "state never seen by the model", "unseen"),
+)
 
-
-class _Builder:
-    """Stacks rows with a common time axis, from the top down."""
-
-    def __init__(self, heights: Sequence[int], points: int) -> None:
-        self.points = points
-        self.height = TOP + BOTTOM + sum(heights) + GAP * (len(heights) - 1)
-        plot = self.height - TOP - BOTTOM
-        self.domains: list[list[float]] = []
-        above = 0
-        for height in heights:
-            self.domains.append([max(0.0, 1 - (above + height) / plot), 1 - above / plot])
-            above += height + GAP
-        self.data: list[dict[str, Any]] = []
-        self.layout: dict[str, Any] = base_layout(self.height, TOP, BOTTOM)
-        self.layout["annotations"] = []
-
-    def row(self, index: int, title: str, **settings: Any) -> str:
-        """Declare the y axis of a row and return its short name."""
-        number = "" if index == 0 else str(index + 1)
-        self.layout[f"yaxis{number}"] = axis(domain=self.domains[index], anchor="x", **settings)
-        self.layout["annotations"].append(
-            {
-                "text": title,
-                "x": 0,
-                "y": self.domains[index][1],
-                "xref": "paper",
-                "yref": "paper",
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "yshift": 0 if index else 18,  # above the tick labels of the upper axis
-                "showarrow": False,
-                "font": {"size": 12, "color": COLOURS["ink"]},
-            }
-        )
-        return f"y{number}"
-
-    def add(self, row: str, **trace: Any) -> None:
-        """Add a trace to a row."""
-        self.data.append({"yaxis": row, "xaxis": "x", "showlegend": False, **trace})
+Trace = dict[str, Any]
+Row = dict[str, Any]
 
 
-def timeline(monitor: Monitor, run: RecordedRun, points: int = POINTS) -> Figure:
-    """Return the figure of a run, as plotly's plain values, with about `points` a line."""
-    drawn = _drawn(monitor, run)
-    names = _lanes(monitor)
-    lanes = max(60, LANE_HEIGHT * len(names))
-    heights = [RISK_HEIGHT] * len(run.tracks) + [lanes] + [SIGNAL_HEIGHT] * len(drawn)
-    builder = _Builder(heights, points)
-    seconds = _seconds(monitor, run)
-    for index, track in enumerate(run.tracks):
-        section = monitor.spec.properties[track.name]
-        _risk_row(builder, index, track, run.events[index], section, seconds)
-    _state_row(builder, len(run.tracks), monitor, run, seconds, names)
-    for offset, series in enumerate(drawn):
-        unit = monitor.spec.signals[series.name].unit
-        _signal_row(builder, len(run.tracks) + 1 + offset, series, unit, seconds)
-    last = len(heights)
-    builder.layout["xaxis"] = axis(
-        anchor=f"y{last if last > 1 else ''}",
-        title={"text": "seconds since the start", "font": {"size": 12}},
-        range=[0, float(seconds[-1]) if len(seconds) else 1],
-        showspikes=True,
-        spikemode="across",
-        spikethickness=1,
-        spikedash="dot",
-        spikecolor=COLOURS["muted"],
-    )
-    # The same axis once more at the top, so that a long page need not be scrolled for it.
-    builder.layout["xaxis2"] = axis(
-        matches="x", overlaying="x", anchor="y", side="top", showgrid=False
-    )
-    builder.add("y", type="scatter", x=[0], y=[None], hoverinfo="skip")
-    builder.data[-1]["xaxis"] = "x2"
-    builder.layout["hovermode"] = "x"
-    return {"data": builder.data, "layout": builder.layout}
+class Timeline(NamedTuple):
+    """One run.
+
+    Attributes
+    ----------
+    columns : dict of str to Column
+        What the traces refer to by name.
+    rows : list of dict
+        From the top; `yaxis` is plotly's, `traces` are what the script draws.
+    rate : float
+        Ticks a second; tick 0 is the run's first.
+    ticks : int
+        Ticks.
+    """
+
+    columns: dict[str, Column]
+    rows: list[Row]
+    rate: float
+    ticks: int
 
 
-def _drawn(monitor: Monitor, run: RecordedRun) -> list[SignalSeries]:
-    """Choose `MAX_SIGNALS` to draw: those that predicates use, then those received; no arrays."""
-    used = {name for each in monitor.abstraction.predicates for name in each.names}
-    found = [
-        series
-        for series in run.signals
-        if series.kind != "array" and np.isfinite(series.values).any()
+def timeline(monitor: Monitor, run: RecordedRun) -> Timeline:
+    """Return the picture of a run."""
+    columns: dict[str, Column] = {}
+    rows = [
+        _risk_row(monitor, run, index, track, columns) for index, track in enumerate(run.tracks)
     ]
-    derived = {each.name for each in monitor.abstraction.derived}
-    found.sort(key=lambda series: (series.name not in used, series.name in derived))
-    return found[:MAX_SIGNALS]
+    asked = requests(monitor.spec, run.tracks)
+    columns["asked"] = Column(asked.position.astype(np.float64), exact=True, whole=True)
+    if asked.names:
+        title = "<b>intervention</b>  asked of the planner" + (
+            "" if monitor.spec.mode == "act" else ", if it did not only observe"
+        )
+        rows.append(_lanes_row("asked", title, asked))
+    columns["state"] = Column(run.lanes.position.astype(np.float64), exact=True, whole=True)
+    rows.append(_lanes_row("state", "<b>state</b>  what holds", run.lanes))
+    rows += _signal_rows(monitor, run, columns)
+    return Timeline(columns, rows, monitor.spec.rate, len(run.history))
 
 
-def _lanes(monitor: Monitor) -> tuple[str, ...]:
-    """Return what has a lane; the predicates of the tick before (`history: 2`) have none."""
-    vocabulary = monitor.abstraction.vocabulary
-    declared = vocabulary.predicates[: len(monitor.abstraction.predicates)]
-    return (*declared, *vocabulary.terminals)
-
-
-def _seconds(monitor: Monitor, run: RecordedRun) -> NDArray[np.float64]:
-    ticks = run.history.ticks
-    if not len(ticks):
-        return np.zeros(0)
-    return np.asarray((ticks - ticks[0]) / monitor.spec.rate)
+def _row(key: str, title: str, height: int, traces: list[Trace], **yaxis: Any) -> Row:
+    return {
+        "key": key,
+        "title": title,
+        "height": height,
+        "shown": True,
+        "yaxis": {"fixedrange": True, **yaxis},
+        "traces": traces,
+    }
 
 
 def _risk_row(
-    builder: _Builder,
-    index: int,
-    track: Track,
-    events: Events,
-    section: PropertySpec,
-    seconds: NDArray[np.float64],
-) -> None:
+    monitor: Monitor, run: RecordedRun, index: int, track: Track, columns: dict[str, Column]
+) -> Row:
+    section = monitor.spec.properties[track.name]
     horizon = "ever" if math.isinf(section.horizon) else f"within {section.horizon:g} s"
-    row = builder.row(
-        index,
-        f"<b>{_safe(track.name)}</b>  risk of a violation {horizon}",
-        range=[-0.03, 1.16],
-        tickvals=[0, 0.5, 1],
-        fixedrange=True,
+    names = {each: f"{each}{index}" for each in ("risk", "lower", "upper", "level", "missing")}
+    columns[names["risk"]] = Column(track.probability, exact=True)
+    columns[names["level"]] = Column(track.level.astype(np.float64), exact=True, whole=True)
+    traces = [_where(names["level"], level, TOP, colour, name) for level, colour, name in LEVELS]
+    missing = _missing(track)
+    if missing.any():
+        columns[names["missing"]] = Column(missing, exact=True, whole=True)
+        traces += [
+            _where(names["missing"], code, STRIP, colour, name)
+            for code, name, colour in MISSING
+            if (missing == code).any()
+        ]
+    if not np.isnan(track.upper).all():
+        columns[names["lower"]] = Column(track.lower)
+        columns[names["upper"]] = Column(track.upper)
+        traces.append({"draw": "between", "lower": names["lower"], "upper": names["upper"]})
+    line = {"color": COLOURS["risk"], "width": 1.8}
+    risk: Trace = {"draw": "line", "column": names["risk"], "name": "risk", "line": line}
+    if names["upper"] in columns:
+        risk["bounds"] = [names["lower"], names["upper"]]
+    traces.append(risk)
+    traces += [_level_line(value, colour, name, run) for value, colour, name in _limits(section)]
+    traces += _events(run.events[index], track)
+    row = _row(
+        f"risk:{track.name}",
+        f"<b>{label(track.name)}</b>  risk of a violation {horizon}",
+        RISK_HEIGHT,
+        traces,
+        range=[-0.03, TOP],
+        tickvals=[0, 0.25, 0.5, 0.75, 1],
+        ticktext=["0", "", "0.5", "", "1"],
     )
-    _levels(builder, row, track, seconds)
-    _bounds(builder, row, track, seconds)
-    rows = extremes(track.probability, builder.points)
-    builder.add(
-        row,
-        type="scatter",
-        mode="lines",
-        name="risk",
-        x=_round(seconds[rows]),
-        y=_round(track.probability[rows]),
-        line={"color": COLOURS["risk"], "width": 1.8, "shape": "hv"},
-        connectgaps=False,
-    )
-    _thresholds(builder, row, section, seconds)
-    _events(builder, row, events, track, seconds)
+    row["marks"] = [
+        {"at": value, "text": f"{name} {value:g}", "colour": COLOURS[colour]}
+        for value, colour, name in _limits(section)
+    ]
+    if np.isnan(track.probability).all():
+        row["note"] = _why_no_risk(monitor, track)
+    return row
 
 
-def _levels(builder: _Builder, row: str, track: Track, seconds: NDArray[np.float64]) -> None:
-    for level, colour, name in (
-        (Level.WARN, COLOURS["warn_fill"], "WARN"),
-        (Level.ACT, COLOURS["act_fill"], "ACT"),
-    ):
-        on = (track.level == level).astype(np.float64)
-        if on.any():
-            rows = changes(on)
-            builder.add(
-                row,
-                type="scatter",
-                mode="lines",
-                name=name,
-                x=_round(seconds[rows]),
-                y=[1.16 if on[r] else 0 for r in rows],
-                fill="tozeroy",
-                fillcolor=colour,
-                line={"width": 0, "shape": "hv"},
-                hoverinfo="skip",
-            )
+LEVELS = (
+    (int(Level.WARN), "warn_fill", "warning"),
+    (int(Level.ACT), "act_fill", "alert"),
+)
 
 
-def _bounds(builder: _Builder, row: str, track: Track, seconds: NDArray[np.float64]) -> None:
-    if np.isnan(track.upper).all():
-        return
-    half = builder.points // 2
-    rows = np.union1d(extremes(track.lower, half), extremes(track.upper, half))
-    for values, fill in ((track.lower, None), (track.upper, "tonexty")):
-        builder.add(
-            row,
-            type="scatter",
-            mode="lines",
-            name="upper bound" if fill else "lower bound",
-            x=_round(seconds[rows]),
-            y=_round(values[rows]),
-            line={"width": 0, "shape": "hv"},
-            **({"fill": fill, "fillcolor": COLOURS["bounds"]} if fill else {}),
-        )
-
-
-def _thresholds(
-    builder: _Builder, row: str, section: PropertySpec, seconds: NDArray[np.float64]
-) -> None:
+def _limits(section: PropertySpec) -> tuple[tuple[float, str, str], ...]:
     levels = section.thresholds
-    for value, colour, name in (
-        (levels.warn, COLOURS["warn"], "warn"),
-        (levels.act, COLOURS["act"], "act"),
-    ):
-        builder.add(
-            row,
-            type="scatter",
-            mode="lines",
-            name=f"{name} at {value:g}",
-            x=[0, float(seconds[-1])] if len(seconds) else [],
-            y=[value, value] if len(seconds) else [],
-            line={"color": colour, "width": 1, "dash": "dash"},
-            hoverinfo="skip",
-        )
+    return (levels.warn, "warn", "warn"), (levels.act, "act", "act")
 
 
-def _events(
-    builder: _Builder, row: str, events: Events, track: Track, seconds: NDArray[np.float64]
-) -> None:
-    def at(tick: int) -> float:
-        return round(float(seconds[tick - int(track.ticks[0])]), 3)
-
-    lead_x: Points = []
-    lead_y: Points = []
-    for violation in events.violations:
-        if violation.alert is not None:
-            lead_x += [at(violation.alert), at(violation.tick), None]
-            lead_y += [1.1, 1.1, None]
-    if lead_x:
-        builder.add(
-            row, type="scatter", mode="lines", name="lead time", x=lead_x, y=lead_y,
-            line={"color": COLOURS["lead"], "width": 4}, hoverinfo="skip",
-        )  # fmt: skip
-    if events.violations:
-        when = [at(violation.tick) for violation in events.violations]
-        builder.add(
-            row, type="scatter", mode="lines", name="violation",
-            x=[x for t in when for x in (t, t, None)], y=[0, 1.1, None] * len(when),
-            line={"color": COLOURS["violation"], "width": 1}, hoverinfo="skip",
-        )  # fmt: skip
-    foreseen = [(v.tick, v.lead) for v in events.violations if v.lead is not None]
-    groups = (
-        ("violation, foreseen", "x", COLOURS["violation"],
-         [(tick, f"violation, {lead:.2f} s lead") for tick, lead in foreseen]),
-        ("violation, missed", "x-open", COLOURS["violation"],
-         [(v.tick, "violation, missed") for v in events.violations if v.lead is None]),
-        ("false alarm", "triangle-down-open", COLOURS["act"],
-         [(a.start, "false alarm") for a in events.alerts if a.outcome is Outcome.FALSE]),
-        ("alert", "triangle-down", COLOURS["act"],
-         [(a.start, f"alert ({a.outcome.value})") for a in events.alerts
-          if a.outcome is not Outcome.FALSE]),
-    )  # fmt: skip
-    for name, symbol, colour, points in groups:
-        if points:
-            builder.add(
-                row,
-                type="scatter",
-                mode="markers",
-                name=name,
-                x=[at(tick) for tick, _ in points],
-                y=[1.1] * len(points),
-                text=[text for _, text in points],
-                hovertemplate="%{text}<extra></extra>",
-                marker={"symbol": symbol, "size": 8, "color": colour, "line": {"width": 1.5}},
-            )
+def _where(column: str, equals: int, top: float, colour: str, name: str) -> Trace:
+    """Fill a row up to `top` where a column has a value."""
+    return {
+        "draw": "where",
+        "column": column,
+        "equals": equals,
+        "top": top,
+        "colour": COLOURS[colour],
+        "name": name,
+    }
 
 
-def _state_row(
-    builder: _Builder,
-    index: int,
-    monitor: Monitor,
-    run: RecordedRun,
-    seconds: NDArray[np.float64],
-    names: Sequence[str],
-) -> None:
-    """Draw a lane for each predicate: the state, read from top to bottom."""
-    row = builder.row(
-        index,
-        "<b>state</b>  predicates and terminal labels that hold",
-        tickvals=list(range(len(names))),
-        ticktext=[_safe(name) for name in names],
-        range=[len(names) - 0.5, -0.5],
-        showgrid=False,
-        fixedrange=True,
-    )
-    width = len(monitor.abstraction.predicates)
-    table = np.zeros((len(run.history.known_states) + 1, len(names)), dtype=np.int8)
-    for position, code in enumerate(run.history.known_states):
-        if code < 0:
-            table[position, width - code - 1] = 2
-        else:
-            table[position, :width] = [code >> i & 1 for i in range(width)]
-    table[-1] = -1  # row -1: the state is not fully known
-    state = run.tracks[0].state if run.tracks else np.zeros(0, dtype=np.int32)
-    parts = buckets(len(state), builder.points * LANE_COLUMNS // POINTS)
-    columns = [table[state[start:end]].max(axis=0).tolist() for start, end in parts]
-    scale = [
-        [0, COLOURS["unknown"]], [0.25, COLOURS["unknown"]], [0.25, COLOURS["lane"]],
-        [0.5, COLOURS["lane"]], [0.5, COLOURS["holds"]], [0.75, COLOURS["holds"]],
-        [0.75, COLOURS["violation"]], [1, COLOURS["violation"]],
-    ]  # fmt: skip
-    builder.add(
-        row,
-        type="heatmap",
-        x=_round(np.array([seconds[start] for start, _ in parts])),
-        z=[list(lane) for lane in zip(*columns, strict=True)],
-        zmin=-1.5,
-        zmax=2.5,
-        colorscale=scale,
-        showscale=False,
-        ygap=2,
+def _missing(track: Track) -> NDArray[np.float64]:
+    """Return for every tick why there is no risk; 0 where there is one."""
+    missing = np.zeros(len(track.ticks))
+    without = np.isnan(track.probability)
+    missing[without & ~track.in_model] = NEVER_SEEN
+    missing[without & (track.status == Status.UNKNOWN)] = INPUTS_UNKNOWN
+    missing[without & (track.state < 0) & track.in_model] = INPUTS_UNKNOWN
+    missing[track.status == Status.INACTIVE] = INACTIVE
+    return missing
+
+
+def _why_no_risk(monitor: Monitor, track: Track) -> str:
+    if monitor.model is None:
+        return "no risk without a model; what holds, and violations, are shown"
+    if (track.status == Status.INACTIVE).all():
+        return "no risk: never active (active_when)"
+    if (track.state < 0).all():
+        return "no risk: the state was never fully known (see what was left out, below)"
+    if not track.in_model.any():
+        return "no risk: the model knows none of these states"
+    return "no risk at any tick"
+
+
+def _level_line(value: float, colour: str, name: str, run: RecordedRun) -> Trace:
+    end = max(len(run.history) - 1, 1) / run.tracks[0].rate
+    return _static(
+        mode="lines",
+        name=f"{name} at {value:g}",
+        x=[0, end],
+        y=[value, value],
+        line={"color": COLOURS[colour], "width": 1, "dash": "dash"},
         hoverinfo="skip",
     )
 
 
-def _signal_row(
-    builder: _Builder, index: int, series: SignalSeries, unit: str, seconds: NDArray[np.float64]
-) -> None:
-    what = {"array": "number of elements", "truth": "0 or 1"}.get(series.kind, unit)
-    settings: dict[str, Any] = {"nticks": 4, "fixedrange": True}
-    if series.kind == "text":
-        settings |= {"tickvals": list(range(len(series.texts))), "ticktext": list(series.texts)}
-    row = builder.row(index, f"<b>{_safe(series.name)}</b>  {_safe(what)}".rstrip(), **settings)
-    values = np.where(np.isinf(series.values), np.nan, series.values)
-    rows = changes(values)
-    if series.kind == "number" or len(rows) > builder.points:
-        rows = extremes(values, builder.points)
-    builder.add(
-        row,
-        type="scatter",
-        mode="lines",
-        name=series.name,
-        x=_round(seconds[rows]),
-        y=_round(values[rows], 4),
-        line={"color": COLOURS["signal"], "width": 1.3, "shape": "hv"},
+def _static(**trace: Any) -> Trace:
+    return {"draw": "static", "trace": {"type": "scatter", **trace}}
+
+
+def _events(events: Events, track: Track) -> Iterator[Trace]:
+    """Mark alerts and violations above the risk."""
+    first = int(track.ticks[0]) if len(track.ticks) else 0
+
+    def at(tick: int) -> float:
+        return round((tick - first) / track.rate, 3)
+
+    foreseen = [v for v in events.violations if v.alert is not None]
+    if foreseen:
+        spans = [(at(v.alert), at(v.tick)) for v in foreseen if v.alert is not None]
+        yield _static(
+            mode="lines", name="lead time", x=[x for a, b in spans for x in (a, b, None)],
+            y=[EVENTS_AT, EVENTS_AT, None] * len(spans),
+            line={"color": COLOURS["lead"], "width": 4}, hoverinfo="skip",
+        )  # fmt: skip
+    if events.violations:
+        when = [at(violation.tick) for violation in events.violations]
+        yield _static(
+            mode="lines", name="violation", x=[x for t in when for x in (t, t, None)],
+            y=[0, EVENTS_AT, None] * len(when),
+            line={"color": COLOURS["violation"], "width": 1}, hoverinfo="skip",
+        )  # fmt: skip
+    groups = (
+        ("false alarm", "triangle-down-open", "act",
+         [(a.start, "false alarm") for a in events.alerts if a.outcome is Outcome.FALSE]),
+        ("alert", "triangle-down", "act",
+         [(a.start, f"alert: {a.outcome.value}") for a in events.alerts
+          if a.outcome is not Outcome.FALSE]),
+        ("violation, foreseen", "x", "violation",
+         [(v.tick, f"violation, {v.lead:.2f} s lead") for v in foreseen]),
+        ("violation, missed", "x-open", "violation",
+         [(v.tick, "violation, missed") for v in events.violations if v.lead is None]),
+    )  # fmt: skip
+    for name, symbol, colour, points in groups:
+        if points:
+            yield _static(
+                mode="markers", name=name, x=[at(tick) for tick, _ in points],
+                y=[EVENTS_AT] * len(points), text=[text for _, text in points],
+                hovertemplate="%{text}<extra></extra>",
+                marker={"symbol": symbol, "size": 9, "color": COLOURS[colour],
+                        "line": {"width": 1.5}},
+            )  # fmt: skip
+
+
+def _lanes_row(key: str, title: str, lanes: Lanes) -> Row:
+    """Draw a lane for each condition, to be read from top to bottom."""
+    count = len(lanes.names)
+    trace = {"draw": "lanes", "column": key, "table": [list(each) for each in lanes.table]}
+    return _row(
+        key,
+        title,
+        max(2, count) * LANE_HEIGHT,
+        [trace],
+        tickvals=list(range(count)),
+        ticktext=[label(name) for name in lanes.names],
+        range=[max(2, count) - 0.5, -0.5],
+        showgrid=False,
     )
 
 
-def _round(values: NDArray[np.float64], digits: int = 4) -> Points:
-    return [None if v != v else round(v, digits) for v in values.tolist()]
+def _signal_rows(monitor: Monitor, run: RecordedRun, columns: dict[str, Column]) -> Iterator[Row]:
+    """Yield a row for each signal; the first `SHOWN_SIGNALS` of those that decide are shown."""
+    decides = _deciding(monitor)
+    order = sorted(run.signals, key=lambda series: series.name not in decides)
+    shown = 0
+    for series in order:
+        key = f"signal:{series.name}"
+        values = np.where(np.isinf(series.values), np.nan, series.values)
+        columns[key] = Column(values, exact=series.kind != "number")
+        row = _signal_row(series, key, monitor.spec.signals[series.name].unit)
+        row["decides"] = series.name in decides
+        if np.isnan(values).all():
+            never = np.isnan(series.values).all()
+            row["note"] = "never had a value here" if never else "infinite all the time"
+        row["shown"] = series.name in decides and "note" not in row and shown < SHOWN_SIGNALS
+        shown += row["shown"]
+        yield row
 
 
-def _safe(text: str) -> str:
-    """Return text that plotly shows as it is: it takes some HTML tags as formatting."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _deciding(monitor: Monitor) -> set[str]:
+    """Return the signals that predicates and terminal labels look at."""
+    abstraction = monitor.abstraction
+    conditions = (*abstraction.predicates, *abstraction.terminals)
+    return {name for each in conditions for name in each.names}
+
+
+def _signal_row(series: SignalSeries, key: str, unit: str) -> Row:
+    what = {"array": "number of elements", "truth": "1 true, 0 false"}.get(series.kind, unit)
+    settings: dict[str, Any] = {"nticks": 4}
+    if series.kind == "text":
+        settings = {
+            "tickvals": list(range(len(series.texts)))[:MAX_TEXTS],
+            "ticktext": [label(text[:24]) for text in series.texts[:MAX_TEXTS]],
+        }
+    elif series.kind == "truth":
+        settings = {"tickvals": [0, 1], "range": [-0.1, 1.1]}
+    line = {"color": COLOURS["signal"], "width": 1.3}
+    trace = {"draw": "line", "column": key, "name": series.name, "line": line, "unit": unit}
+    row = _row(
+        key,
+        f"<b>{label(series.name)}</b>  {label(what)}".rstrip(),
+        SIGNAL_HEIGHT,
+        [trace],
+        **settings,
+    )
+    row["signal"] = series.name
+    row["unit"] = unit
+    return row

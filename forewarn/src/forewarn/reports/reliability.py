@@ -1,14 +1,12 @@
-"""The pictures beside the timeline: calibration, and the model's states."""
+"""The reliability diagram."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from forewarn.models import CountModel
 from forewarn.monitoring.calibration import Calibration
+from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS, SERIES, axis, base_layout
 
 Figure = dict[str, Any]
@@ -16,7 +14,7 @@ Figure = dict[str, Any]
 
 def reliability(found: Sequence[tuple[str, Calibration]]) -> Figure:
     """Return the reliability diagram: observed against predicted frequency, and how many ticks."""
-    layout = base_layout(430, 24, 56)
+    layout = base_layout(470, 30, 92)
     layout["xaxis"] = axis(
         range=[-0.02, 1.02], title={"text": "predicted risk"}, anchor="y2", constrain="domain"
     )
@@ -25,7 +23,7 @@ def reliability(found: Sequence[tuple[str, Calibration]]) -> Figure:
     )
     layout["yaxis2"] = axis(type="log", domain=[0, 0.2], title={"text": "ticks"}, nticks=4)
     layout["showlegend"] = True
-    layout["legend"] = {"orientation": "h", "y": 1.08}
+    layout["legend"] = {"orientation": "h", "y": -0.16, "yanchor": "top"}
     layout["barmode"] = "group"
     data: list[dict[str, Any]] = [
         {
@@ -40,7 +38,7 @@ def reliability(found: Sequence[tuple[str, Calibration]]) -> Figure:
     ]
     for index, (name, calibration) in enumerate(found):
         colour = SERIES[index % len(SERIES)]
-        data += _reliability_traces(name, calibration, colour)
+        data += _reliability_traces(label(name), calibration, colour)
     return {"data": data, "layout": layout}
 
 
@@ -77,19 +75,3 @@ def _reliability_traces(name: str, found: Calibration, colour: str) -> list[dict
             "hovertemplate": "%{y} ticks",
         },
     ]
-
-
-def coverage(model: CountModel) -> Figure:
-    """Return how often the states were visited, the most visited first."""
-    visits = np.sort(model.visits[~model.terminal])[::-1]
-    layout = base_layout(300, 16, 56)
-    layout["xaxis"] = axis(title={"text": "states, the most visited first"})
-    layout["yaxis"] = axis(title={"text": "visits"}, type="log", nticks=5)
-    trace = {
-        "type": "bar",
-        "x": list(range(1, len(visits) + 1)),
-        "y": visits.tolist(),
-        "marker": {"color": COLOURS["risk"], "opacity": 0.8},
-        "hovertemplate": "%{y} visits<extra></extra>",
-    }
-    return {"data": [trace], "layout": layout}

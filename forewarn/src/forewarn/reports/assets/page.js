@@ -1,0 +1,74 @@
+'use strict';
+const problems = [];
+let waiting = 0;
+
+function mark() {
+  document.body.dataset.problems = problems.join(' | ');
+  document.body.dataset.drawn = waiting === 0 ? 'yes' : 'no';
+}
+
+function failed(reason) {
+  problems.push(String((reason && reason.message) || reason));
+  mark();
+}
+
+window.addEventListener('error', (event) => failed(event.message));
+window.addEventListener('unhandledrejection', (event) => failed(event.reason));
+
+// Counts what is under way, so that whoever looks at the page knows when it is finished.
+async function during(work) {
+  waiting += 1;
+  mark();
+  try {
+    return await work();
+  } catch (reason) {
+    failed(reason);
+    return undefined;
+  } finally {
+    waiting -= 1;
+    mark();
+  }
+}
+
+const read = (id) => JSON.parse(document.getElementById(id).textContent);
+const theme = read('theme');
+const dark = window.matchMedia('(prefers-color-scheme: dark)').matches;
+
+// Figures are made for paper; in the dark each colour has its own counterpart.
+function recolour(value) {
+  if (!dark) return value;
+  if (typeof value === 'string') return theme.dark[value] || value;
+  if (Array.isArray(value)) return typeof value[0] === 'number' ? value : value.map(recolour);
+  if (value && typeof value === 'object' && !ArrayBuffer.isView(value)) {
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, recolour(each)]));
+  }
+  return value;
+}
+
+const config = {
+  responsive: true,
+  displaylogo: false,
+  doubleClick: 'autosize',
+  modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d'],
+};
+
+async function drawFigure(holder) {
+  const figure = recolour(read(holder.dataset.figure));
+  if (holder.clientWidth < 560) {
+    Object.assign(figure.layout.margin, {l: 48, r: 8});
+  }
+  await Plotly.newPlot(holder, figure.data, figure.layout, config);
+}
+
+function draw(holder) {
+  if (holder.dataset.done) return;
+  holder.dataset.done = '1';
+  during(() => (holder.dataset.run ? drawRun(holder) : drawFigure(holder)));
+}
+
+function drawShown(root) {
+  root.querySelectorAll('.plot').forEach((holder) => {
+    const folded = holder.closest('details');
+    if (!folded || folded.open) draw(holder);
+  });
+}

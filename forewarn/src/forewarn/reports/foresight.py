@@ -1,0 +1,270 @@
+"""What was foreseen: the figures of each property, and what other thresholds would have given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forewarn.monitoring.episodes import AlertRule, Trace, find_episodes, trace_of
+from forewarn.monitoring.events import LeadTimes, Score
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.tradeoff import Point, every_threshold, trade_off
+from forewarn.reports.page import absent, escape, label, plot, section
+from forewarn.reports.palette import COLOURS, SERIES, axis, base_layout
+from forewarn.reports.run import RecordedRun
+
+Figure = dict[str, Any]
+MAX_THRESHOLDS = 400
+ALWAYS = 0.25
+"""A threshold that is in alert for a greater share of the time foresees by always alarming."""
+
+CARDS = (
+    "Lead time is the time from the start of the alert that is on when a violation happens to the "
+    "violation. A false alarm is an alert with no violation during it or within the horizon of "
+    "its start. None of these figures means anything without the others."
+)
+TRADE = (
+    "What other thresholds would have given on these recordings: further left is fewer false "
+    "alarms, further up is more foresight. Each dot is a threshold (point at it); the diamond is "
+    f"the present one. A missed violation counts as a lead of 0 s. Thresholds in alert for more "
+    f"than {ALWAYS:.0%} of the time are left out. forewarn tune chooses one for a budget of false "
+    "alarms."
+)
+
+
+def cards(monitor: Monitor, found: Sequence[Score]) -> str:
+    """Return the section with one card for each property."""
+    body = "".join(_card(monitor, each) for each in found)
+    return section(
+        "foresight", "What was foreseen", escape(CARDS), f'<div class="cards">{body}</div>'
+    )
+
+
+def _card(monitor: Monitor, each: Score) -> str:
+    per_hour, lead = each.false_alarms_per_hour, each.lead
+    figures = [
+        (f"{each.detected} / {each.violations}", "violations foreseen"),
+        (f"{lead.median:.2f} s" if lead else "-", "median lead time"),
+        (_between(lead), "lead times, s"),
+        (f"{each.false_alarms} / {each.alerts}", "alerts were false"),
+        ("-" if per_hour is None else f"{per_hour:.1f}", "false alarms an hour"),
+        ("-" if each.precision is None else f"{100 * each.precision:.0f} %", "precision"),
+    ]
+    cells = "".join(f"<div><b>{escape(v)}</b><span>{escape(t)}</span></div>" for v, t in figures)
+    spec = monitor.spec.properties[each.name]
+    description = f"<p>{escape(spec.description)}</p>" if spec.description else ""
+    notes = "; ".join(_card_notes(each))
+    return (
+        f'<div class="card"><h3>{escape(each.name)}</h3>{description}'
+        f'<p class="formula">{escape(spec.formula)}</p><div class="figures">{cells}</div>'
+        + (absent(notes) if notes else "")
+        + "</div>"
+    )
+
+
+def _between(lead: LeadTimes | None) -> str:
+    if lead is None:
+        return "-"
+    ends = (f"{lead.least:.1f}", f"{lead.greatest:.1f}")
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def _card_notes(each: Score) -> list[str]:
+    counts = (
+        (each.unseen, "false alarms that began in a state unknown to the model"),
+        (each.cut_short, "false alarms cut short by the end of a recording"),
+        (each.late, "alerts that came with or after the violation"),
+    )
+    notes = [f"{text}: {number}" for number, text in counts if number]
+    if not each.hours:
+        notes.append("never watched: inactive, or its inputs were unknown all the time")
+    return notes
+
+
+def trade_offs(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
+    """Return the section with the trade-off of lead time and false alarms."""
+    found, without = [], []
+    for index, (name, spec) in enumerate(monitor.spec.properties.items()):
+        traces = [trace_of(run.tracks[index], spec.figure) for run in runs]
+        if all(np.isnan(trace.score).all() for trace in traces):
+            without.append((name, "it had no risk at any tick"))
+            continue
+        curve = _curve(name, traces, AlertRule.of(spec), spec.thresholds.act)
+        if curve.present.hours:
+            found.append(curve)
+        else:
+            without.append((name, "it was never watched"))
+    body = "".join(absent(f"{name}: {reason}.") for name, reason in without)
+    if monitor.model is None:
+        body = absent("Without a model there is no risk, so no threshold to choose.")
+    if found:
+        body = _figures(found) + body
+    return section("trade-off", "What other thresholds would give", escape(TRADE), body)
+
+
+class Curve(NamedTuple):
+    """What thresholds of one property give.
+
+    Attributes
+    ----------
+    name : str
+        The property.
+    points : tuple of Point
+        From the highest threshold to the lowest that does not alarm nearly always.
+    present : Point
+        The threshold in the monitor file.
+    on : dict of float to float
+        Share of the time in alert, by threshold.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    present: Point
+    on: dict[float, float]
+
+
+def _curve(name: str, traces: Sequence[Trace], rule: AlertRule, act: float) -> Curve:
+    levels = np.union1d(every_threshold(traces, MAX_THRESHOLDS), [act])
+    found = find_episodes(traces, levels, rule)
+    lasted = np.bincount(found.threshold, weights=found.end - found.start, minlength=len(levels))
+    share = lasted / max(sum(len(trace.ticks) for trace in traces), 1)
+    on = dict(zip(levels.tolist(), share.tolist(), strict=True))
+    points = trade_off(traces, levels, rule=rule)
+    present = next(p for p in points if p.threshold == act)
+    fair = [p for p in points if on[p.threshold] <= ALWAYS]
+    return Curve(name, tuple(reversed(thin(fair))), present, on)
+
+
+def thin(points: Sequence[Point]) -> list[Point]:
+    """Leave out thresholds that give the same as both of their neighbours."""
+
+    def outcome(each: Point) -> tuple[float | None, ...]:
+        return each.false_alarms_per_hour, each.recall, each.median_lead
+
+    kept = [True, *(outcome(a) != outcome(b) for a, b in pairwise(points)), True]
+    return [each for i, each in enumerate(points) if kept[i] or kept[i + 1]]
+
+
+def _figures(found: Sequence[Curve]) -> str:
+    if not any(curve.present.violations for curve in found):
+        return plot("trade-alarms", _alarms(found)) + absent(
+            "No violation in these recordings: there is no lead time to show, only how many false "
+            "alarms each threshold would give."
+        )
+    shown = [curve for curve in found if curve.present.violations]
+    foreseen = _figure("violations foreseen, %", shown, _recall)
+    foreseen["layout"]["yaxis"] |= {"range": [-4, 104]}
+    lead = _figure("median lead time, s", shown, _lead)
+    quiet = ", ".join(curve.name for curve in found if not curve.present.violations)
+    note = absent(
+        f"{quiet}: no violation in these recordings, so there is no lead time to show; false "
+        "alarms are those of the cards above."
+    )
+    return (
+        f'<div class="pair"><div>{plot("trade-foreseen", foreseen)}</div>'
+        f"<div>{plot('trade-lead', lead)}</div></div>{note if quiet else ''}"
+    )
+
+
+def _recall(point: Point) -> float | None:
+    return None if point.recall is None else round(100 * point.recall, 3)
+
+
+def _lead(point: Point) -> float | None:
+    return point.median_lead
+
+
+def _figure(title: str, curves: Sequence[Curve], value: Callable[[Point], float | None]) -> Figure:
+    layout = _layout()
+    layout["xaxis"] = axis(title={"text": "false alarms an hour"}, rangemode="tozero")
+    layout["yaxis"] = axis(title={"text": title}, rangemode="tozero")
+    data = []
+    for index, curve in enumerate(curves):
+        data += _traces(curve, value, SERIES[index % len(SERIES)])
+    return {"data": data, "layout": layout}
+
+
+def _layout() -> Figure:
+    layout = base_layout(420, 30, 100)
+    layout["showlegend"] = True
+    layout["legend"] = {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top"}
+    layout["hovermode"] = "closest"
+    return layout
+
+
+def _traces(curve: Curve, value: Callable[[Point], float | None], colour: str) -> list[Figure]:
+    name, present = label(curve.name), curve.present
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": f"{name} (act at {present.threshold:g})",
+            "x": [_per_hour(p) for p in curve.points],
+            "y": [value(p) for p in curve.points],
+            "text": [_told(p, curve) for p in curve.points],
+            "hovertemplate": f"%{{text}}<extra>{name}</extra>",
+            "line": {"color": colour, "width": 1},
+            "marker": {"size": 5, "color": colour},
+        },
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": f"present: {name}",
+            "showlegend": False,
+            "x": [_per_hour(present)],
+            "y": [value(present)],
+            "text": [_told(present, curve)],
+            "hovertemplate": f"%{{text}}<extra>present: {name}</extra>",
+            "cliponaxis": False,
+            "marker": {
+                "size": 13,
+                "symbol": "diamond",
+                "color": colour,
+                "line": {"color": COLOURS["ink"], "width": 1.5},
+            },
+        },
+    ]
+
+
+def _per_hour(point: Point) -> float:
+    return round(point.false_alarms_per_hour or 0.0, 4)
+
+
+def _told(p: Point, curve: Curve) -> str:
+    lead = "" if p.median_lead is None else f", median lead {p.median_lead:.2f} s"
+    return (
+        f"threshold {p.threshold:.4g}: {p.detected} of {p.violations} foreseen{lead}<br>"
+        f"{p.false_alarms} false alarms in {p.hours:.3g} h, precision "
+        + ("-" if p.precision is None else f"{p.precision:.0%}")
+        + f"<br>in alert {100 * curve.on[p.threshold]:.3g} % of the time"
+    )
+
+
+def _alarms(found: Sequence[Curve]) -> Figure:
+    layout = _layout()
+    layout["xaxis"] = axis(title={"text": "threshold"}, range=[-0.02, 1.02])
+    layout["yaxis"] = axis(title={"text": "false alarms an hour"}, rangemode="tozero")
+    data = []
+    for index, curve in enumerate(found):
+        colour = SERIES[index % len(SERIES)]
+        for kind, name, shown in (
+            ("lines", curve.name, curve.points),
+            ("markers", f"act at {curve.present.threshold:g}", (curve.present,)),
+        ):
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": kind,
+                    "name": label(name),
+                    "x": [p.threshold for p in shown],
+                    "y": [_per_hour(p) for p in shown],
+                    "text": [_told(p, curve) for p in shown],
+                    "hovertemplate": "%{text}<extra></extra>",
+                    "line": {"color": colour, "width": 1.5, "shape": "vh"},
+                    "marker": {"size": 12, "symbol": "diamond", "color": colour},
+                }
+            )
+    return {"data": data, "layout": layout}

@@ -1,0 +1,239 @@
+"""What a real browser shows of the report: read back out of plotly, compared with the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.policy import Level
+from forewarn.reports.html import render
+from forewarn.reports.lanes import TERMINAL, requests
+from forewarn.reports.run import RecordedRun
+
+Look = Callable[..., Any]
+RATE = 10.0
+
+
+@pytest.fixture(scope="module")
+def browser_page(browser: Any, page: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return the page of the corridor, drawn once for the tests that only read."""
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(page, encoding="utf-8")
+    browser.console.clear()
+    browser.requests.clear()
+    browser.resize(1400, 1000)
+    browser.open(file)
+    return browser
+
+
+def traces(shown: Any, name: str, holder: str = "timeline0") -> list[dict[str, Any]]:
+    """Return what plotly draws under a name, one for each row of the picture."""
+    text = (
+        f"document.getElementById('{holder}').data.filter(t => t.name === {name!r})"
+        ".map(t => ({x: t.x, y: t.y, z: t.z, text: t.text, yaxis: t.yaxis}))"
+    )
+    found: list[dict[str, Any]] = shown.evaluate(text)
+    return found
+
+
+def numbers(values: list[float | None]) -> np.ndarray:
+    return np.array([np.nan if v is None else v for v in values])
+
+
+def test_nothing_fails_and_nothing_is_fetched(browser_page: Any) -> None:
+    assert browser_page.console == []
+    assert browser_page.evaluate("document.body.dataset.problems") == ""
+    outside = [u for u in browser_page.requests if not u.startswith(("file:", "data:", "blob:"))]
+    assert outside == []
+    assert sum(url.startswith("file:") for url in browser_page.requests) == 1
+    drawn = browser_page.evaluate("document.querySelectorAll('.plot .main-svg').length")
+    assert drawn >= 5
+
+
+def test_the_page_may_not_fetch_even_if_it_wanted_to(browser_page: Any) -> None:
+    outcome = browser_page.evaluate(
+        "fetch('http://127.0.0.1:9/').then(() => 'fetched', error => 'refused')"
+    )
+    assert outcome == "refused"
+    assert any("Content Security Policy" in line for line in browser_page.console)
+    browser_page.console.clear()
+
+
+def test_the_line_of_risk_is_the_risk_of_the_replay(
+    browser_page: Any, replayed: RecordedRun
+) -> None:
+    found = traces(browser_page, "risk")
+    assert len(found) == len(replayed.tracks) == 2
+    for track, drawn in zip(replayed.tracks, found, strict=True):
+        assert numbers(drawn["x"]) == pytest.approx(np.arange(601) / RATE)
+        assert np.allclose(numbers(drawn["y"]), track.probability, atol=1e-6, equal_nan=True)
+    assert np.nanmax(replayed.tracks[0].probability) > 0.4
+
+
+def test_the_bounds_enclose_what_they_enclosed(browser_page: Any, replayed: RecordedRun) -> None:
+    for track, drawn in zip(replayed.tracks, traces(browser_page, "bounds"), strict=True):
+        x, y = numbers(drawn["x"]), numbers(drawn["y"])
+        for tick in (0, 57, 300, 412):
+            inside = y[np.isclose(x, tick / RATE)]
+            assert inside.min() == pytest.approx(
+                min(track.lower[tick], track.lower[max(tick - 1, 0)]), abs=1e-4
+            )
+            assert inside.max() == pytest.approx(
+                max(track.upper[tick], track.upper[max(tick - 1, 0)]), abs=1e-4
+            )
+
+
+def test_alerts_are_shaded_for_as_long_as_they_lasted(
+    browser_page: Any, replayed: RecordedRun
+) -> None:
+    shaded = traces(browser_page, "alert")
+    for track, fill in zip(replayed.tracks, shaded[::2], strict=False):
+        assert fill["y"]
+        x = numbers(fill["x"]).reshape(-1, 5)
+        covered = np.zeros(601, dtype=bool)
+        for left, _, right, _, gap in x:
+            assert np.isnan(gap)
+            covered[round(left * RATE) : round(right * RATE)] = True
+        assert (covered == (track.level == Level.ACT)).all()
+
+
+def test_violations_and_alerts_stand_where_they_happened(
+    browser_page: Any, replayed: RecordedRun
+) -> None:
+    first = int(replayed.tracks[0].ticks[0])
+    events = replayed.events
+    for name, ticks in (
+        ("violation, foreseen",
+         [v.tick for e in events for v in e.violations if v.lead is not None]),
+        ("violation, missed", [v.tick for e in events for v in e.violations if v.lead is None]),
+        ("false alarm",
+         [a.start for e in events for a in e.alerts if a.outcome.value == "false alarm"]),
+    ):  # fmt: skip
+        drawn = sorted(x for trace in traces(browser_page, name) for x in trace["x"])
+        assert drawn == pytest.approx(sorted((tick - first) / RATE for tick in ticks)), name
+    leads = [v.lead for e in events for v in e.violations if v.lead is not None]
+    told = [t for trace in traces(browser_page, "violation, foreseen") for t in trace["text"]]
+    assert told == [f"violation, {lead:.2f} s lead" for lead in leads]
+    assert len(leads) > 5
+
+
+def test_the_lanes_show_what_held(browser_page: Any, replayed: RecordedRun) -> None:
+    (drawn,) = traces(browser_page, "state")
+    shown = np.array(drawn["z"])
+    assert shown.shape == (5, 601)
+    assert numbers(drawn["x"]) == pytest.approx(np.arange(602) / RATE)
+    track = replayed.tracks[0]
+    for tick in range(601):
+        position = int(track.state[tick])
+        if position >= 0:
+            code = replayed.history.known_states[position]
+            held = [2 * (code >> i & 1) for i in range(4)] + [0]
+            assert shown[:, tick].tolist() == ([0, 0, 0, 0, TERMINAL] if code < 0 else held)
+    unknown = track.state < 0
+    assert (shown[:, unknown] == 1).any(axis=0).all()
+
+
+def test_the_interventions_are_those_that_were_asked_for(
+    browser_page: Any, learned: tuple[Monitor, Any], replayed: RecordedRun
+) -> None:
+    (drawn,) = traces(browser_page, "asked")
+    asked = requests(learned[0].spec, replayed.tracks)
+    assert asked.names == ("COMFORTABLE_STOP",)
+    acts = np.any([track.level == Level.ACT for track in replayed.tracks], axis=0)
+    assert (np.array(drawn["z"])[0] == np.where(acts, 2, 0)).all()
+
+
+def test_signals_are_drawn_as_they_were(browser_page: Any, replayed: RecordedRun) -> None:
+    for series in replayed.signals:
+        (drawn,) = traces(browser_page, series.name)
+        assert np.allclose(numbers(drawn["y"]), series.values, rtol=2e-5, equal_nan=True)
+
+
+def test_all_rows_have_one_time_axis(browser_page: Any) -> None:
+    holder = "document.getElementById('timeline0')"
+    axes = browser_page.evaluate(f"[...new Set({holder}.data.map(t => t.xaxis))].sort()")
+    assert axes == ["x", "x2"]
+    assert browser_page.evaluate(f"{holder}.layout.xaxis2.matches") == "x"
+    ranges = browser_page.evaluate(
+        f"[{holder}._fullLayout.xaxis.range, {holder}._fullLayout.xaxis2.range]"
+    )
+    assert ranges == [[0, 60], [0, 60]]
+
+
+def test_zooming_moves_every_row_and_double_click_shows_all(look: Look, page: str) -> None:
+    shown = look(page)
+    holder = "document.getElementById('timeline0')"
+    shown.evaluate(f"Plotly.relayout({holder}, {{'xaxis.range': [20, 30]}}).then(() => 0)")
+    shown.settle()
+    for name in ("risk", "nearest", "speed"):
+        x = numbers(traces(shown, name)[0]["x"])
+        assert x[0] == pytest.approx(19.9, abs=0.2)
+        assert x[-1] == pytest.approx(30.1, abs=0.2)
+    assert shown.evaluate(f"{holder}._fullLayout.xaxis2.range") == [20, 30]
+    shown.evaluate(f"Plotly.relayout({holder}, {{'xaxis.autorange': true}}).then(() => 0)")
+    shown.settle()
+    assert len(traces(shown, "risk")[0]["x"]) == 601
+    assert shown.console == []
+
+
+def test_signals_can_be_chosen(look: Look, page: str) -> None:
+    shown = look(page)
+    names = "document.getElementById('timeline0').data.map(t => t.name)"
+    assert "speed" in shown.evaluate(names)
+    box = "document.querySelector('.chips input[value=speed]')"
+    height = "document.getElementById('timeline0').offsetHeight"
+    before = shown.evaluate(height)
+    shown.evaluate(f"{box}.click()")
+    shown.settle()
+    assert "speed" not in shown.evaluate(names)
+    assert "nearest" in shown.evaluate(names)
+    assert shown.evaluate(height) < before - 80
+    shown.evaluate("document.querySelector('[data-choose=none]').click()")
+    shown.settle()
+    assert "nearest" not in shown.evaluate(names)
+    shown.evaluate("document.querySelector('[data-choose=all]').click()")
+    shown.settle()
+    assert {"speed", "nearest", "bumper"} <= set(shown.evaluate(names))
+    assert shown.evaluate(height) == before
+    assert shown.console == []
+
+
+def test_a_click_on_an_event_shows_its_time(
+    look: Look, page: str, replayed: RecordedRun, learned: tuple[Any, Any]
+) -> None:
+    shown = look(render(*learned, [replayed, replayed]))
+    first = int(replayed.tracks[0].ticks[0])
+    violation = replayed.events[1].violations[-1]
+    at = (violation.tick - first) / RATE
+    button = f"document.querySelector('button.jump[data-run=timeline1][data-at=\"{at:.3f}\"]')"
+    assert shown.evaluate("document.getElementById('timeline1').layout === undefined")
+    shown.evaluate(f"{button}.click()")
+    shown.settle()
+    layout = "document.getElementById('timeline1').layout"
+    low, high = shown.evaluate(f"{layout}.xaxis.range")
+    assert max(0, at - 12) <= low < at < high <= at + 6
+    lines = shown.evaluate(f"{layout}.shapes.map(s => s.x0)")
+    assert lines == pytest.approx([at])
+    assert shown.evaluate(f"{button}.closest('tr').className") == "here"
+    assert shown.evaluate(f"{button}.closest('details').open")
+    assert shown.console == []
+
+
+def test_a_browser_that_cannot_draw_says_so(look: Look, page: str) -> None:
+    shown = look(page.replace("Plotly.newPlot(holder", "Plotly.noPlot(holder"))
+    assert "noPlot" in shown.evaluate("document.body.dataset.problems")
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_nothing_sticks_out_of_the_page(look: Look, page: str, width: int) -> None:
+    shown = look(page, width=width)
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    wide = shown.evaluate(
+        "[...document.querySelectorAll('section, .plot, .card, .chips, h2, p')]"
+        ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.className || e.tagName)"
+    )
+    assert wide == []
