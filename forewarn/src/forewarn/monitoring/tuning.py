@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Unit = Literal["run", "violation"]
 
-DIGITS = 4
+DIGITS = 3
 # Fine where it matters most, and short enough to be read in a file.
 GRID = tuple(
     np.round(
@@ -165,7 +165,7 @@ class Tuning:
     present : Candidate
         The thresholds of the monitor file.
     chosen : Candidate or None
-        None if nothing fulfils the wish.
+        None if nothing fulfils the wish and foresees half of the violations at least.
     """
 
     name: str
@@ -198,9 +198,9 @@ def tune(name: str, section: PropertySpec, traces: Sequence[Trace], wish: Wish) 
     """Choose thresholds for a property.
 
     Among the thresholds whose guarantee holds, if one was asked for, and which keep the budget,
-    the one with the greatest median lead time wins; misses count as 0 s there, or a monitor would
-    gain by missing what it foresees late. If that is equal, the mean decides, then fewer false
-    alarms, then the higher threshold.
+    the one with the greatest median lead time wins, which must be above 0 s. Misses count as 0 s
+    in it, or a monitor would gain by missing what it foresees late. If that is equal, the mean
+    decides, then fewer false alarms, then the higher threshold.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def tune(name: str, section: PropertySpec, traces: Sequence[Trace], wish: Wish) 
         candidate for enter in enters for candidate in _sweep(section, traces, strict, enter, GRID)
     ]
     (present,) = _sweep(section, traces, wish, section.enter, (section.thresholds.act,))
-    fit = [c for c in candidates if c.affordable and c.proven and c.point.detected]
+    fit = [c for c in candidates if c.affordable and c.proven and c.lead > 0]
     chosen = max(fit, key=_preference, default=None)
     return Tuning(name, wish, _support(traces, strict), tuple(candidates), present, chosen)
 

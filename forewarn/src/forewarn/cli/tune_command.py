@@ -1,0 +1,245 @@
+"""``forewarn tune``: from recordings to thresholds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.cli.common import (
+    add_config,
+    add_model,
+    add_recordings,
+    existing_recordings,
+    positive_number,
+    whole_number,
+    write_text,
+)
+from forewarn.cli.editing import KeyPath, difference, edited, replace_text
+from forewarn.cli.output import Output
+from forewarn.cli.tune_output import print_tuning, record, summary
+from forewarn.cli.tune_runs import folded_runs, held_out_runs, traces_of
+from forewarn.config import MonitorSpec
+from forewarn.errors import ConfigError
+from forewarn.monitoring.tuning import Tuning, Unit, Wish, tune
+from forewarn.reports.results import remarks
+
+DESCRIPTION = """\
+Choose thresholds: the longest lead time that a budget of false alarms allows, if asked for with a
+guarantee on the share of violations that are missed. The recordings have to be such that the model
+was not learned from; with --folds, models are learned from all but one part of them in turn."""
+
+EPILOG = """\
+The median lead time is over all violations: one that is missed counts as 0 s, and no lead counts
+for more than the horizon. warn and release keep their proportion to act. With --miss-rate, the
+thresholds are tested from the most cautious on (Learn then Test, Angelopoulos et al. 2021): the
+true miss rate exceeds the one asked for with a probability of 1 - confidence at most, if these
+runs are exchangeable with those to come. Violations of one run depend on each other: therefore a
+run counts once, with the share of its violations that are missed. --per violation counts each for
+itself, for recordings in which they are independent.
+
+exit codes: 0 thresholds were found, 1 the data cannot support the wish, 2 wrong usage or input.
+
+examples: forewarn tune held_out/ -c monitor.yaml -m model.json --false-alarms-per-hour 1
+          forewarn tune bags/ -c monitor.yaml --folds 5 --false-alarms-per-hour 2 --write"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``tune``."""
+
+    recordings: list[Path]
+    config: Path
+    model: Path | None
+    properties: list[str]
+    false_alarms_per_hour: float
+    miss_rate: float | None
+    confidence: float
+    per: Unit
+    alert_share: float
+    enter: list[int]
+    folds: int | None
+    jobs: int
+    write: bool
+    plot: Path | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_recordings(parser)
+    add_config(parser)
+    add_model(parser)
+    parser.add_argument(
+        "--property",
+        dest="properties",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="tune this property only (may be repeated)",
+    )
+    parser.add_argument(
+        "--false-alarms-per-hour",
+        type=positive_number,
+        required=True,
+        metavar="B",
+        help="the budget: false alarms in an hour at most, for each property",
+    )
+    parser.add_argument(
+        "--miss-rate",
+        type=_probability,
+        metavar="A",
+        help="guarantee that at most this share of violations is missed: 0.1, say",
+    )
+    parser.add_argument(
+        "--confidence",
+        type=_probability,
+        default=0.9,
+        metavar="C",
+        help="of the guarantee and of the bounds (0.9)",
+    )
+    parser.add_argument(
+        "--per",
+        choices=("run", "violation"),
+        default="run",
+        help="what is exchangeable and counts once in the guarantee (run)",
+    )
+    parser.add_argument(
+        "--alert-share",
+        type=_probability,
+        default=0.1,
+        metavar="S",
+        help="share of the time that may be spent in alert, false or not (0.1)",
+    )
+    parser.add_argument(
+        "--enter",
+        type=_ticks,
+        action="append",
+        default=[],
+        metavar="N",
+        help="also choose `enter`, from the values given (may be repeated)",
+    )
+    parser.add_argument(
+        "--folds",
+        type=_folds,
+        metavar="K",
+        help="learn from K - 1 parts of the recordings and judge on the last, in turn",
+    )
+    parser.add_argument(
+        "-j", "--jobs", type=whole_number, default=1, metavar="N",
+        help="processes that learn, with --folds (1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--write", action="store_true", help="write the thresholds into the monitor file"
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="write the trade-off as an HTML page"
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Replay, choose, show, and write if asked to."""
+    recordings = existing_recordings(options.recordings)
+    if options.folds is None:
+        monitor, runs = held_out_runs(options.config, options.model, recordings, output)
+    else:
+        monitor, runs = folded_runs(
+            options.config, recordings, options.folds, max(1, options.jobs), output
+        )
+        output.note(
+            "note: every run was judged by a model learned from the other folds, not by the one "
+            "that will be in use: a guarantee is as good as these models are alike"
+        )
+    for each in runs:
+        for line in remarks(each):
+            output.note(f"{each.name}: {line}")
+    wish = Wish(
+        options.false_alarms_per_hour,
+        options.miss_rate,
+        options.confidence,
+        options.per,
+        options.alert_share,
+        tuple(dict.fromkeys(options.enter)),
+    )
+    tunings = [
+        tune(name, monitor.spec.properties[name], traces_of(monitor, runs, name), wish)
+        for name in _chosen(options, monitor.spec)
+    ]
+    for tuning in tunings:
+        print_tuning(tuning, output)
+    if options.plot is not None:
+        from forewarn.cli.tune_plot import render
+
+        write_text(options.plot, render(tunings))
+        output.note(f"plot: {options.plot}")
+    before, after = _edit(options.config, monitor.spec, tunings)
+    change = difference(options.config, before, after)
+    _write(options, before, after, change, output)
+    output.emit(
+        {
+            "recordings": recordings,
+            "properties": {tuning.name: record(tuning) for tuning in tunings},
+            "diff": change,
+            "written": options.write and before != after,
+        }
+    )
+    return summary(tunings)
+
+
+def _chosen(options: Options, spec: MonitorSpec) -> Sequence[str]:
+    for name in options.properties:
+        if name not in spec.properties:
+            raise ConfigError(
+                f"{name!r} is no property",
+                file=options.config,
+                key="properties",
+                accepted=", ".join(spec.properties),
+            )
+    return tuple(dict.fromkeys(options.properties)) or tuple(spec.properties)
+
+
+def _edit(path: Path, spec: MonitorSpec, tunings: Sequence[Tuning]) -> tuple[str, str]:
+    values: dict[KeyPath, float | int] = {}
+    for tuning in tunings:
+        if tuning.chosen is None:
+            continue
+        name = tuning.name
+        for key, level in tuning.chosen.thresholds.model_dump(exclude_none=True).items():
+            values["properties", name, "thresholds", key] = level
+        if tuning.chosen.enter != spec.properties[name].enter:
+            values["properties", name, "enter"] = tuning.chosen.enter
+    return edited(path, values)
+
+
+def _write(options: Options, before: str, after: str, change: str, output: Output) -> None:
+    if before == after:
+        if options.write:
+            output.say(f"{options.config}: nothing to change")
+        return
+    output.say(change)
+    if options.write:
+        replace_text(options.config, after)
+        output.say(f"written: {options.config}")
+    else:
+        output.say("not written: --write does it")
+
+
+def _probability(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return number
+
+
+def _ticks(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} ticks; 1 or more are accepted")
+    return number
+
+
+def _folds(text: str) -> int:
+    number = int(text)
+    if number < 2:
+        raise argparse.ArgumentTypeError(f"{text} folds; 2 or more are accepted")
+    return number

@@ -1,0 +1,242 @@
+"""What tuning found, in words and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from forewarn.cli.common import seconds, share, span
+from forewarn.cli.output import Output
+from forewarn.monitoring.tuning import Candidate, Tuning
+
+ROWS = 14
+COLUMNS = (
+    ">act",
+    ">enter",
+    ">foreseen",
+    ">missed",
+    ">miss bound",
+    ">median lead",
+    ">mean lead",
+    ">false",
+    ">false/h",
+    ">bound",
+    ">in alert",
+    ">precision",
+    "",
+)
+
+
+def print_tuning(tuning: Tuning, output: Output) -> None:
+    """Print the trade-off of a property and what was chosen, or why nothing was."""
+    found = tuning.support
+    with_one = "of which one has" if found.runs_with_violation == 1 else "of which {} have"
+    output.say(
+        f"{tuning.name}: {found.runs} runs, {with_one.format(found.runs_with_violation)} a "
+        f"violation; {found.violations} violations, {span(found.hours * 3600)} watched"
+    )
+    output.table(COLUMNS, [_cells(each, tuning) for each in listed(tuning)])
+    for line in (*conclusions(tuning), ""):
+        output.say(line)
+
+
+def listed(tuning: Tuning) -> list[Candidate]:
+    """Return a few candidates that differ, with those in force and chosen."""
+    kept: list[Candidate] = []
+    for each in tuning.candidates:
+        if kept and _same(kept[-1], each):
+            kept[-1] = each  # the highest of those that do the same
+        else:
+            kept.append(each)
+    step = max(1, math.ceil(len(kept) / ROWS))
+    marked = [tuning.present, *([tuning.chosen] if tuning.chosen else [])]
+    places = {(each.enter, each.thresholds.act) for each in marked}
+    some = [c for c in kept[::step] if (c.enter, c.thresholds.act) not in places]
+    rows = {(c.enter, c.thresholds.act): c for c in (*some, *marked)}
+    return [rows[place] for place in sorted(rows)]
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    return one.enter == other.enter and one.proven == other.proven and (
+        replace(one.point, threshold=0.0, alert_hours=0.0)
+        == replace(other.point, threshold=0.0, alert_hours=0.0)
+    )  # fmt: skip
+
+
+def _cells(each: Candidate, tuning: Tuning) -> list[str]:
+    point = each.point
+    remarks = []
+    if tuning.chosen is not None and _place(each) == _place(tuning.chosen):
+        remarks.append("<- chosen")
+    if _place(each) == _place(tuning.present):
+        remarks.append("in the file")
+    if tuning.wish.miss_rate is not None and each.proven:
+        remarks.append("proven")
+    return [
+        f"{each.thresholds.act:g}",
+        str(each.enter),
+        str(point.detected),
+        str(point.missed),
+        share(each.miss_bound),
+        seconds(each.lead) if point.violations else "-",
+        seconds(each.mean_lead) if point.violations else "-",
+        str(point.false_alarms),
+        "-" if point.false_alarms_per_hour is None else f"{point.false_alarms_per_hour:.1f}",
+        "-" if math.isinf(each.false_alarm_bound) else f"{each.false_alarm_bound:.1f}",
+        share(point.alert_share),
+        share(point.precision),
+        ", ".join(remarks),
+    ]
+
+
+def _place(candidate: Candidate) -> tuple[int, float]:
+    return candidate.enter, candidate.thresholds.act
+
+
+def conclusions(tuning: Tuning) -> list[str]:
+    """Return what the choice promises, or what stands against the wish."""
+    chosen, wish = tuning.chosen, tuning.wish
+    if chosen is None:
+        return obstacles(tuning)
+    levels, point = chosen.thresholds, chosen.point
+    lines = [
+        f"chosen: warn {levels.warn:g}, act {levels.act:g}, release {levels.release:g}, enter "
+        f"{chosen.enter}: {point.detected} of {point.violations} violations foreseen, median lead "
+        f"{chosen.lead:.2f} s (misses count as 0 s, leads up to the horizon)"
+    ]
+    if wish.miss_rate is not None:
+        lines.append(_promise(tuning))
+    rate = point.false_alarms_per_hour or 0.0
+    line = (
+        f"false alarms: {rate:.2g} an hour on these recordings; fewer than "
+        f"{chosen.false_alarm_bound:.2g} an hour at {100 * wish.confidence:g} % (exact Poisson "
+        "bound, for thresholds fixed beforehand)"
+    )
+    if tuning.support.hours < tuning.support.needed_hours:
+        line += (
+            f"; to show {wish.false_alarms_per_hour:g} an hour without a single one it takes "
+            f"{span(tuning.support.needed_hours * 3600)}"
+        )
+    return [*lines, line]
+
+
+def _promise(tuning: Tuning) -> str:
+    wish, found = tuning.wish, tuning.support
+    assert wish.miss_rate is not None
+    if wish.unit == "run":
+        what = "of the violations of a run are missed, on average over runs that have one"
+        counted = f"{found.trials} runs with a violation, exchangeable with those to come"
+    else:
+        what = "of the violations are missed"
+        counted = f"{found.trials} violations, independent and exchangeable with those to come"
+    return (
+        f"proven at {100 * wish.confidence:g} %: at most {100 * wish.miss_rate:g} % {what} (Learn "
+        f"then Test; {counted})"
+    )
+
+
+def obstacles(tuning: Tuning) -> list[str]:
+    """Return why nothing could be chosen, and what it would take."""
+    wish, found = tuning.wish, tuning.support
+    if not found.violations:
+        return ["no violation in these recordings: there is nothing to foresee, so nothing to tune"]
+    useful = [c for c in tuning.candidates if c.lead > 0]
+    if not useful:
+        return ["no threshold foresees half of the violations"]
+    proven = [c for c in useful if c.proven]
+    affordable = [c for c in useful if c.affordable]
+    lines = []
+    if not proven:
+        lines.append(_unproven(tuning))
+    if not affordable:
+        lines.append(_unaffordable(tuning, useful))
+    if proven and affordable:
+        cheapest = min(proven, key=lambda c: (c.point.false_alarms, -c.thresholds.act))
+        lines.append(
+            f"the guarantee needs act {max(c.thresholds.act for c in proven):g} or less, which "
+            f"costs {cheapest.point.false_alarms_per_hour:.2g} false alarms an hour at the best "
+            f"(act {cheapest.thresholds.act:g}); the budget of {wish.false_alarms_per_hour:g} an "
+            f"hour needs act {min(c.thresholds.act for c in affordable):g} or more"
+        )
+    return lines
+
+
+def _unaffordable(tuning: Tuning, useful: Sequence[Candidate]) -> str:
+    wish = tuning.wish
+    least = min(useful, key=lambda c: (c.point.false_alarms, -c.thresholds.act))
+    text = (
+        f"no threshold that foresees half of the violations keeps to {wish.false_alarms_per_hour:g}"
+        f" false alarms an hour and {100 * wish.alert_share:g} % of the time in alert; the fewest "
+        f"are {least.point.false_alarms_per_hour:.2g} an hour, at act {least.thresholds.act:g}"
+    )
+    within = [c for c in tuning.candidates if c.affordable]
+    most = max(within, key=lambda c: c.point.detected, default=None)
+    if most is not None:
+        text += f"; within the budget {most.point.detected} of {most.point.violations} are foreseen"
+    return text
+
+
+def _unproven(tuning: Tuning) -> str:
+    wish, found = tuning.wish, tuning.support
+    assert wish.miss_rate is not None and found.needed_trials is not None
+    noun = "runs with a violation" if wish.unit == "run" else "violations"
+    sure = f"{100 * wish.confidence:g} %"
+    if found.trials < found.needed_trials:
+        text = (
+            f"0 misses in {found.trials} {noun} support a miss rate of "
+            f"{100 * found.least_miss_rate:.3g} % at {sure}, not {100 * wish.miss_rate:g} %: "
+            f"{found.needed_trials} are needed"
+        )
+        if found.trials:
+            hours = found.hours * found.needed_trials / found.trials
+            text += f", or about {span(hours * 3600)} like these"
+        return text
+    safest = tuning.candidates[0]
+    return (
+        f"even at act {safest.thresholds.act:g}, {safest.point.missed} of {found.violations} "
+        f"violations are missed: with {found.trials} {noun} that shows no miss rate of "
+        f"{100 * wish.miss_rate:g} % at {sure}, but one of {100 * safest.miss_bound:.3g} %"
+    )
+
+
+def record(tuning: Tuning) -> dict[str, Any]:
+    """Return all of it for ``--json``."""
+    return {
+        "wish": tuning.wish,
+        "support": tuning.support,
+        "present": candidate_record(tuning.present),
+        "chosen": None if tuning.chosen is None else candidate_record(tuning.chosen),
+        "conclusions": conclusions(tuning),
+        "trade_off": [candidate_record(each) for each in tuning.candidates],
+    }
+
+
+def candidate_record(each: Candidate) -> dict[str, Any]:
+    """Return one candidate as plain values."""
+    point = each.point
+    return {
+        "enter": each.enter,
+        "thresholds": each.thresholds.model_dump(exclude_none=True),
+        "violations": point.violations,
+        "detected": point.detected,
+        "missed": point.missed,
+        "miss_bound": each.miss_bound,
+        "median_lead": each.lead,
+        "mean_lead": each.mean_lead,
+        "alerts": point.alerts,
+        "false_alarms": point.false_alarms,
+        "false_alarms_per_hour": point.false_alarms_per_hour,
+        "false_alarm_bound": each.false_alarm_bound,
+        "alert_share": point.alert_share,
+        "precision": point.precision,
+        "p_value": each.p_value,
+        "proven": each.proven,
+        "affordable": each.affordable,
+    }
+
+
+def summary(tunings: Sequence[Tuning]) -> int:
+    """Return the exit code: 1 if a wish could not be fulfilled."""
+    return 1 if any(each.chosen is None for each in tunings) else 0

@@ -1,0 +1,69 @@
+"""The trade-off as a picture: one HTML file that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forewarn.monitoring.tuning import Candidate, Tuning
+
+
+def render(tunings: Sequence[Tuning]) -> str:
+    """Return a page with lead time and misses against false alarms of each property."""
+    # plotly takes half a second to import: only who wants a picture waits for it.
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(
+        rows=len(tunings),
+        cols=2,
+        subplot_titles=[
+            f"{tuning.name}: {what}"
+            for tuning in tunings
+            for what in ("median lead time, misses as 0 s", "violations missed")
+        ],
+    )
+    for row, tuning in enumerate(tunings, 1):
+        for column in (1, 2):
+            for enter in sorted({each.enter for each in tuning.candidates}):
+                chosen = [each for each in tuning.candidates if each.enter == enter]
+                figure.add_trace(_line(go, chosen, column, f"enter {enter}"), row, column)
+            figure.add_trace(_mark(go, tuning.present, column, "in the file"), row, column)
+            if tuning.chosen is not None:
+                figure.add_trace(_mark(go, tuning.chosen, column, "chosen"), row, column)
+            figure.update_xaxes(title_text="false alarms an hour", row=row, col=column)
+        figure.update_yaxes(title_text="s", row=row, col=1)
+        figure.update_yaxes(title_text="share", tickformat=".0%", row=row, col=2)
+    figure.update_layout(showlegend=False, height=380 * len(tunings), title="Trade-off")
+    return str(figure.to_html(include_plotlyjs=True))
+
+
+def _place(each: Candidate, column: int) -> tuple[float | None, float | None]:
+    point = each.point
+    lost = point.missed / point.violations if point.violations else None
+    return point.false_alarms_per_hour, each.lead if column == 1 else lost
+
+
+def _line(go, candidates: Sequence[Candidate], column: int, name: str):  # type: ignore[no-untyped-def]
+    places = [_place(each, column) for each in candidates]
+    return go.Scatter(
+        x=[x for x, _ in places],
+        y=[y for _, y in places],
+        mode="lines+markers",
+        name=name,
+        text=[f"act {each.thresholds.act:g}, {name}" for each in candidates],
+        marker={"size": 5, "color": "#2a6fb0"},
+        line={"color": "#2a6fb0", "width": 1},
+    )
+
+
+def _mark(go, candidate: Candidate, column: int, name: str):  # type: ignore[no-untyped-def]
+    x, y = _place(candidate, column)
+    return go.Scatter(
+        x=[x],
+        y=[y],
+        mode="markers+text",
+        name=name,
+        text=[name],
+        textposition="top right",
+        marker={"size": 11, "color": "#c2410c" if name == "chosen" else "#6b7280"},
+    )

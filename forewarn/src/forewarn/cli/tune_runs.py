@@ -1,0 +1,122 @@
+"""Runs to tune on: recordings that the model has not learned from, or folds that take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from forewarn.cli.common import find_model, load_compiled
+from forewarn.cli.output import Output
+from forewarn.cli.replay_command import replay_all
+from forewarn.errors import InputError, ModelError, RecordingError
+from forewarn.learning.pipeline import learn
+from forewarn.models import CountModel, Provenance, merge_models
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.episodes import Trace, trace_of
+from forewarn.monitoring.monitor import Monitor
+from forewarn.properties.specification import CompiledSpec
+from forewarn.recordings import open_recording
+from forewarn.reports.run import RecordedRun
+
+
+def held_out_runs(
+    config: Path, model: Path | None, recordings: Sequence[Path], output: Output
+) -> tuple[Monitor, list[RecordedRun]]:
+    """Replay recordings with a model that has not seen them.
+
+    Raises
+    ------
+    ModelError
+        If there is no model.
+    RecordingError
+        If the model was learned from one of the recordings.
+    """
+    compiled = load_compiled(config)
+    counts = find_model(model, compiled.spec)
+    path = model if model is not None else compiled.spec.model_path
+    if counts is None:
+        raise ModelError(
+            "there is no model, so no risk to tune thresholds for",
+            file=config,
+            key="model",
+            accepted="-m FILE, a model that the monitor file names, or --folds to learn from these "
+            "recordings in turn",
+        )
+    refuse_known(recordings, counts.provenance, path)
+    try:
+        monitor = build_monitor(compiled, counts)
+    except ModelError as error:
+        raise error.located(file=path) from error
+    return monitor, replay_all(monitor, recordings, output)
+
+
+def refuse_known(
+    recordings: Sequence[Path], learned_from: Sequence[Provenance], model: Path | None
+) -> None:
+    """Raise RecordingError if a recording is among those that a model was learned from."""
+    for path in recordings:
+        with open_recording(path) as recording:
+            alike = {
+                each.digest
+                for each in learned_from
+                if each.digest and abs(each.duration - recording.duration) < 1e-3
+            }
+            if alike and recording.digest() in alike:
+                raise RecordingError(
+                    f"the model {model} was learned from this recording: thresholds chosen on it "
+                    "would promise too much",
+                    file=path,
+                    accepted="recordings that were kept back, or --folds K to learn from all but "
+                    "one part of them in turn",
+                )
+
+
+def folded_runs(
+    config: Path, recordings: Sequence[Path], folds: int, jobs: int, output: Output
+) -> tuple[Monitor, list[RecordedRun]]:
+    """Replay every recording with a model learned from the other folds.
+
+    Returns
+    -------
+    Monitor
+        The one of the last fold, for names and sections.
+    list of RecordedRun
+        In the order of the recordings.
+
+    Raises
+    ------
+    InputError
+        If there are fewer recordings than folds.
+    """
+    if len(recordings) < folds:
+        raise InputError(
+            f"{folds} folds of {len(recordings)} recordings",
+            key="--folds",
+            accepted=f"2 to {len(recordings)}" if len(recordings) > 1 else "two recordings or more",
+        )
+    compiled = load_compiled(config)
+    parts = [list(recordings[index::folds]) for index in range(folds)]
+    models = []
+    with output.progress(f"learning from {folds} folds") as tell:
+        for index, part in enumerate(parts):
+            tell(index, folds)
+            models.append(learn(part, compiled.spec, compiled.abstraction, jobs=jobs).model)
+    found: dict[Path, RecordedRun] = {}
+    monitor = None
+    for index, part in enumerate(parts):
+        monitor = _without(compiled, models, index)
+        found.update(zip(part, replay_all(monitor, part, output), strict=True))
+    assert monitor is not None
+    return monitor, [found[path] for path in recordings]
+
+
+def _without(compiled: CompiledSpec, models: Sequence[CountModel], index: int) -> Monitor:
+    others = [model for i, model in enumerate(models) if i != index]
+    return build_monitor(compiled, merge_models(others))
+
+
+def traces_of(monitor: Monitor, runs: Sequence[RecordedRun], name: str) -> list[Trace]:
+    """Return what the policy of a property was shown in each run."""
+    index = list(monitor.spec.properties).index(name)
+    figure = monitor.spec.properties[name].figure
+    return [trace_of(run.tracks[index], figure, startup=monitor.spec.startup) for run in runs]
