@@ -55,6 +55,18 @@ def write_map(path: Path) -> Path:
     add_lane(world, "left", quarter, 2, 8.0, "north")
     add_lane(world, "north", [(130, 30), (130, 230)], 1, 15.0)
     add_lane(world, "uturn", [(0, 50), (40, 50)], 4, 5.0)
+    # South has a lane on either side, of one road with it.
+    add_lane(world, "south_left", [(0, 3.5), (100, 3.5)], 1, 15.0)
+    add_lane(world, "south_right", [(0, -3.5), (100, -3.5)], 1, 15.0)
+    lanes = {each.id.id: each for each in world.lane}
+    lanes["south_left"].right_neighbor_forward_lane_id.add(id="south")
+    lanes["south"].right_neighbor_forward_lane_id.add(id="south_right")
+    lanes["south"].left_neighbor_forward_lane_id.add(id="south_left")
+    lanes["south_right"].left_neighbor_forward_lane_id.add(id="south")
+    for members in (("south_right", "south", "south_left"), ("through",)):
+        section = world.road.add().section.add()
+        for name in members:
+            section.lane_id.add(id=name)
     for name in ("light_a", "light_b"):
         signal = world.signal.add()
         signal.id.id = name
@@ -187,6 +199,31 @@ def test_the_vehicle_itself(scene: Scene) -> None:
     assert scene()["turn_signal"] == 0  # no `signal` in the message
 
 
+def test_manual_intervention_and_gear(scene: Scene) -> None:
+    assert scene()["manual_intervention"] is False
+    found = scene(chassis={"error_code": 3, "gear_location": 1})
+    assert (found["manual_intervention"], found["gear"]) == (True, 1)
+
+
+def test_lanes_of_the_road(scene: Scene) -> None:
+    middle = scene(x=50)
+    assert (middle["lane"], middle["lane_count"], middle["lane_number"]) == ("south", 3.0, 2.0)
+    left = scene(x=50, y=3.5)
+    assert (left["lane"], left["lane_count"], left["lane_number"]) == ("south_left", 3.0, 3.0)
+    assert scene(x=50, y=-3.5)["lane_number"] == 1.0
+    assert scene(x=115)["lane_count"] == 1.0
+    # No road of the map has the lane.
+    assert scene(x=20, y=50)["lane_count"] is None
+
+
+def test_what_planning_signals_and_perception_sees(scene: Scene) -> None:
+    assert scene()["planned_turn"] == 0
+    assert scene(plan={"decision": {"vehicle_signal": {"turn_signal": 2}}})["planned_turn"] == 2
+    assert scene()["lights_seen"] is False
+    told = own_class("apollo.perception.TrafficLightDetection")(contain_lights=True)
+    assert scene(**{"/apollo/perception/traffic_light": told})["lights_seen"] is True
+
+
 def test_acceleration_is_that_along_the_vehicle(spec: MonitorSpec, abstraction: Any) -> None:
     pose = own_class("apollo.localization.LocalizationEstimate")()
     pose.pose.heading = math.pi / 2
@@ -294,6 +331,48 @@ def test_a_vehicle_around_the_bend_is_ahead_on_the_route(scene: Scene) -> None:
     arc = 30 * math.pi / 2
     assert found["npc_ahead"] == pytest.approx(10 + arc + 30 - 2 - FRONT, abs=0.01)
     assert scene(x=90, objects=({"at": (130, 60)},))["npc_ahead"] == math.inf
+
+
+def test_vehicles_around_us(scene: Scene) -> None:
+    # We are at (50, 0) and look east: our front is at x = 53.89, our rear at x = 48.96.
+    around = (
+        {"at": (52, 3.5), "velocity": (9, 0)},  # beside us in the left lane
+        {"at": (46, -3.0), "velocity": (3, 4)},  # beside us in the right lane, 5 m away
+        {"at": (38, 0.5), "velocity": (6, 8), "length": 5},  # behind us
+        {"at": (30, 0.0), "velocity": (5, 0)},  # further behind
+        {"at": (80, 6.0), "velocity": (-12, 5), "theta": math.pi, "length": 6},  # comes towards us
+        {"at": (90, 6.0), "velocity": (-3, 0), "theta": 2.9},
+        {"at": (51, 0.5), "type": 3},  # a pedestrian is no vehicle
+    )
+    found = scene(x=50, objects=around)
+    assert found["nearest_npc"] == pytest.approx(math.sqrt(2 * 2 + 3.5 * 3.5))
+    assert found["nearest_npc_speed"] == 9.0
+    assert scene(x=50, objects=around[1:])["nearest_npc"] == pytest.approx(5.0)
+    assert scene(x=50, objects=around[1:])["nearest_npc_speed"] == pytest.approx(5.0)
+    assert (found["npc_left"], found["npc_right"]) == (pytest.approx(3.5), pytest.approx(3.0))
+    assert found["npc_back"] == pytest.approx(50 - 38 - 5 / 2 - 1.04)
+    assert found["npc_back_speed"] == pytest.approx(10.0)
+    assert found["npc_opposite"] == pytest.approx(80 - 50 - 6 / 2 - FRONT)
+    assert found["npc_opposite_speed"] == pytest.approx(13.0)
+    assert found["npc_ahead"] == math.inf
+    nobody = scene(x=50)
+    for name in ("nearest_npc", "npc_left", "npc_right", "npc_back", "npc_opposite"):
+        assert nobody[name] == math.inf, name
+        assert nobody.get(f"{name}_speed", math.inf) == math.inf, name
+
+
+def test_left_and_right_turn_with_us(scene: Scene) -> None:
+    # We are at (130, 80) and look north: left is towards smaller x.
+    beside = ({"at": (127, 82)}, {"at": (134.5, 79)}, {"at": (130, 70), "length": 4})
+    found = scene(x=130, y=80, heading=math.pi / 2, objects=beside)
+    assert (found["npc_left"], found["npc_right"]) == (pytest.approx(3.0), pytest.approx(4.5))
+    assert found["npc_back"] == pytest.approx(10 - 2 - 1.04)
+
+
+@pytest.mark.parametrize("at", [(60, 3.5), (43, 3.5), (50, 5.3), (50, 1.7)])
+def test_who_is_not_beside_us_is_not_left_of_us(scene: Scene, at: tuple[float, float]) -> None:
+    # Ahead of the front, behind the rear, two lanes away, in our own lane.
+    assert scene(x=50, objects=({"at": at},))["npc_left"] == math.inf
 
 
 def test_following_close(scene: Scene) -> None:

@@ -1,13 +1,14 @@
 """Apollo's HD maps (``base_map.bin``, ``sim_map.bin``) as layers of shapes.
 
-Layers: ``lane`` (centre lines); ``signal``, ``stop_sign``, ``yield_sign`` (stop lines, which bear
-the names of their signs); ``crosswalk``, ``junction`` and ``clear_area`` (polygons).
+Layers: ``lane`` (centre lines, with turn, speed limit, neighbours, and how many lanes there are);
+``signal``, ``stop_sign``, ``yield_sign`` (stop lines, which bear the names of their signs);
+``crosswalk``, ``junction`` and ``clear_area`` (polygons).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,16 @@ def load_map(path: Path) -> Layers:
         raise MapError("has no lanes", file=path, accepted="a binary map: base_map.bin")
     layers: dict[str, list[Shape]] = {"lane": []}
     try:
-        layers["lane"] += (_lane(each) for each in message.lane)
+        counts = _lane_counts(message)
+        rights = {
+            each.id.id: [right.id for right in each.right_neighbor_forward_lane_id]
+            for each in message.lane
+        }
+        for each in message.lane:
+            name = each.id.id
+            layers["lane"].append(
+                _lane(each, lanes=counts.get(name, math.nan), number=_number(name, rights))
+            )
         for layer, field in SIGNS.items():
             layers[layer] = [line for each in getattr(message, field) for line in _lines(each)]
         for layer in AREAS:
@@ -61,8 +71,26 @@ def _points(curve: Any) -> tuple[tuple[float, float], ...]:
     return pairs((p.x, p.y) for segment in curve.segment for p in segment.line_segment.point)
 
 
-def _lane(lane: Any) -> Shape:
+def _lane_counts(world: Any) -> dict[str, float]:
+    """Return how many lanes of one direction the road has where each lane is."""
+    sections = (section for road in world.road for section in road.section)
+    return {
+        each.id: float(len(section.lane_id)) for section in sections for each in section.lane_id
+    }
+
+
+def _number(name: str, rights: Mapping[str, Sequence[str]]) -> float:
+    """Return the number of a lane, counted from the right, which is 1."""
+    seen = {name}
+    while beside := [each for each in rights.get(name, ()) if each not in seen]:
+        name = beside[0]
+        seen.add(name)
+    return float(len(seen))
+
+
+def _lane(lane: Any, **counted: float) -> Shape:
     attributes: dict[str, Attribute] = {
+        **counted,
         "successors": tuple(each.id for each in lane.successor_id),
         "left_lanes": tuple(each.id for each in lane.left_neighbor_forward_lane_id),
         "right_lanes": tuple(each.id for each in lane.right_neighbor_forward_lane_id),
