@@ -12,6 +12,8 @@ Lengths are in metres, times in seconds, angles in radians from the x axis, coun
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -94,38 +96,42 @@ def course_along(path: Floats, vehicle: Vehicle, horizon: float) -> Course:
     horizon : float
         Time after which nothing is asked.
     """
-    place = np.array([[vehicle.x], [vehicle.y]])
-    ahead = path[:, _first_ahead(path, vehicle.x, vehicle.y) :]
-    steps = np.diff(np.concatenate([place, ahead], axis=1), axis=1)
-    lengths = np.hypot(steps[0], steps[1])
-    if vehicle.speed < STANDSTILL or not lengths.any():
-        unit = np.array([[math.cos(vehicle.heading)], [math.sin(vehicle.heading)]])
-        speed = vehicle.speed if vehicle.speed >= STANDSTILL else 0.0
-        return Course(place, unit, speed, np.zeros(1), np.full(1, horizon))
-    moved = lengths > 0.0
-    ends = np.cumsum(lengths[moved]) / vehicle.speed
-    count = min(int(np.searchsorted(ends, horizon)) + 1, len(ends))
-    begin = np.concatenate([[0.0], ends[: count - 1]])
-    end = np.concatenate([ends[: count - 1], [horizon]])
-    unit = (steps / lengths)[:, moved][:, :count]
-    start = np.concatenate([place, ahead], axis=1)[:, :-1][:, moved][:, :count]
-    return Course(start - unit * (vehicle.speed * begin), unit, vehicle.speed, begin, end)
+    x, y, speed = vehicle.x, vehicle.y, vehicle.speed
+    if speed < STANDSTILL:
+        return _pieces([(x, y, vehicle.heading, 0.0)], 0.0, horizon)
+    pieces, at = [], 0.0
+    for px, py in _ahead(path, x, y):
+        length = math.hypot(px - x, py - y)
+        if length > 0.0 and at < horizon:
+            pieces.append((x, y, math.atan2(py - y, px - x), at))
+            x, y, at = px, py, at + length / speed
+    return _pieces(pieces or [(x, y, vehicle.heading, 0.0)], speed, horizon)
 
 
-def _first_ahead(path: Floats, x: float, y: float) -> int:
-    """Return the index of the first point of a path that is well ahead of a place."""
-    if path.shape[1] < 2:
-        return 0
-    steps = np.diff(path, axis=1)
-    lengths = np.hypot(steps[0], steps[1])
-    dx, dy = x - path[0, :-1], y - path[1, :-1]
-    squares = np.maximum(lengths * lengths, 1e-12)
-    part = np.minimum(np.maximum((dx * steps[0] + dy * steps[1]) / squares, 0.0), 1.0)
-    distances = np.hypot(dx - part * steps[0], dy - part * steps[1])
-    nearest = int(distances.argmin())
-    stations = np.concatenate([[0.0], np.cumsum(lengths)])
-    station = stations[nearest] + part[nearest] * lengths[nearest]
-    return int(np.searchsorted(stations, station + JOIN, "right"))
+def _pieces(
+    pieces: list[tuple[float, float, float, float]], speed: float, horizon: float
+) -> Course:
+    """Return the course of pieces that begin at x and y in a direction and at a time."""
+    x, y, direction, begin = np.array(pieces).T
+    unit = np.array([np.cos(direction), np.sin(direction)])
+    end = np.append(begin[1:], horizon)
+    return Course(np.array([x, y]) - unit * (speed * begin), unit, speed, begin, end)
+
+
+def _ahead(path: Floats, x: float, y: float) -> list[tuple[float, float]]:
+    """Return the points of a path that lie well ahead of a place."""
+    points: list[tuple[float, float]] = list(zip(*path.tolist(), strict=True))
+    nearest, station, stations = math.inf, 0.0, [0.0]
+    for (ax, ay), (bx, by) in pairwise(points):
+        ux, uy, dx, dy = bx - ax, by - ay, x - ax, y - ay
+        square = ux * ux + uy * uy
+        part = min(max((dx * ux + dy * uy) / square, 0.0), 1.0) if square > 0.0 else 0.0
+        distance = (dx - part * ux) ** 2 + (dy - part * uy) ** 2
+        length = math.sqrt(square)
+        if distance < nearest:
+            nearest, station = distance, stations[-1] + part * length
+        stations.append(stations[-1] + length)
+    return points[bisect_right(stations, station + JOIN) :]
 
 
 def times_to_conflict(
@@ -153,7 +159,7 @@ def times_to_conflict(
     result = np.full(len(boxes.x), np.inf)
     near = _within_reach(course, length, width, boxes, horizon)
     if len(near):
-        chosen = Boxes(*(each[near] for each in boxes))
+        chosen = boxes if len(near) == len(result) else Boxes(*(each[near] for each in boxes))
         result[near] = _first_overlaps(course, length, width, chosen)
     return result
 
@@ -171,29 +177,27 @@ def _within_reach(
 
 def _first_overlaps(course: Course, length: float, width: float, boxes: Boxes) -> Floats:
     """Intersect the intervals of the four directions, for every piece and box; shapes (p, n)."""
-    cos, sin = course.unit[0, :, None], course.unit[1, :, None]
+    cos, sin = course.unit[:, :, None]
     c, s = np.cos(boxes.yaw), np.sin(boxes.yaw)
-    dx, dy = boxes.x - course.origin[0, :, None], boxes.y - course.origin[1, :, None]
-    wx, wy = boxes.vx - cos * course.speed, boxes.vy - sin * course.speed
-    along, across = np.abs(cos * c + sin * s), np.abs(cos * s - sin * c)
-    half, side = boxes.length / 2, boxes.width / 2
-    mine = length / 2, width / 2
-    distances = np.array(
-        [dx * cos + dy * sin, dy * cos - dx * sin, dx * c + dy * s, dy * c - dx * s]
-    )
-    speeds = np.array([wx * cos + wy * sin, wy * cos - wx * sin, wx * c + wy * s, wy * c - wx * s])
-    sums = np.array(
-        [
-            mine[0] + half * along + side * across,
-            mine[1] + half * across + side * along,
-            half + mine[0] * along + mine[1] * across,
-            side + mine[0] * across + mine[1] * along,
-        ]
-    )
+    turned = np.abs(np.array([cos * c + sin * s, cos * s - sin * c]))
+    offset = np.array([boxes.x - course.origin[0, :, None], boxes.y - course.origin[1, :, None]])
+    motion = np.array([boxes.vx - cos * course.speed, boxes.vy - sin * course.speed])
+    other = np.array([boxes.length / 2, boxes.width / 2])
+    shape = (4, *turned.shape[1:])
+    distance, speed, reach = np.empty(shape), np.empty(shape), np.empty(shape)
+    for moved, result in ((offset, distance), (motion, speed)):
+        x, y = moved
+        result[0], result[1] = x * cos + y * sin, y * cos - x * sin
+        result[2], result[3] = x * c + y * s, y * c - x * s
+    reach[:2] = other[0] * turned + other[1] * turned[::-1]
+    reach[2:] = length / 2 * turned + width / 2 * turned[::-1]
+    reach[0] += length / 2
+    reach[1] += width / 2
+    reach[2:] += other[:, None]
     with np.errstate(all="ignore"):
         # Without a relative speed these are -inf and inf within reach, twice the same beyond.
-        one, other = (-sums - distances) / speeds, (sums - distances) / speeds
-    enter = np.maximum(np.minimum(one, other).max(axis=0), course.begin[:, None])
-    leave = np.minimum(np.maximum(one, other).min(axis=0), course.end[:, None])
+        one, two = (-reach - distance) / speed, (reach - distance) / speed
+    enter = np.maximum(np.minimum(one, two).max(axis=0), course.begin[:, None])
+    leave = np.minimum(np.maximum(one, two).min(axis=0), course.end[:, None])
     found: Floats = np.where(enter < leave, enter, np.inf).min(axis=0)
     return found

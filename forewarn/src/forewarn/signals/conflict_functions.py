@@ -72,12 +72,18 @@ def time_to_conflict(
 
 def _times(path: Any, vehicle: Vehicle, boxes: list[Any], horizon: float) -> Any:
     single = not any(isinstance(each, np.ndarray) for each in boxes)
-    stacked = np.array(np.broadcast_arrays(*map(np.atleast_1d, boxes)))
-    known = np.isfinite(stacked).all(axis=0)
+    count = max((len(each) for each in boxes if isinstance(each, np.ndarray)), default=1)
+    columns = np.empty((len(boxes), count))
+    for row, each in zip(columns, boxes, strict=True):
+        row[:] = each
     course = course_along(path, vehicle, horizon)
-    chosen = Boxes(*(stacked if known.all() else stacked[:, known]))
-    result = np.full(stacked.shape[1], NAN)
-    result[known] = times_to_conflict(course, vehicle.length, vehicle.width, chosen, horizon)
+    if np.isfinite(columns).all():
+        result = times_to_conflict(course, vehicle.length, vehicle.width, Boxes(*columns), horizon)
+    else:
+        known = np.isfinite(columns).all(axis=0)
+        chosen = Boxes(*columns[:, known])
+        result = np.full(count, NAN)
+        result[known] = times_to_conflict(course, vehicle.length, vehicle.width, chosen, horizon)
     return result[0].item() if single else result
 
 
