@@ -1,0 +1,63 @@
+"""The study's plot, as SVG text: measured frequency against predicted risk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+SIDE, MARGIN = 380, 56
+COLOURS = {"red_light": "#b3261e", "collision": "#0b5cad"}
+TITLES = {"red_light": "red_light within 5 s", "collision": "collision within 2 s"}
+
+
+def plot_frequencies(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return one panel for each property; a dot is a moment, a cross a product state."""
+    width = MARGIN + len(TITLES) * (SIDE + MARGIN)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{SIDE + 2 * MARGIN}" '
+        'font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    for place, name in enumerate(TITLES):
+        members = [row for row in rows if row["property"] == name]
+        parts.extend(_panel(members, name, MARGIN + place * (SIDE + MARGIN)))
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _panel(rows: Sequence[Mapping[str, Any]], name: str, left: int) -> list[str]:
+    def x(value: float) -> float:
+        return left + SIDE * value
+
+    def y(value: float) -> float:
+        return MARGIN + SIDE * (1 - value)
+
+    colour = COLOURS[name]
+    parts = [
+        f'<text x="{x(0.5):.0f}" y="20" text-anchor="middle">{TITLES[name]}</text>',
+        f'<text x="{x(0.5):.0f}" y="38" text-anchor="middle" fill="#7d899a">'
+        "dots: single moments; crosses: product states, 95 % intervals</text>",
+        f'<rect x="{left}" y="{MARGIN}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#888"/>',
+        f'<line x1="{x(0)}" y1="{y(0)}" x2="{x(1)}" y2="{y(1)}" stroke="#bbb"/>',
+        f'<text x="{x(0.5):.0f}" y="{y(0) + 36:.0f}" text-anchor="middle">predicted risk</text>',
+        f'<text x="{left - 36}" y="{y(0.5):.0f}" text-anchor="middle" '
+        f'transform="rotate(-90 {left - 36} {y(0.5):.0f})">share of futures</text>',
+    ]
+    parts += [
+        f'<text x="{left - 5}" y="{y(mark) + 4:.0f}" text-anchor="end">{mark}</text>'
+        f'<text x="{x(mark):.0f}" y="{y(0) + 17:.0f}" text-anchor="middle">{mark}</text>'
+        for mark in (0, 0.25, 0.5, 0.75, 1)
+    ]
+    for row in rows:
+        at = x(row["risk"])
+        parts += [
+            f'<circle cx="{at:.1f}" cy="{y(each):.1f}" r="3.5" fill="{colour}" opacity="0.3"/>'
+            for each in row["frequencies"]
+        ]
+        parts.append(
+            f'<line x1="{at:.1f}" y1="{y(row["low"]):.1f}" x2="{at:.1f}" '
+            f'y2="{y(row["high"]):.1f}" stroke="{colour}" stroke-width="2"/>'
+            f'<line x1="{x(row["lower"]):.1f}" y1="{y(row["mean"]):.1f}" '
+            f'x2="{x(row["upper"]):.1f}" y2="{y(row["mean"]):.1f}" stroke="{colour}" '
+            'stroke-width="2"/>'
+        )
+    return parts

@@ -1,0 +1,95 @@
+"""Which product states are looked at: the best known ones over the range of predicted risk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from forewarn.models import CountModel
+from forewarn.monitoring.monitor import Monitor
+
+EDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+VISITS = 100  # at the least, in the recordings that the model was learned from
+
+
+class Prediction(NamedTuple):
+    """What the monitor says in a state, with its bounds; ticks of its horizon."""
+
+    risk: float
+    lower: float
+    upper: float
+    horizon: int
+
+
+def predictions_of(monitor: Monitor, row: int) -> dict[str, Prediction]:
+    """Return what an invariant's table says of a state in which it is not violated."""
+    found = {}
+    for compiled in monitor.properties:
+        table = compiled.table
+        if table is None or table.lower is None or table.upper is None or table.horizon is None:
+            continue
+        at = row, compiled.automaton.initial
+        found[compiled.name] = Prediction(
+            float(table.values[at]), float(table.lower[at]), float(table.upper[at]), table.horizon
+        )
+    return found
+
+
+def choose(
+    monitor: Monitor, model: CountModel, properties: tuple[str, ...], avoid: tuple[str, ...]
+) -> dict[int, tuple[str, ...]]:
+    """Return state codes: for each property and band of risk the one visited most often.
+
+    Each comes with the properties that it was chosen for.
+
+    Parameters
+    ----------
+    monitor, model
+        Solved tables, and the counts they come from.
+    properties : tuple of str
+        Invariants; their automata have one state that is not violated, so that a state of the
+        model is a product state.
+    avoid : tuple of str
+        Atoms of violations: states in which one holds are not looked at.
+    """
+    visits = np.asarray(model.counts.sum(axis=1)).ravel()
+    allowed = [
+        code >= 0 and not any(model.vocabulary.holds(atom, code) for atom in avoid)
+        for code in model.states
+    ]
+    usable = np.array(allowed) & (visits >= VISITS)
+    chosen: dict[int, tuple[str, ...]] = {}
+    for compiled in monitor.properties:
+        if compiled.name not in properties or compiled.table is None:
+            continue
+        risk = compiled.table.values[:, compiled.automaton.initial]
+        band = np.minimum(np.digitize(risk, EDGES) - 1, len(EDGES) - 2)
+        for each in range(len(EDGES) - 1):
+            rows = np.flatnonzero(usable & (band == each))
+            if rows.size:
+                code = model.states[rows[np.argmax(visits[rows])]]
+                chosen[code] = (*chosen.get(code, ()), compiled.name)
+    return chosen
+
+
+def chances(
+    model: CountModel, states: Collection[int], ticks: float, moments: int
+) -> dict[int, float]:
+    """Return with which probability a tick in each state is to be taken.
+
+    Parameters
+    ----------
+    model : CountModel
+        Tells how often a state is met.
+    states : collection of int
+        State codes.
+    ticks : float
+        Ticks that are going to be simulated.
+    moments : int
+        How many are wanted of each state, on average: every tick is as likely as any other.
+    """
+    visits = np.asarray(model.counts.sum(axis=1)).ravel()
+    share = visits / visits.sum()
+    return {code: min(1.0, moments / (share[model.index[code]] * ticks)) for code in states}

@@ -1,0 +1,235 @@
+"""From futures to figures: how often a violation followed, and how unlike moments are."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluation.branching.plot import plot_frequencies
+from evaluation.branching.states import predictions_of
+from evaluation.closed_loop.page import put, table
+from forewarn.models import CountModel
+from forewarn.monitoring.monitor import Monitor
+
+HERE = Path(__file__).resolve().parent
+RESAMPLES = 2000
+FIELDS = ("red_light", "collision")  # of a future, in a run's file
+
+
+class Tally(NamedTuple):
+    """Futures of one moment: of which run, how many, and how many with a violation."""
+
+    run: int
+    futures: int
+    violations: int
+
+    @property
+    def frequency(self) -> float:
+        """Share of the futures with a violation."""
+        return self.violations / self.futures
+
+
+class Spread(NamedTuple):
+    """What the moments of one product state have in common.
+
+    Attributes
+    ----------
+    moments, runs, futures : int
+        How many.
+    mean, low, high : float
+        Mean frequency, and 95 % of its bootstrap distribution over whole runs.
+    between : float
+        Standard deviation of the moments' own probabilities: what is left of the deviation of
+        their frequencies when that of counting finitely many futures is taken away.
+    binomial : float
+        What that deviation is: the one to expect if all moments had the same probability.
+    """
+
+    moments: int
+    runs: int
+    futures: int
+    mean: float
+    low: float
+    high: float
+    between: float
+    binomial: float
+
+
+def spread(tallies: Sequence[Tally], seed: int = 0) -> Spread:
+    """Return mean and variance of the moments of one product state.
+
+    The variance of frequencies is that between moments plus, on average, that of counting:
+    `f (1 - f) / (n - 1)` estimates the second without bias.
+    """
+    frequencies = [each.frequency for each in tallies]
+    mean = statistics.fmean(frequencies)
+    counting = statistics.fmean(
+        each.frequency * (1 - each.frequency) / (each.futures - 1) for each in tallies
+    )
+    total = statistics.variance(frequencies) if len(tallies) > 1 else 0.0
+    low, high = bootstrap_mean(tallies, seed)
+    size = statistics.fmean(each.futures for each in tallies)
+    return Spread(
+        moments=len(tallies),
+        runs=len({each.run for each in tallies}),
+        futures=sum(each.futures for each in tallies),
+        mean=mean,
+        low=low,
+        high=high,
+        between=math.sqrt(max(total - counting, 0.0)),
+        binomial=math.sqrt(mean * (1 - mean) / size),
+    )
+
+
+def bootstrap_mean(tallies: Sequence[Tally], seed: int) -> tuple[float, float]:
+    """Return 95 % bounds of the mean frequency; moments of one run stay together."""
+    runs: dict[int, list[float]] = {}
+    for each in tallies:
+        runs.setdefault(each.run, []).append(each.frequency)
+    groups = list(runs.values())
+    rng = random.Random(seed)
+    means = sorted(
+        statistics.fmean(f for group in rng.choices(groups, k=len(groups)) for f in group)
+        for _ in range(RESAMPLES)
+    )
+    return means[round(0.025 * RESAMPLES)], means[round(0.975 * RESAMPLES) - 1]
+
+
+def tallies_of(runs: Sequence[Mapping[str, Any]], state: str, field: int) -> list[Tally]:
+    """Return the tallies of one state for one property; a violation has the tick it came at."""
+    return [
+        Tally(
+            run["seed"],
+            len(moment["futures"]),
+            sum(future[field] is not None for future in moment["futures"]),
+        )
+        for run in runs
+        for moment in run["moments"]
+        if moment["state"] == state
+    ]
+
+
+def write_results(
+    runs: Sequence[Mapping[str, Any]],
+    monitor: Monitor,
+    model: CountModel,
+    states: Mapping[int, tuple[str, ...]],
+) -> None:
+    """Write results.json, the plot, and the table of the results' page."""
+    rows = []
+    for code, chosen_for in states.items():
+        key = model.vocabulary.key(code)
+        predicted = predictions_of(monitor, model.index[code])
+        for field, name in enumerate(FIELDS):
+            if name == "red_light" and name not in chosen_for:
+                continue
+            found = tallies_of(runs, key, field)
+            if len(found) < 2:
+                continue
+            prediction = predicted[name]
+            rows.append(
+                {
+                    "property": name,
+                    "key": key,
+                    "state": model.vocabulary.name(code),
+                    "visits": int(model.counts[[model.index[code]], :].sum()),
+                    **prediction._asdict(),
+                    **spread(found)._asdict(),
+                    "frequencies": [round(each.frequency, 4) for each in found],
+                }
+            )
+    rows.sort(key=lambda row: (row["property"] != "red_light", row["risk"]))
+    report = {
+        "model": model.fingerprint,
+        "runs": [run["seed"] for run in runs],
+        "moments": sum(len(run["moments"]) for run in runs),
+        "futures": sum(len(m["futures"]) for run in runs for m in run["moments"]),
+        "overall": {name: overall([r for r in rows if r["property"] == name]) for name in FIELDS},
+        "rows": rows,
+    }
+    (HERE / "results.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (HERE / "frequencies.svg").write_text(plot_frequencies(rows), encoding="utf-8")
+    put("branching", _tables(report))
+
+
+def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int]:
+    """Return how well the predictions of one property hold over its product states."""
+    if not rows:
+        return {"states": 0}
+    errors = [row["risk"] - row["mean"] for row in rows]
+    within = [row["low"] <= row["upper"] and row["lower"] <= row["high"] for row in rows]
+    return {
+        "states": len(rows),
+        "bias": round(statistics.fmean(errors), 4),
+        "mean_absolute_error": round(statistics.fmean(map(abs, errors)), 4),
+        "intervals_meet": sum(within),
+        "mean_between": round(statistics.fmean(row["between"] for row in rows), 4),
+        "mean_binomial": round(statistics.fmean(row["binomial"] for row in rows), 4),
+    }
+
+
+def _tables(report: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            f"`{row['property']}`, {row['horizon'] / 10:g} s",
+            row["state"],
+            f"{row['risk']:.3f} ({row['lower']:.3f} to {row['upper']:.3f})",
+            f"{row['mean']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
+            f"{row['moments']} / {row['runs']}",
+            f"{min(row['frequencies']):.2f} to {max(row['frequencies']):.2f}",
+            f"{row['between']:.2f}",
+            f"{row['binomial']:.2f}",
+        )
+        for row in report["rows"]
+    ]
+    sums = [
+        (
+            f"`{name}`",
+            str(each["states"]),
+            f"{each['bias']:+.3f}",
+            f"{each['mean_absolute_error']:.3f}",
+            f"{each['intervals_meet']}",
+            f"{each['mean_between']:.2f}",
+            f"{each['mean_binomial']:.2f}",
+        )
+        for name, each in report["overall"].items()
+        if each["states"]
+    ]
+    head = (
+        f"{report['futures']:,} futures of {report['moments']} moments in {len(report['runs'])} "
+        "runs.\n\n"
+    )
+    return (
+        head
+        + table(
+            (
+                "rule",
+                "product states",
+                "predicted - measured, mean",
+                "mean absolute difference",
+                "intervals that meet",
+                "mean deviation between moments",
+                "of counting alone",
+            ),
+            sums,
+        )
+        + "\n"
+        + table(
+            (
+                "rule, horizon",
+                "product state",
+                "predicted (95 % credible)",
+                "measured (95 % over runs)",
+                "moments / runs",
+                "of single moments",
+                "deviation between moments",
+                "of counting alone",
+            ),
+            rows,
+        )
+    )

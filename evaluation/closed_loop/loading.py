@@ -1,0 +1,31 @@
+"""The monitor of the studies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forewarn.config import load_spec
+from forewarn.models import CountModel, load_model
+from forewarn.monitoring.build import build_monitor, compile_spec
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.session import Session
+from forewarn.signals import MessageType, installed_message_type
+
+CONFIG = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
+
+
+def load_monitor(
+    config: Path = CONFIG, *, with_model: bool = True
+) -> tuple[Monitor, CountModel | None]:
+    """Return the monitor that a file describes, with the model that the file names."""
+    spec = load_spec(config)
+    model = load_model(spec.model_path) if with_model and spec.model_path else None
+    return build_monitor(compile_spec(spec), model), model
+
+
+def open_session(monitor: Monitor) -> Session:
+    """Return a session that reads the messages of the town."""
+    types: dict[str, MessageType] = {
+        topic: installed_message_type(kind) for topic, kind in monitor.spec.topics.items()
+    }
+    return Session(monitor, types)

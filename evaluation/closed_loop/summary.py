@@ -1,0 +1,182 @@
+"""From trips to figures: violations avoided, and what that cost."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.closed_loop.page import put, table
+from evaluation.closed_loop.plot import plot_trade_off
+
+HERE = Path(__file__).resolve().parent
+RESAMPLES = 2000
+Trip = Mapping[str, Any]
+Trips = Sequence[Trip]
+
+
+def per_km(trips: Trips, count: Callable[[Trip], float]) -> float:
+    """Return the sum of something over all trips, for each kilometre driven."""
+    return sum(map(count, trips)) / (sum(trip["distance"] for trip in trips) / 1000.0)
+
+
+def red_lights(trip: Trip) -> int:
+    """Return how often the ego crossed a stop line at red."""
+    return len(trip["red_lights"])
+
+
+def collisions(trip: Trip) -> int:
+    """Return 1 if the trip ended in a collision, whoever hit whom."""
+    return int(trip["end"] == "collision")
+
+
+def duration(trip: Trip) -> float:
+    """Return its seconds."""
+    return float(trip["seconds"])
+
+
+FIGURES: Mapping[str, Callable[[Trips], float]] = {
+    "red_lights_per_km": lambda trips: per_km(trips, red_lights),
+    "collisions_per_km": lambda trips: per_km(trips, collisions),
+    "seconds_per_km": lambda trips: per_km(trips, duration),
+    "hard_brakings_per_km": lambda trips: per_km(trips, lambda trip: trip["hard_brakings"]),
+    "interventions_per_hour": lambda trips: (
+        3600.0 * sum(trip["interventions"] for trip in trips) / sum(map(duration, trips))
+    ),
+}
+
+
+def bootstrap(
+    trips: Trips, reference: Trips, figure: Callable[[Trips], float], seed: int = 0
+) -> dict[str, float]:
+    """Return a figure and its difference from a reference on the same seeds, with 95 % bounds.
+
+    Parameters
+    ----------
+    trips, reference : sequence of Trip
+        One trip for each seed, in the same order of seeds.
+    figure : callable
+        From trips to a number.
+    seed : int
+        Of the resampling; whole trips are resampled, both of a seed together.
+    """
+    rng = random.Random(seed)
+    indices = range(len(trips))
+    values, differences = [], []
+    for _ in range(RESAMPLES):
+        chosen = rng.choices(indices, k=len(trips))
+        value = figure([trips[i] for i in chosen])
+        values.append(value)
+        differences.append(value - figure([reference[i] for i in chosen]))
+    values.sort()
+    differences.sort()
+    first, last = round(0.025 * RESAMPLES), round(0.975 * RESAMPLES) - 1
+    whole = figure(trips)
+    return {
+        "value": whole,
+        "low": values[first],
+        "high": values[last],
+        "difference": whole - figure(reference),
+        "difference_low": differences[first],
+        "difference_high": differences[last],
+    }
+
+
+def counts(trips: Trips) -> dict[str, Any]:
+    """Return what can be counted of an arm."""
+    ends = [trip["end"] for trip in trips]
+    hits = [trip["collision"] for trip in trips if trip["collision"] is not None]
+    return {
+        "trips": len(trips),
+        "arrived": ends.count("arrived"),
+        "late": ends.count("late"),
+        "collisions": len(hits),
+        "hit": sum(each["role"] == "hit" for each in hits),
+        "struck": sum(each["role"] == "struck" for each in hits),
+        "with_pedestrians": sum(each["other"] == "pedestrian" for each in hits),
+        "during_a_stop": sum(each["demanded"] != "NONE" for each in hits),
+        "red_lights": sum(map(red_lights, trips)),
+        "km": sum(trip["distance"] for trip in trips) / 1000.0,
+        "hours": sum(map(duration, trips)) / 3600.0,
+        "intervened_share": sum(trip["intervened"] for trip in trips) / sum(map(duration, trips)),
+    }
+
+
+def by_arm(trips: Trips, arms: Sequence[str]) -> dict[str, list[Trip]]:
+    """Return the trips of each arm in the order of seeds, those seeds that all arms have."""
+    driven = [trip for trip in trips if "failed" not in trip]
+    found = {arm: {t["seed"]: t for t in driven if t["arm"] == arm} for arm in arms}
+    found = {arm: members for arm, members in found.items() if members}
+    common = sorted(set.intersection(*(set(members) for members in found.values())))
+    return {arm: [members[seed] for seed in common] for arm, members in found.items()}
+
+
+def write_results(trips: Trips, arms: Sequence[str]) -> None:
+    """Write results.json, the plot, and the table of the results' page."""
+    grouped = by_arm(trips, arms)
+    reference = grouped[arms[0]]
+    rows = {
+        arm: {
+            **counts(members),
+            **{name: bootstrap(members, reference, f) for name, f in FIGURES.items()},
+        }
+        for arm, members in grouped.items()
+    }
+    report = {
+        "seeds": [trip["seed"] for trip in reference],
+        "model": next((t["model"] for t in trips if t["model"]), ""),
+        "arms": rows,
+    }
+    (HERE / "results.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (HERE / "tradeoff.svg").write_text(plot_trade_off(rows), encoding="utf-8")
+    put("closed loop", _table(rows))
+
+
+def _table(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    def bounded(figure: Mapping[str, float], places: int = 2) -> str:
+        return (
+            f"{figure['value']:.{places}f} [{figure['low']:.{places}f}, "
+            f"{figure['high']:.{places}f}]"
+        )
+
+    def lost(figure: Mapping[str, float]) -> str:
+        return (
+            f"{figure['difference']:+.0f} [{figure['difference_low']:+.0f}, "
+            f"{figure['difference_high']:+.0f}]"
+        )
+
+    return table(
+        (
+            "Who may intervene",
+            "trips",
+            "arrived",
+            "late",
+            "collisions (struck)",
+            "red lights",
+            "red lights/km",
+            "collisions/km",
+            "time lost, s/km",
+            "interventions/h",
+            "time under them",
+            "hard brakings/km",
+        ),
+        [
+            (
+                arm,
+                str(row["trips"]),
+                str(row["arrived"]),
+                str(row["late"]),
+                f"{row['collisions']} ({row['struck']})",
+                str(row["red_lights"]),
+                bounded(row["red_lights_per_km"]),
+                bounded(row["collisions_per_km"]),
+                lost(row["seconds_per_km"]),
+                f"{row['interventions_per_hour']['value']:.0f}",
+                f"{row['intervened_share']:.0%}",
+                f"{row['hard_brakings_per_km']['value']:.0f}",
+            )
+            for arm, row in rows.items()
+        ],
+    )

@@ -1,0 +1,149 @@
+"""Branched futures: what is counted, which states are looked at, and what the figures mean."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.branching.futures import Future, Glance, follow, in_a_copy, ran_red
+from evaluation.branching.states import EDGES, chances, choose, predictions_of
+from evaluation.branching.summary import Tally, overall, spread, tallies_of
+from evaluation.sumo.simulation import Frame, Light
+from forewarn.config import load_spec
+from forewarn.models import CountModel, load_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.monitor import Monitor
+from forewarn.properties.specification import compile_spec
+
+HORIZONS = Future(5, 3)
+CALM, RED, CONTACT = Glance(False, False), Glance(False, True), Glance(True, False)
+
+
+@pytest.mark.parametrize(
+    ("glances", "future"),
+    [
+        ([CALM] * 9, Future(None, None)),
+        ([RED, *[CALM] * 8], Future(1, None)),  # published now, seen at the next tick
+        ([CALM] * 4 + [RED] * 5, Future(5, None)),
+        ([CALM] * 5 + [RED] * 4, Future(None, None)),  # beyond the horizon
+        ([CALM, CONTACT, *[RED] * 5], Future(None, 2)),  # a collision ends the episode
+        ([CALM] * 3 + [CONTACT] * 5, Future(None, None)),  # beyond the horizon, and the end
+        ([RED, CALM, CONTACT], Future(1, 3)),
+        ([Glance(True, True)], Future(None, 1)),  # a terminal label wins over predicates
+        ([CALM], Future(None, None)),  # the ego has left the town
+    ],
+)
+def test_a_future_counts_what_the_monitor_sees_within_its_horizon(
+    glances: list[Glance], future: Future
+) -> None:
+    assert follow(iter(glances), HORIZONS) == future
+
+
+def test_a_future_is_followed_no_longer_than_it_matters() -> None:
+    endless = iter(lambda: CALM, None)
+    assert follow(endless, Future(0, 2)) == Future(None, None)
+
+
+def test_a_line_is_crossed_at_red_within_the_last_tick() -> None:
+    light = Light("red", -0.5, 3.0)
+    frame = Frame(0, 0, 0, 0, 4.0, 0, 0, 0, False, False, None, light, None)
+    assert ran_red(frame)  # 0.5 m behind the line, 0.2 m + 0.15 s * 4 m/s at the most
+    assert not ran_red(replace(frame, speed=1.0))
+    assert not ran_red(replace(frame, light=light._replace(colour="yellow")))
+    assert not ran_red(replace(frame, light=light._replace(distance=0.1)))
+    assert not ran_red(replace(frame, light=None))
+
+
+def test_a_copy_leaves_this_process_as_it_is() -> None:
+    state = [1]
+
+    def work() -> tuple[int, list[int]]:
+        state.append(2)
+        return os.getpid(), state
+
+    child, seen = in_a_copy(work)
+    assert child != os.getpid() and seen == [1, 2] and state == [1]
+
+
+def test_a_copy_that_dies_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RuntimeError, match="died"):
+        in_a_copy(lambda: 1 / 0)
+
+
+def test_spread_tells_unlike_moments_from_the_noise_of_counting() -> None:
+    rng = random.Random(3)
+
+    def tallies(probabilities: list[float]) -> list[Tally]:
+        return [
+            Tally(run, 100, sum(rng.random() < p for _ in range(100)))
+            for run, p in enumerate(probabilities)
+        ]
+
+    alike = spread(tallies([0.3] * 400))
+    assert alike.mean == pytest.approx(0.3, abs=0.01)
+    assert alike.between < 0.015 and alike.binomial == pytest.approx(math.sqrt(0.21 / 100), 0.02)
+    unlike = spread(tallies([0.1, 0.5] * 200))
+    assert unlike.between == pytest.approx(0.2, abs=0.01)
+    assert unlike.low < 0.3 < unlike.high and unlike.high - unlike.low < 0.05
+
+
+def test_moments_of_one_run_count_as_one_witness() -> None:
+    apart = [Tally(run, 10, 10 * (run % 2)) for run in range(8)]
+    together = [Tally(run // 4, 10, 10 * (run // 4)) for run in range(8)]
+    assert spread(together).high - spread(together).low > spread(apart).high - spread(apart).low
+    assert (spread(together).runs, spread(together).moments) == (2, 8)
+
+
+def test_tallies_count_the_futures_with_a_violation() -> None:
+    moment = {"state": "01", "futures": [[3, None], [None, None], [None, 2]]}
+    runs = [{"seed": 7, "moments": [moment, {**moment, "state": "10"}]}]
+    assert tallies_of(runs, "01", 0) == [Tally(7, 3, 1)]
+    assert tallies_of(runs, "01", 1) == [Tally(7, 3, 1)]
+
+
+def test_intervals_meet_unless_they_lie_apart() -> None:
+    row = {"risk": 0.5, "lower": 0.4, "upper": 0.6, "mean": 0.3, "between": 0.1, "binomial": 0.05}
+    told = overall([{**row, "low": 0.2, "high": 0.39}, {**row, "low": 0.2, "high": 0.41}])
+    assert told["intervals_meet"] == 1 and told["bias"] == 0.2
+
+
+@pytest.fixture(scope="module")
+def shipped(repository: Path) -> tuple[Monitor, CountModel]:
+    spec = load_spec(repository / "config" / "demo.yaml")
+    assert spec.model_path is not None
+    model = load_model(spec.model_path)
+    compiled = compile_spec(
+        spec.model_copy(update={"bounds": spec.bounds.model_copy(update={"samples": 20})})
+    )
+    return build_monitor(compiled, model), model
+
+
+def test_states_are_chosen_over_the_whole_range_of_risk(
+    shipped: tuple[Monitor, CountModel],
+) -> None:
+    monitor, model = shipped
+    chosen = choose(monitor, model, ("red_light", "collision"), ("ran_red",))
+    risks = [
+        predictions_of(monitor, model.index[code])["red_light"].risk
+        for code, names in chosen.items()
+        if "red_light" in names
+    ]
+    bands = np.digitize(risks, EDGES)
+    assert len(set(bands)) == len(bands) >= 8 and max(risks) > 0.8
+    assert all(code >= 0 and not model.vocabulary.holds("ran_red", code) for code in chosen)
+
+
+def test_rare_states_are_taken_whenever_they_come(shipped: tuple[Monitor, CountModel]) -> None:
+    monitor, model = shipped
+    chosen = choose(monitor, model, ("red_light",), ("ran_red",))
+    taken = chances(model, chosen, 20_000.0, 8)
+    visits = np.asarray(model.counts.sum(axis=1)).ravel()
+    for code, chance in taken.items():
+        expected = visits[model.index[code]] / visits.sum() * 20_000.0
+        assert chance == pytest.approx(min(1.0, 8 / expected))

@@ -1,0 +1,247 @@
+"""Closed loop: rules, referee and statistics, without a simulator."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evaluation.closed_loop.demands import (
+    NOTHING,
+    Demand,
+    QuantityRules,
+    demand_of,
+    physical_quantities,
+    stops_for_everything,
+    time_to_conflict,
+)
+from evaluation.closed_loop.page import put, table
+from evaluation.closed_loop.plot import plot_trade_off
+from evaluation.closed_loop.summary import FIGURES, bootstrap, by_arm, counts
+from evaluation.closed_loop.trip import Brakes, Referee, role_of
+from evaluation.sumo.simulation import Frame
+from forewarn.monitoring.intervention import Request
+
+
+def frame(step: int = 0, **changes: Any) -> Frame:
+    """Return a frame of an ego that goes east at 10 m/s."""
+    values = {
+        "x": 0.0,
+        "y": 0.0,
+        "yaw": 0.0,
+        "speed": 10.0,
+        "lateral_speed": 0.0,
+        "yaw_rate": 0.0,
+        "acceleration": 0.0,
+        "collision": False,
+        "ran_red": False,
+        "objects": None,
+        "light": None,
+        "path": None,
+    }
+    return Frame(step=step, **{**values, **changes})
+
+
+def request(action: str, active: bool) -> Request:
+    return Request(1, action, active, "p", ("p",), 0.5, math.nan, "", ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "demanded"),
+    [
+        (None, "NONE"),
+        (request("EMERGENCY_STOP", True), "EMERGENCY_STOP"),
+        (request("LIMIT_SPEED", True), "LIMIT_SPEED"),
+        (request("EMERGENCY_STOP", False), "NONE"),
+        (request("WARN", True), "NONE"),
+        (request("REPLAN", True), "NONE"),
+    ],
+)
+def test_only_active_requests_that_move_the_ego_are_demands(
+    asked: Request | None, demanded: str
+) -> None:
+    assert demand_of(asked).action == demanded
+    assert demand_of(asked).moves == (demanded != "NONE")
+
+
+def test_a_quantity_holds_its_demand_for_half_a_second_and_until_five_calm_ticks() -> None:
+    rules = QuantityRules(physical_quantities(5.0, 1.0))
+    needed = [4.9, 5.0, 3.1, 2.9, 2.9, 2.9, 2.9, 2.9, 2.9]
+    actions = [
+        rules.decide(tick, {"brake_needed": value}).action for tick, value in enumerate(needed)
+    ]
+    # calm (below 0.6 * 5) from the fourth tick on: the fifth calm tick is the eighth
+    assert actions == ["NONE", *["EMERGENCY_STOP"] * 6, "NONE", "NONE"]
+
+
+def test_the_nearest_conflict_counts_and_unknown_ones_do_not() -> None:
+    values = {"conflict_straight": None, "conflict_on_path": 0.7, "conflict_c": 2.0, "speed": 0.1}
+    assert time_to_conflict(values) == 0.7
+    assert time_to_conflict({"conflict_straight": math.nan}) == math.inf
+    rules = QuantityRules(physical_quantities(5.0, 0.8))
+    assert rules.decide(1, values) == Demand("EMERGENCY_STOP", pytest.approx(math.nan, nan_ok=True))
+
+
+@pytest.mark.parametrize(
+    ("values", "action"),
+    [
+        ({"light": 1, "stop_line": 39.0}, "COMFORTABLE_STOP"),
+        ({"light": 2, "stop_line": 40.5}, "NONE"),
+        ({"light": 3, "stop_line": 10.0}, "NONE"),
+        ({"light": 1, "stop_line": -0.5}, "NONE"),
+        ({"obj_x": [9.9], "obj_y": [2.9]}, "COMFORTABLE_STOP"),
+        ({"obj_x": [9.9], "obj_y": [3.1]}, "NONE"),
+        ({"obj_x": [-1.0], "obj_y": [0.0]}, "NONE"),
+    ],
+)
+def test_who_stops_for_everything_stops_at_lights_and_before_anybody(
+    values: dict[str, Any], action: str
+) -> None:
+    known = {"ego_x": 0.0, "ego_y": 0.0, "heading": 0.0, **values}
+    assert QuantityRules(stops_for_everything()).decide(1, known).action == action
+
+
+def test_ahead_and_beside_turn_with_the_heading() -> None:
+    north = {"ego_x": 5.0, "ego_y": 5.0, "heading": math.pi / 2, "obj_x": [5.0], "obj_y": [12.0]}
+    assert QuantityRules(stops_for_everything()).decide(1, north).action == "COMFORTABLE_STOP"
+
+
+class Sumo:
+    """The few calls of libsumo that referee and brakes make; it notes what was set."""
+
+    def __init__(
+        self, other: tuple[float, float] = (4.0, 0.0), people: tuple[str, ...] = ()
+    ) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        position = (*other,)
+        contact = SimpleNamespace(collider="ego", victim="b")
+        self.simulation = SimpleNamespace(getCollisions=lambda: [contact])
+        self.person = SimpleNamespace(getIDList=lambda: people, getPosition=lambda name: position)
+        self.vehicle = SimpleNamespace(
+            getPosition=lambda name: position,
+            getMaxSpeed=lambda name: 55.0,
+            **{
+                name: lambda *values, name=name: self.calls.append((name, *values[1:]))
+                for name in ("setSpeedMode", "setAcceleration", "setMaxSpeed")
+            },
+        )
+
+
+def test_brakes_are_renewed_at_each_tick_and_let_go_once() -> None:
+    sumo = Sumo()
+    brakes = Brakes(sumo)
+    for action in ("EMERGENCY_STOP", "COMFORTABLE_STOP", "NONE", "NONE"):
+        brakes.apply(Demand(action))
+    assert sumo.calls == [
+        ("setSpeedMode", 27),
+        ("setAcceleration", -8.0, 0.1),
+        ("setSpeedMode", 31),
+        ("setAcceleration", -3.0, 0.1),
+        ("setSpeedMode", 31),
+    ]
+
+
+def test_a_speed_limit_is_taken_back() -> None:
+    sumo = Sumo()
+    brakes = Brakes(sumo)
+    for demand in (Demand("LIMIT_SPEED", 3.0), Demand("LIMIT_SPEED", 2.0), NOTHING, NOTHING):
+        brakes.apply(demand)
+    assert sumo.calls == [("setMaxSpeed", 3.0), ("setMaxSpeed", 2.0), ("setMaxSpeed", 55.0)]
+
+
+@pytest.mark.parametrize(
+    ("speed", "x", "role"),
+    [(5.0, 4.0, "hit"), (5.0, -3.0, "struck"), (0.1, 4.0, "struck"), (5.0, -1.0, "hit")],
+)
+def test_who_hit_whom(speed: float, x: float, role: str) -> None:
+    assert role_of(frame(speed=speed), x, 0.0) == role
+
+
+def test_the_referee_ends_a_trip_at_the_first_collision() -> None:
+    referee = Referee(Sumo(people=("b",)))
+    referee.demanded(Demand("EMERGENCY_STOP"))
+    referee.watch(frame(1, ran_red=True, acceleration=-4.0))
+    referee.watch(frame(2, acceleration=-4.0))
+    assert not referee.over
+    referee.watch(frame(3, collision=True))
+    trip = referee.trip
+    assert referee.over and trip.end == "collision"
+    assert trip.collision == (0.06, "pedestrian", "hit", 10.0, "EMERGENCY_STOP")
+    assert (trip.red_lights, trip.hard_brakings, trip.interventions) == ([0.02], 1, 1)
+    assert trip.distance == pytest.approx(0.6) and trip.uncomfortable == pytest.approx(0.04)
+
+
+def test_the_referee_knows_when_the_ego_has_arrived() -> None:
+    referee = Referee(Sumo())
+    referee.watch(frame(1, speed=50_000.0))
+    assert referee.trip.end == "arrived"
+
+
+def trip(seed: int, arm: str, **changes: Any) -> dict[str, Any]:
+    values = {
+        "end": "arrived",
+        "seconds": 100.0,
+        "distance": 1000.0,
+        "red_lights": [],
+        "collision": None,
+        "interventions": 0,
+        "intervened": 0.0,
+        "hard_brakings": 0,
+    }
+    return {"seed": seed, "arm": arm, **values, **changes}
+
+
+def test_arms_are_compared_on_the_seeds_that_all_of_them_have() -> None:
+    trips = [trip(2, "a"), trip(1, "a"), trip(1, "b"), trip(2, "b", failed="jam"), trip(3, "b")]
+    grouped = by_arm(trips, ["a", "b", "c"])
+    assert {arm: [t["seed"] for t in members] for arm, members in grouped.items()} == {
+        "a": [1],
+        "b": [1],
+    }
+
+
+def test_rates_are_of_the_distance_driven_and_differences_are_paired() -> None:
+    crash = {"role": "struck", "other": "vehicle", "demanded": "EMERGENCY_STOP"}
+    nobody = [trip(1, "a", red_lights=[1.0, 2.0]), trip(2, "a", distance=1000.0)]
+    acting = [
+        trip(1, "b", seconds=150.0),
+        trip(2, "b", distance=500.0, end="collision", collision=crash, seconds=75.0),
+    ]
+    red = bootstrap(nobody, nobody, FIGURES["red_lights_per_km"])
+    assert red["value"] == 1.0 and red["low"] == 0.0 and red["high"] == 2.0
+    assert (red["difference_low"], red["difference_high"]) == (0.0, 0.0)
+    time = bootstrap(acting, nobody, FIGURES["seconds_per_km"])
+    # 225 s for 1.5 km, and 150 s/km whichever trips are drawn, against 100 s/km
+    assert time["difference"] == time["difference_low"] == time["difference_high"] == 50.0
+    told = counts(acting)
+    assert (told["collisions"], told["struck"], told["hit"], told["during_a_stop"]) == (1, 1, 0, 1)
+    assert told["km"] == 1.5
+
+
+def test_the_plot_names_every_arm() -> None:
+    figure = {"value": 1.0, "difference": 0.0}
+    names = ("nobody", "physical 5", "Forewarn at 0.5")
+    rows = {
+        arm: {
+            "seconds_per_km": {"difference": 10.0 * i},
+            "red_lights_per_km": figure,
+            "collisions_per_km": figure,
+        }
+        for i, arm in enumerate(names)
+    }
+    picture = plot_trade_off(rows)
+    assert all(f">{arm}</text>" in picture for arm in names)
+
+
+def test_a_table_replaces_what_stands_between_its_marks(tmp_path: Any) -> None:
+    page = tmp_path / "RESULTS.md"
+    page.write_text("a\n<!-- x -->\nold\n<!-- end of x -->\nb\n", encoding="utf-8")
+    put("x", table(("h",), [("1",)]), page)
+    put("x", table(("h",), [("2",)]), page)
+    assert page.read_text(encoding="utf-8") == (
+        "a\n<!-- x -->\n\n| h |\n| --- |\n| 2 |\n\n<!-- end of x -->\nb\n"
+    )
+    with pytest.raises(ValueError, match="no marks for y"):
+        put("y", "", page)
