@@ -15,10 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from google.protobuf.message import DecodeError
-
 from apollo_bridge.commands import NEEDS_ROUTE, NO_PREEMPTION, PLANNING, STOPPING, Way
 from apollo_bridge.layouts import own_class
+from apollo_bridge.messages import DAMAGE
 
 MODULE = "forewarn"
 SPEED_COMMAND = "apollo.external_command.SpeedCommand"
@@ -138,7 +137,7 @@ class Limits:
         """Take note of a planning command; a new route comes without the limit in force."""
         try:
             message = own_class(PLANNING[1]).FromString(data)
-        except DecodeError:  # planning cannot read it either
+        except DAMAGE:  # planning cannot read it either
             return
         if message.header.module_name != MODULE and message.is_motion_command:
             self._route = data

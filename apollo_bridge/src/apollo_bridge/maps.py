@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
 from apollo_bridge.layouts import own_class
+from apollo_bridge.messages import DAMAGE
 from forewarn.signals.shapes import (
     LINE,
     POLYGON,
@@ -42,7 +41,7 @@ def load_map(path: Path) -> Layers:
     """
     try:
         message = own_class("apollo.hdmap.Map").FromString(path.read_bytes())
-    except DecodeError as error:
+    except DAMAGE as error:
         raise MapError(f"is no map of Apollo: {error}", file=path) from error
     if not message.lane:
         raise MapError("has no lanes", file=path, accepted="a binary map: base_map.bin")

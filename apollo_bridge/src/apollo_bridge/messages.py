@@ -20,6 +20,8 @@ from forewarn.signals.schema import PRESENCE, FieldType, Primitive, SequenceOf, 
 from forewarn.signals.values import Record, vector
 
 ENCODING = "protobuf"
+# Where protobuf has no compiled part, damaged text is told as Python does.
+DAMAGE = (DecodeError, UnicodeDecodeError)
 _NAMES = {
     FieldDescriptor.CPPTYPE_INT32: "int32",
     FieldDescriptor.CPPTYPE_INT64: "int64",
@@ -98,7 +100,7 @@ class Pool:
         def open_message(data: bytes | memoryview) -> Record:
             try:
                 return Message(message_class.FromString(bytes(data)))
-            except DecodeError as error:
+            except DAMAGE as error:
                 raise ValueError(str(error)) from error
 
         return ForeignType(

@@ -16,10 +16,9 @@ from types import TracebackType
 from typing import Any
 
 from google.protobuf import descriptor_pb2
-from google.protobuf.message import DecodeError
 
 from apollo_bridge.layouts import own_class
-from apollo_bridge.messages import Pool, SchemaError
+from apollo_bridge.messages import DAMAGE, Pool, SchemaError
 from apollo_bridge.sections import ChannelInfo, RecordFile, begins_record
 from apollo_bridge.transport import Offer
 from forewarn.errors import RecordingError
@@ -199,7 +198,7 @@ def pool_of(descriptors: bytes) -> Pool:
             file = descriptor_pb2.FileDescriptorProto.FromString(current.desc)
             files.setdefault(file.name, file)
             waiting += current.dependencies
-    except DecodeError as error:
+    except DAMAGE as error:
         raise SchemaError(f"the descriptor is damaged: {error}") from error
     return Pool(files.values())
 

@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from google.protobuf.message import DecodeError
-
 from apollo_bridge import underlying
 from apollo_bridge.layouts import own_class
+from apollo_bridge.messages import DAMAGE
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import Row, plural
 from forewarn.recordings.ordering import Disorder, Segment, in_time_order, sort_rows
@@ -90,7 +89,7 @@ class RecordFile:
             header = own_class(f"{_PACKAGE}.Header").FromString(
                 head[SECTION.size : SECTION.size + size]
             )
-        except DecodeError:
+        except DAMAGE:
             self.warnings.append("its header is damaged")
             return False
         if header.compress:
@@ -138,7 +137,7 @@ class RecordFile:
             return times
         try:
             section = own_class(f"{_PACKAGE}.{name}").FromString(body)
-        except DecodeError:
+        except DAMAGE:
             self.warnings.append(f"a section ({name}) is damaged and left out")
             return times
         if kind == CHANNEL:
@@ -227,7 +226,7 @@ class RecordFile:
     def _load(self, file: Any, segment: Segment) -> list[Row]:
         try:
             messages = self._messages(file, segment)
-        except DecodeError:
+        except DAMAGE:
             file.seek(segment.offset)
             messages = list(_salvage(file.read(segment.length)))
             if not segment.cut:
@@ -254,7 +253,7 @@ def _salvage(body: bytes) -> Iterator[Any]:
             return
         try:
             yield message_class.FromString(body[begin : begin + size])
-        except DecodeError:
+        except DAMAGE:
             return
         at = begin + size
 

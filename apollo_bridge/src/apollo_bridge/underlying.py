@@ -24,7 +24,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NamedTuple
 
-from google.protobuf.message import DecodeError
+from apollo_bridge.messages import DAMAGE
 
 
 class Entry(NamedTuple):
@@ -79,7 +79,7 @@ def load() -> type[Any] | None:
                 if index is None or self._cur_position() != self.size:
                     return None
                 found = self._believed(index.indexes)
-            except (RecordException, DecodeError, ValueError, OSError):
+            except (RecordException, *DAMAGE, ValueError, OSError):
                 return None
             number = sum(each.message_number for each in found.channels)
             promised = (header.chunk_number, header.message_number)
