@@ -20,6 +20,7 @@ from evaluation.closed_loop.town import WARM_UP, town_scenario
 from evaluation.sumo.network import EGO, Scenario
 from evaluation.sumo.simulation import STEP, sumo_command
 
+HERE = Path(__file__).resolve().parent
 EVERY = 10.0  # s between two states
 AHEAD = 5.0  # s
 WITH_RANDOM_NUMBERS = (
@@ -120,7 +121,7 @@ def main() -> None:
             report[f"{name}_{field}_median"] = statistics.median(known)
             report[f"{name}_{field}_most"] = known[-1]
             report[f"{name}_{field}_beyond_1cm"] = sum(gap > 0.01 for gap in known)
-    (arguments.folder / "fidelity.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
+    (HERE / "fidelity.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(report, indent=2))
 
 

@@ -14,8 +14,11 @@ from forewarn.properties.specification import CompiledSpec, compile_spec
 NOBODY = "nobody"
 FOREWARN = "Forewarn"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
-PHYSICAL = ((3.0, 1.5), (5.0, 1.0), (7.0, 0.5))
+PHYSICAL = ((3.0, 1.5), (5.0, 1.0))
 """Required deceleration in m/s^2 and time to conflict in s."""
+
+
+Controls = Library | OnSignals
 
 
 class Monitored(NamedTuple):
@@ -48,7 +51,7 @@ def at_threshold(spec: MonitorSpec, threshold: float) -> Policies:
     return dict.fromkeys(spec.properties, levels)
 
 
-def arms(monitored: Monitored) -> dict[str, Library | OnSignals | None]:
+def arms(monitored: Monitored) -> dict[str, Controls | None]:
     """Return who may intervene in each arm; None: nobody."""
     compiled, model = monitored
     with_model, without = open_watch(compiled, model), open_watch(compiled, None)

@@ -30,6 +30,7 @@ class Library:
         self.watch = watch
         self.outcome: Outcome | None = None
         self._policies = policies or {}
+        self._topics = frozenset(watch.spec.topics)
 
     def begin(self) -> None:
         """Forget the last trip."""
@@ -40,7 +41,7 @@ class Library:
 
     def accept(self, message: Published) -> None:
         """Take a message that has arrived."""
-        if message.topic.name in self.watch.spec.topics:
+        if message.topic.name in self._topics:
             self.watch.accept(message.topic.name, message.arrival_ns, message.data)
 
     def tick(self, number: int) -> Demand:

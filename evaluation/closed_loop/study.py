@@ -12,11 +12,11 @@ import argparse
 import json
 import re
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.closed_loop.arms import FOREWARN, Monitored, arms
-from evaluation.closed_loop.controllers import Library, OnSignals
+from evaluation.closed_loop.arms import FOREWARN, NOBODY, Controls, Monitored, arms
 from evaluation.closed_loop.loading import CONFIG
 from evaluation.closed_loop.summary import write_results
 from evaluation.closed_loop.town import NoEgoError, town_scenario
@@ -28,10 +28,25 @@ def trip_path(folder: Path, seed: int, arm: str) -> Path:
     return folder / f"{seed:04d}_{re.sub('[^a-z0-9.]+', '-', arm.lower()).strip('-')}.json"
 
 
-def load_trips(folder: Path, model: str) -> list[dict[str, Any]]:
-    """Return the trips that were driven with a model, or with a rule that needs none."""
-    found = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*_*.json"))]
-    return [each for each in found if each["model"] in ("", model)]
+def keys_of(monitored: Monitored, names: Iterable[str]) -> dict[str, str]:
+    """Return for each arm what its trips depend on: the model, the monitor file's signals."""
+    abstraction = monitored.compiled.abstraction.digest
+    return {
+        name: ""
+        if name == NOBODY
+        else monitored.model.fingerprint
+        if name.startswith(FOREWARN)
+        else abstraction
+        for name in names
+    }
+
+
+def load_trip(path: Path, key: str) -> dict[str, Any] | None:
+    """Return a trip that has been driven with what `key` stands for."""
+    if not path.exists():
+        return None
+    trip: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return trip if trip["key"] == key else None
 
 
 def main() -> None:
@@ -45,39 +60,41 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     monitored = Monitored.load(arguments.config)
     compared = arms(monitored)
+    keys = keys_of(monitored, compared)
+    first, end = (int(part) for part in arguments.seeds.split(":"))
     if not arguments.only_summary:
-        first, end = (int(part) for part in arguments.seeds.split(":"))
-        _drive_all(compared, range(first, end), arguments.folder, monitored.model.fingerprint)
-    write_results(load_trips(arguments.folder, monitored.model.fingerprint), list(compared))
+        for seed in range(first, end):
+            _drive(seed, compared, keys, arguments.folder)
+    trips = [
+        load_trip(trip_path(arguments.folder, seed, name), key)
+        for seed in range(first, end)
+        for name, key in keys.items()
+    ]
+    write_results([trip for trip in trips if trip], list(compared), keys)
 
 
-def _drive_all(
-    compared: dict[str, Library | OnSignals | None], seeds: range, folder: Path, model: str
+def _drive(
+    seed: int, compared: Mapping[str, Controls | None], keys: Mapping[str, str], folder: Path
 ) -> None:
     import libsumo
 
-    for seed in seeds:
-        missing = [name for name in compared if not trip_path(folder, seed, name).exists()]
-        if not missing:
-            continue
-        scenario = town_scenario(seed, LIMIT, folder / "scenarios")
-        for name in missing:
-            begun = time.process_time()
-            controller = compared[name]
-            if controller is not None:
-                controller.begin()
-            record: dict[str, Any] = {
-                "seed": seed,
-                "arm": name,
-                "model": model if name.startswith(FOREWARN) else "",
-            }
-            try:
-                record |= drive(libsumo, scenario, seed, controller).as_json()
-            except NoEgoError as error:
-                record["failed"] = str(error)
-            record["cpu"] = round(time.process_time() - begun, 1)
-            trip_path(folder, seed, name).write_text(json.dumps(record), encoding="utf-8")
-            print(json.dumps(record), flush=True)
+    missing = [n for n in compared if load_trip(trip_path(folder, seed, n), keys[n]) is None]
+    if not missing:
+        return
+    scenario = town_scenario(seed, LIMIT, folder / "scenarios")
+    for name in missing:
+        begun = time.process_time()
+        controller = compared[name]
+        if controller is not None:
+            controller.begin()
+        record: dict[str, Any] = {"seed": seed, "arm": name, "key": keys[name]}
+        try:
+            record |= drive(libsumo, scenario, seed, controller).as_json()
+        except NoEgoError as error:
+            record["failed"] = str(error)
+        record["cpu"] = round(time.process_time() - begun, 1)
+        trip_path(folder, seed, name).write_text(json.dumps(record), encoding="utf-8")
+        print(json.dumps(record), flush=True)
 
 
 if __name__ == "__main__":

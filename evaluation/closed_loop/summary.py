@@ -113,7 +113,7 @@ def by_arm(trips: Trips, arms: Sequence[str]) -> dict[str, list[Trip]]:
     return {arm: [members[seed] for seed in common] for arm, members in found.items()}
 
 
-def write_results(trips: Trips, arms: Sequence[str]) -> None:
+def write_results(trips: Trips, arms: Sequence[str], keys: Mapping[str, str]) -> None:
     """Write results.json, the plot, and the table of the results' page."""
     grouped = by_arm(trips, arms)
     reference = grouped[arms[0]]
@@ -126,7 +126,7 @@ def write_results(trips: Trips, arms: Sequence[str]) -> None:
     }
     report = {
         "seeds": [trip["seed"] for trip in reference],
-        "model": next((t["model"] for t in trips if t["model"]), ""),
+        "keys": dict(keys),
         "arms": rows,
     }
     (HERE / "results.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
