@@ -280,6 +280,9 @@ class LearningSpec(Section):
         The node goes on learning from what it sees.
     refresh : float
         Seconds after which it takes new counts into its risk tables.
+    calibration : str
+        How `learn` calibrates risks on recordings that were kept back: ``isotonic``, ``platt`` or
+        ``none``.
     """
 
     alpha: Annotated[Finite, Field(ge=0)] | Literal["sparse", "none"] = "sparse"
@@ -287,6 +290,7 @@ class LearningSpec(Section):
     refresh: Positive = 10.0
     candidates: Literal["observed", "admissible"] = "observed"
     end: Literal["drop", "absorb"] = "drop"
+    calibration: Literal["none", "isotonic", "platt"] = "none"
 
 
 class BoundsSpec(Section):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from forewarn.config import load_spec
 from forewarn.models import load_model
+from forewarn.models.recalibration import Recalibration
 from forewarn.monitoring.record import RISK_TYPE, Names, RecordWriter
 from forewarn.monitoring.rows import RiskRow
 from forewarn.monitoring.watch import Watch
@@ -53,13 +55,13 @@ def risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) -> 
 @pytest.fixture
 def write_record(
     risk_type: MessageType, corridor_run: Any, corridor_model: Path, tmp_path: Path
-) -> Callable[[int | None], Path]:
+) -> Callable[..., Path]:
     """Return a function that records a session; a risk may be forged at one tick."""
 
-    def write(forged: int | None) -> Path:
+    def write(forged: int | None, maps: tuple[Recalibration, ...] = ()) -> Path:
         path = tmp_path / f"record_{forged}.mcap"
         compiled = compile_spec(load_spec(corridor_run.config))
-        model = load_model(corridor_model)
+        model = replace(load_model(corridor_model), recalibration=maps)
         with open_recording(corridor_run.held_out) as recording:
             types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
             watch = Watch(compiled, model, types)
@@ -88,15 +90,28 @@ def write_record(
 
 
 def test_a_record_replays_to_the_same_bits(
-    forewarn: Callable[..., Any], write_record: Callable[[int | None], Path]
+    forewarn: Callable[..., Any], write_record: Callable[..., Path]
 ) -> None:
     result = forewarn("verify", write_record(None))
     assert result.code == 0
     assert "600 ticks, all the same bits" in result.out
 
 
+@pytest.mark.parametrize("method", ["isotonic", "platt"])
+def test_a_record_of_calibrated_risks_replays_to_the_same_bits(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path], corridor_run: Any, method: Any
+) -> None:
+    section = load_spec(corridor_run.config).properties["slow_down"]
+    mend = Recalibration(
+        "slow_down", section.formula, section.horizon, False, method, ((0.3, 0.1),), 1.3, -0.4
+    )
+    result = forewarn("verify", write_record(None, (mend,)))
+    assert result.code == 0
+    assert "600 ticks, all the same bits" in result.out
+
+
 def test_one_bit_is_enough_to_be_noticed(
-    forewarn: Callable[..., Any], write_record: Callable[[int | None], Path]
+    forewarn: Callable[..., Any], write_record: Callable[..., Path]
 ) -> None:
     result = forewarn("verify", write_record(8))  # message 8 is the first after the second tick
     assert result.code == 1

@@ -58,7 +58,7 @@ def credible_tables(
 
     Each row of a sampled chain is drawn from its Dirichlet posterior, ``count + alpha`` for each
     valid successor; with `alpha` 'none' the prior is the one of 'sparse', for a posterior needs
-    one. Sampling is seeded from the model's fingerprint: the same model gives the same bounds.
+    one. Sampling is seeded from the model's counts: the same counts give the same bounds.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class PosteriorSampler:
     def __init__(self, model: CountModel, smoothing: Smoothing) -> None:
         if smoothing.alpha == "none":
             smoothing = Smoothing("sparse", smoothing.candidates)
-        self._rng = np.random.default_rng(int(model.fingerprint[:16], 16))
+        self._rng = np.random.default_rng(int(model.seed[:16], 16))
         self._size = model.size
         self._terminal = model.terminal
         successors = valid_successors(model, smoothing, with_terminals=True)

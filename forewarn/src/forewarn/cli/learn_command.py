@@ -23,6 +23,13 @@ from forewarn.cli.assessment import (
     print_dependence,
     print_estimators,
 )
+from forewarn.cli.calibrating import (
+    add_calibration,
+    calibrate_model,
+    calibration_method,
+    calibration_record,
+    print_calibration,
+)
 from forewarn.cli.common import (
     add_config,
     add_recordings,
@@ -37,6 +44,7 @@ from forewarn.cli.output import Bar, Output
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import Learned, RecordingReport, learn
 from forewarn.models import CountModel, load_model, merge_models, save_model
+from forewarn.monitoring.recalibrate import Fitted
 from forewarn.properties.specification import CompiledSpec
 from forewarn.reports.results import stale_remark
 
@@ -46,13 +54,15 @@ monitor file, and the transitions between the states of consecutive ticks are co
 questions are answered. Coverage: have the states been visited often enough, and how often do they
 have to be? With --epsilon or --delta, no more recordings are read once they have. Markov test:
 does what comes next depend on more than the state? Estimators: how much does the risk depend on
-smoothing?"""
+smoothing? With --calibrate, risks are then mapped to the frequencies that other recordings
+show."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
 
 examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
-          forewarn learn bags/ -c monitor.yaml -o model.json --epsilon 0.05 --per-transition"""
+          forewarn learn bags/ -c monitor.yaml -o model.json --epsilon 0.05 --per-transition
+          forewarn learn bags/ -c monitor.yaml -o model.json --calibrate held_out/"""
 
 
 SMALL = 16 << 20
@@ -71,6 +81,8 @@ class Options:
     delta: float | None
     per_transition: bool
     assess: bool
+    calibrate: list[Path]
+    calibration: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,11 +114,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print all of coverage, Markov test and estimators, not the gist",
     )
+    add_calibration(parser)
 
 
 def run(options: Options, output: Output) -> int:
     """Learn, write the model file, and report."""
     compiled = load_compiled(options.config)
+    method = calibration_method(compiled, options.calibration, options.calibrate)
     recordings = existing_recordings(options.recordings)
     others = [load_model(path) for path in options.add_to]
     requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
@@ -127,8 +141,14 @@ def run(options: Options, output: Output) -> int:
             accepted="recordings in which two consecutive ticks have all predicates known",
         )
     model = merge_models([learned.model, *others]) if others else learned.model
+    for path, other in zip(options.add_to, others, strict=True):
+        if other.recalibration:
+            output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
+    fitted: list[Fitted] = []
+    if options.calibrate:
+        model, fitted = calibrate_model(compiled, model, options.calibrate, method, output)
     save_model(model, options.output)
-    _report(compiled, learned, model, requirement, options, output)
+    _report(compiled, learned, model, requirement, options, output, fitted)
     return 0
 
 
@@ -180,6 +200,7 @@ def _report(
     requirement: Requirement,
     options: Options,
     output: Output,
+    fitted: Sequence[Fitted],
 ) -> None:
     reports = learned.reports
     rows = [_row(report) for report in reports]
@@ -202,6 +223,7 @@ def _report(
         output.say(_stopped(learned, found.share))
     print_dependence(compiled, model, tests, limit, output)
     print_estimators(model, choices, options.assess, output)
+    print_calibration(fitted, output)
     output.say(f"{model.size} states, {transitions} transitions -> {options.output}")
     output.emit(
         {
@@ -213,6 +235,7 @@ def _report(
             "coverage": coverage_record(model, found),
             "markov": dependence_record(compiled, model, tests),
             "estimators": estimator_record(model, choices),
+            "calibration": calibration_record(fitted),
         }
     )
 

@@ -47,6 +47,8 @@ def run(options: Options, output: Output) -> int:
         except ModelError as error:
             raise error.located(file=path) from error
         models.append(model)
+        if model.recalibration:
+            output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
     merged = merge_models(models)
     digests = Counter(item.digest for item in merged.provenance if item.digest)
     for item in merged.provenance:

@@ -9,7 +9,14 @@ from forewarn.cli.output import Output
 from forewarn.monitoring.calibration import Calibration
 from forewarn.monitoring.events import Alert, Score, Violation
 from forewarn.monitoring.monitor import Monitor
-from forewarn.reports.results import calibrations, elapsed, remarks, scores, state_name
+from forewarn.reports.results import (
+    calibrations,
+    elapsed,
+    raw_calibrations,
+    remarks,
+    scores,
+    state_name,
+)
 from forewarn.reports.run import RecordedRun
 
 
@@ -17,7 +24,9 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
     """Print events, scores and everything that was left out."""
     for run in runs:
         _print_events(monitor, run, output, title=run.name if len(runs) > 1 else "")
-    _print_scores(scores(monitor, runs), calibrations(monitor, runs), output)
+    _print_scores(
+        scores(monitor, runs), calibrations(monitor, runs), raw_calibrations(monitor, runs), output
+    )
     for run in runs:
         for line in remarks(run):
             output.warn(f"{run.name}: {line}")
@@ -68,10 +77,14 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation) -> list
 
 
 def _print_scores(
-    found: Sequence[Score], agreement: Sequence[Calibration | None], output: Output
+    found: Sequence[Score],
+    agreement: Sequence[Calibration | None],
+    raw: Sequence[Calibration | None],
+    output: Output,
 ) -> None:
     rows = []
-    for each, calibration in zip(found, agreement, strict=True):
+    mended = any(each is not None for each in raw)
+    for each, calibration, before in zip(found, agreement, raw, strict=True):
         per_hour = each.false_alarms_per_hour
         rows.append(
             [
@@ -86,7 +99,8 @@ def _print_scores(
                 "-" if per_hour is None else f"{per_hour:.1f}",
                 share(each.precision),
                 share(each.recall),
-                "-" if calibration is None else f"{calibration.brier:.4f}",
+                *_agreement(calibration),
+                *(_agreement(before) if mended else ()),
             ]
         )
     columns = (
@@ -102,7 +116,13 @@ def _print_scores(
         ">precision",
         ">recall",
         ">Brier",
+        ">ECE",
+        *((">chain's Brier", ">chain's ECE") if mended else ()),
     )
     output.table(columns, rows)
     hours = max((each.hours for each in found), default=0.0)
     output.say(f"{span(hours * 3600)} watched")
+
+
+def _agreement(found: Calibration | None) -> tuple[str, str]:
+    return ("-", "-") if found is None else (f"{found.brier:.4f}", f"{found.expected_error:.4f}")

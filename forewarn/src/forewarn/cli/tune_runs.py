@@ -10,7 +10,7 @@ from forewarn.cli.output import Output
 from forewarn.cli.replay_command import replay_all
 from forewarn.errors import InputError, ModelError, RecordingError
 from forewarn.learning.pipeline import learn
-from forewarn.models import CountModel, Provenance, merge_models
+from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.episodes import Trace, trace_of
 from forewarn.monitoring.monitor import Monitor
@@ -42,7 +42,14 @@ def held_out_runs(
             accepted="-m FILE, a model that the monitor file names, or --folds to learn from these "
             "recordings in turn",
         )
-    refuse_known(recordings, counts.provenance, path)
+    refuse_known(
+        recordings,
+        counts,
+        f"the model {path}",
+        "thresholds chosen on it would promise too much",
+        "recordings that were kept back, or --folds K to learn from all but one part of them in "
+        "turn",
+    )
     try:
         monitor = build_monitor(compiled, counts)
     except ModelError as error:
@@ -51,23 +58,21 @@ def held_out_runs(
 
 
 def refuse_known(
-    recordings: Sequence[Path], learned_from: Sequence[Provenance], model: Path | None
+    recordings: Sequence[Path], model: CountModel, name: str, consequence: str, accepted: str
 ) -> None:
-    """Raise RecordingError if a recording is among those that a model was learned from."""
+    """Raise RecordingError if a model was learned from, or calibrated on, one of the recordings."""
+    mended = {digest for each in model.recalibration for digest in each.recordings}
     for path in recordings:
         with open_recording(path) as recording:
-            alike = {
+            alike = mended | {
                 each.digest
-                for each in learned_from
+                for each in model.provenance
                 if each.digest and abs(each.duration - recording.duration) < 1e-3
             }
             if alike and recording.digest() in alike:
+                verb = "calibrated on" if recording.digest() in mended else "learned from"
                 raise RecordingError(
-                    f"the model {model} was learned from this recording: thresholds chosen on it "
-                    "would promise too much",
-                    file=path,
-                    accepted="recordings that were kept back, or --folds K to learn from all but "
-                    "one part of them in turn",
+                    f"{name} was {verb} this recording: {consequence}", file=path, accepted=accepted
                 )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import ModelError
+from forewarn.models.recalibration import Recalibration
 from forewarn.vocabulary import Vocabulary
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
@@ -122,6 +123,8 @@ class CountModel:
         Ticks left out because an intervention was active.
     end : 'drop' or 'absorb'
         What the end of a recording was taken for.
+    recalibration : tuple of Recalibration
+        Maps from the chain's risk to observed frequency, for some properties.
     """
 
     vocabulary: Vocabulary
@@ -135,6 +138,7 @@ class CountModel:
     provenance: tuple[Provenance, ...] = ()
     intervened: int = 0
     end: EndRule = "drop"
+    recalibration: tuple[Recalibration, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.states)
@@ -170,7 +174,14 @@ class CountModel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all that determines probabilities; seeds every random sampling."""
+        """SHA-256 of all that determines probabilities."""
+        if not self.recalibration:
+            return self.seed
+        return hashlib.sha256((self.seed + repr(self.recalibration)).encode()).hexdigest()
+
+    @cached_property
+    def seed(self) -> str:
+        """SHA-256 of all that determines the chain; seeds every random sampling."""
         digest = hashlib.sha256()
         digest.update(repr((self.digest, self.rate, self.smoothing, self.end)).encode())
         digest.update(repr((self.vocabulary.predicates, self.vocabulary.terminals)).encode())
@@ -259,6 +270,7 @@ def with_states(model: CountModel, states: Sequence[int]) -> CountModel:
         provenance=model.provenance,
         intervened=model.intervened,
         end=model.end,
+        recalibration=model.recalibration,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from forewarn.errors import ModelError
+from forewarn.models import recalibration
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
     CountModel,
@@ -26,6 +27,7 @@ from forewarn.models.reading import Reader, read_json
 
 FORMAT = "forewarn-model"
 VERSION = 1
+RECALIBRATED = 2  # who does not know of maps must not take the chain's risk for the model's
 MAX_STATES = 1 << 17
 MAX_COUNT = 1 << 40
 
@@ -71,6 +73,8 @@ def load_model(path: Path | str) -> CountModel:
 
 def merge_models(models: Iterable[CountModel]) -> CountModel:
     """Add up the counts of models of one abstraction.
+
+    Maps that calibrate risks are left out: they were fitted to one of the chains alone.
 
     Raises
     ------
@@ -125,7 +129,7 @@ def _check_same(first: CountModel, other: CountModel) -> None:
 def _dump(model: CountModel) -> str:
     head: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": RECALIBRATED if model.recalibration else VERSION,
         "digest": model.digest,
         "rate": model.rate,
         "predicates": list(model.vocabulary.predicates),
@@ -141,6 +145,8 @@ def _dump(model: CountModel) -> str:
         "transitions": _dump_counts(model.counts),
         "forbidden": _dump_forbidden(model.forbidden),
     }
+    if model.recalibration:
+        lists["recalibration"] = recalibration.dump(model.recalibration)
     checksum = _checksum({**head, **lists})
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, items in lists.items():
@@ -181,10 +187,13 @@ def _checksum(content: dict[str, Any]) -> str:
 def _parse(reader: Reader) -> CountModel:
     reader.expect("format", FORMAT)
     version = reader.integer("version", 1, 1 << 30)
-    if version != VERSION:
+    if version not in (VERSION, RECALIBRATED):
         raise ModelError(
-            f"version {version} is not known", accepted=f"version {VERSION}", key="version"
+            f"version {version} is not known",
+            accepted=f"version {VERSION} or {RECALIBRATED}",
+            key="version",
         )
+    maps = reader.children("recalibration") if version == RECALIBRATED else []
     content = {k: v for k, v in reader.value.items() if k != "checksum"}
     if reader.text("checksum") != _checksum(content):
         raise ModelError(
@@ -224,4 +233,5 @@ def _parse(reader: Reader) -> CountModel:
         provenance=provenance,
         intervened=reader.integer("intervened", 0, MAX_COUNT),
         end=reader.choice("end", ("drop", "absorb")),
+        recalibration=recalibration.parse(maps),
     )

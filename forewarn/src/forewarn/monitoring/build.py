@@ -17,6 +17,7 @@ from forewarn.models.counts import END_LABEL
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.outlook import look_ahead
 from forewarn.monitoring.policy import compile_rules
+from forewarn.monitoring.recalibrate import calibrated, maps_of, unused
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
 from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
@@ -44,7 +45,8 @@ def build_monitor(
     Raises
     ------
     ModelError
-        If the model belongs to another abstraction or rate.
+        If the model belongs to another abstraction or rate, or calibrates the risk of a formula or
+        horizon that has changed since.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     grid = Grid(spec.rate)
@@ -65,13 +67,17 @@ def build_monitor(
         for section, automaton in zip(spec.properties.values(), compiled.automata, strict=True)
     ]
     tables: Sequence[RiskTable | None] = [None] * len(questions)
+    raw: Sequence[RiskTable | None] = tables
     chain = None
     if model is not None:
-        tables = _solve(model, questions, spec.bounds, solver)
+        maps = maps_of(spec, model)
+        raw = _solve(model, questions, spec.bounds, solver)
+        tables = [calibrated(table, each) for table, each in zip(raw, maps.values(), strict=True)]
+        notes += [unused(each) for each in model.recalibration if each.name not in spec.properties]
         chain = estimate_chain(model)
     properties: list[CompiledProperty] = []
-    for (name, section), question, table in zip(
-        spec.properties.items(), questions, tables, strict=True
+    for (name, section), question, table, uncalibrated in zip(
+        spec.properties.items(), questions, tables, raw, strict=True
     ):
         notes += [f"{name}: {note}" for note in (table.notes if table else ())]
         properties.append(
@@ -83,9 +89,10 @@ def build_monitor(
                 abstraction.vocabulary,
                 table,
                 question.classes,
-                look_ahead(chain, question.automaton, question.classes, table)
-                if chain is not None and table is not None
+                look_ahead(chain, question.automaton, question.classes, uncalibrated)
+                if chain is not None and uncalibrated is not None
                 else None,
+                uncalibrated,
             )
         )
     return Monitor(spec, abstraction, tuple(properties), loaded, tuple(notes))

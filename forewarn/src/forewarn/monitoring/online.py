@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.models import CountModel, Provenance, Smoothing, merge_models
 from forewarn.predicates import Observation
@@ -63,7 +65,11 @@ class OnlineLearner:
         self._counted += self._counter.add(tick, state, intervened or foreign)
 
     def model(self) -> CountModel:
-        """Return the model of all counts so far, those of the beginning included."""
+        """Return the model of all counts so far, those of the beginning included.
+
+        Maps that calibrate risks stay: what they mend comes from the abstraction, and a risk that
+        jumps in mid-session would mislead more.
+        """
         self._taken = self._counted
         counts = self._counter.result
         rate = self._spec.rate
@@ -75,4 +81,5 @@ class OnlineLearner:
             forbid=self._validity.forbidden_matrix,
             provenance=(Provenance(ONLINE, "", counts.ticks / rate, counts.ticks, self._counted),),
         )
-        return merge_models([self._base, learned])
+        merged = merge_models([self._base, learned])
+        return replace(merged, recalibration=self._base.recalibration)

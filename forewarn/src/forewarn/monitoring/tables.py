@@ -136,6 +136,8 @@ class CompiledProperty:
         Letter class of each model state.
     outlook : Outlook or None
         What lies ahead of each product state; None without a model.
+    raw : RiskTable or None
+        What the chain says; `table` itself unless the model calibrates the risk.
     """
 
     name: str
@@ -153,6 +155,7 @@ class CompiledProperty:
     lower: memoryview | None = None
     upper: memoryview | None = None
     outlook: Outlook | None = None
+    raw: RiskTable | None = None
     _classes: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def classes_of(self, state: int) -> tuple[int, ...]:
@@ -216,6 +219,7 @@ def compile_property(
     table: RiskTable | None,
     row_classes: NDArray[np.int64],
     outlook: Outlook | None = None,
+    raw: RiskTable | None = None,
 ) -> CompiledProperty:
     """Flatten automaton and tables for the loop."""
 
@@ -241,4 +245,5 @@ def compile_property(
         lower=None if table is None else view(table.lower),
         upper=None if table is None else view(table.upper),
         outlook=outlook,
+        raw=table if raw is None else raw,
     )

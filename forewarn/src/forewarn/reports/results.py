@@ -9,6 +9,7 @@ from typing import Any
 from forewarn.monitoring.calibration import Calibration, calibrate, pool
 from forewarn.monitoring.events import Outcome, Score, score
 from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.recalibrate import raw_predictions
 from forewarn.reports.run import RecordedRun
 from forewarn.signals.grid import NANOSECONDS
 
@@ -26,6 +27,23 @@ def calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Calibrat
     return [
         calibrate(pool([run.predictions[i] for run in runs]))
         for i in range(len(monitor.spec.properties))
+    ]
+
+
+def raw_calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Calibration | None]:
+    """Return the calibration of the chain by itself, None where the model does not mend it."""
+    return [
+        None
+        if monitor.model is None or compiled.raw is compiled.table
+        else calibrate(
+            pool(
+                [
+                    raw_predictions(compiled, monitor.model, run.history, run.tracks[i])
+                    for run in runs
+                ]
+            )
+        )
+        for i, compiled in enumerate(monitor.properties)
     ]
 
 
@@ -68,6 +86,7 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
     """Return everything as plain values for ``--json``."""
     found = scores(monitor, runs)
     agreement = calibrations(monitor, runs)
+    raw = raw_calibrations(monitor, runs)
     return {
         "recordings": [
             {
@@ -97,8 +116,9 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
                 "recall": each.recall,
                 "lead": each.lead,
                 "calibration": calibration,
+                "calibration_of_the_chain": before,
             }
-            for each, calibration in zip(found, agreement, strict=True)
+            for each, calibration, before in zip(found, agreement, raw, strict=True)
         },
         "notes": monitor.notes,
     }

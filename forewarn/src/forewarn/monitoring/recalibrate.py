@@ -1,0 +1,199 @@
+"""Calibration as a step of learning: fit maps to held-out runs, and put them into risk tables.
+
+A map changes the table once, before the first tick. So the node, a replay, a verification and a
+report all look up the same calibrated risk, to the last bit; records and verdicts hold that one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from forewarn.checking.interface import RiskTable
+from forewarn.config import MonitorSpec
+from forewarn.errors import ModelError
+from forewarn.learning.recalibration import fit_isotonic, fit_platt, judged
+from forewarn.models import CountModel
+from forewarn.models.recalibration import Method, Recalibration
+from forewarn.monitoring.calibration import Calibration, Predictions, calibrate, pool, predictions
+from forewarn.monitoring.history import UNKNOWN_STATE, History, Track
+from forewarn.monitoring.tables import CompiledProperty, LoadedModel
+from forewarn.sections import PropertySpec
+
+FOLDS = 5
+
+
+def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration | None]:
+    """Return the map of every property; raises ModelError if one belongs to another formula."""
+    maps = {each.name: each for each in model.recalibration}
+    for name, section in spec.properties.items():
+        found = maps.get(name)
+        if found is not None and not found.fits(
+            section.formula, section.horizon, section.paper_counting
+        ):
+            raise ModelError(
+                f"the model calibrates the risk of {name!r} for {_asked(found)}; the monitor file "
+                f"says {section.formula!r} within {_horizon(section.horizon)}"
+                + (", by the paper's counting" if section.paper_counting else ""),
+                key=f"properties.{name}",
+                accepted="the formula and horizon it was fitted for; or learn and calibrate again; "
+                "or `forewarn merge MODEL -o FILE`, which leaves calibrations out",
+            )
+    return {name: maps.get(name) for name in spec.properties}
+
+
+def _asked(found: Recalibration) -> str:
+    counting = ", by the paper's counting" if found.paper_counting else ""
+    return f"{found.formula!r} within {_horizon(found.horizon)}{counting}"
+
+
+def _horizon(horizon: float) -> str:
+    return "an unbounded horizon" if math.isinf(horizon) else f"{horizon:g} s"
+
+
+def unused(found: Recalibration) -> str:
+    """Say that the monitor file has no such property."""
+    return f"{found.name}: the model calibrates a property that the monitor file does not have"
+
+
+def calibrated(table: RiskTable, found: Recalibration | None) -> RiskTable:
+    """Return the table with risk and bounds mapped; the expected time to a violation stays."""
+    if found is None:
+        return table
+    values = found(table.values)
+    note = (
+        f"risk and bounds are calibrated ({found.method}, {found.ticks} ticks of "
+        f"{len(found.recordings)} held-out recordings); the bounds are those of the chain, mapped: "
+        "they leave the uncertainty of the map out"
+    )
+    return replace(
+        table,
+        values=values,
+        # The logistic curve may fall by a last bit where its logarithm does.
+        lower=None if table.lower is None else np.fmin(found(table.lower), values),
+        upper=None if table.upper is None else np.fmax(found(table.upper), values),
+        notes=(*table.notes, note),
+    )
+
+
+def raw_predictions(
+    compiled: CompiledProperty, model: LoadedModel, history: History, track: Track
+) -> Predictions:
+    """Return what the chain by itself predicted in a run, for comparison.
+
+    Ticks at which more than one state of the automaton was possible are left out.
+    """
+    assert compiled.raw is not None and compiled.table is not None
+    rows = np.array([model.rows.get(code, -1) for code in history.known_states] + [-1])
+    row = rows[np.where(track.state == UNKNOWN_STATE, -1, track.state)]
+    known = (row >= 0) & (track.automaton >= 0)
+    place = np.maximum(row, 0), np.maximum(track.automaton, 0)
+    same = known & (compiled.table.values[place] == track.probability)
+    raw = np.where(same, compiled.raw.values[place], np.nan)
+    return predictions(replace(track, probability=raw))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """How a map came about.
+
+    Attributes
+    ----------
+    name : str
+        The property.
+    found : Recalibration or None
+        The map; None if there is none to be had.
+    reason : str
+        Why there is none.
+    before, after : Calibration or None
+        Of the chain's risk, and of the calibrated one: each run judged by a map fitted to the
+        other runs, or it would be praised for what it has learned by heart.
+    """
+
+    name: str
+    found: Recalibration | None
+    reason: str
+    before: Calibration | None
+    after: Calibration | None
+
+
+def fit(
+    name: str,
+    section: PropertySpec,
+    parts: Sequence[Predictions],
+    *,
+    method: Method | None,
+    rate: float,
+    recordings: Sequence[str] = (),
+) -> Fitted:
+    """Fit the map of one property to held-out runs, and judge it.
+
+    Parameters
+    ----------
+    name : str
+        The property.
+    section : PropertySpec
+        Its section of the monitor file.
+    parts : sequence of Predictions
+        Of the chain, one for each run, which it must not have learned from.
+    method : str or None
+        ``isotonic``, ``platt``, or None to judge the chain alone.
+    rate : float
+        Ticks a second.
+    recordings : sequence of str
+        Digests of the runs' recordings.
+    """
+    everything = pool(parts)
+    before = calibrate(everything)
+    if method is None:
+        return Fitted(name, None, "not asked for", before, None)
+    try:
+        found = _fitted(name, section, everything, method, rate)
+    except ModelError as error:
+        return Fitted(name, None, str(error), before, None)
+    found = replace(found, recordings=tuple(recordings))
+    return Fitted(name, found, "", before, _crossed(name, section, parts, method, rate))
+
+
+def _fitted(
+    name: str, section: PropertySpec, seen: Predictions, method: Method, rate: float
+) -> Recalibration:
+    risk, followed = judged(seen.risk, seen.followed)
+    if not followed.any() or followed.all():
+        what = "no" if not followed.any() else "every"
+        raise ModelError(
+            f"a violation follows {what} tick of the held-out recordings",
+            accepted="recordings with violations and without",
+        )
+    blank = Recalibration(
+        name, section.formula, section.horizon, section.paper_counting, method, ticks=len(risk)
+    )
+    if method == "platt":
+        line = fit_platt(risk, followed)
+        return replace(blank, slope=line.slope, intercept=line.intercept)
+    prior = 1.0 if math.isinf(section.horizon) else max(1.0, section.horizon * rate)
+    return replace(blank, knots=fit_isotonic(risk, followed, prior))
+
+
+def _crossed(
+    name: str, section: PropertySpec, parts: Sequence[Predictions], method: Method, rate: float
+) -> Calibration | None:
+    folds = min(FOLDS, len(parts))
+    if folds < 2:
+        return None
+    judged_parts: list[Predictions] = []
+    for index in range(folds):
+        others = [part for i, part in enumerate(parts) if i % folds != index]
+        try:
+            found = _fitted(name, section, pool(others), method, rate)
+        except ModelError:
+            return None  # too few violations to part them
+        judged_parts += [
+            part._replace(risk=found(part.risk))
+            for i, part in enumerate(parts)
+            if i % folds == index
+        ]
+    return calibrate(pool(judged_parts))
