@@ -134,17 +134,15 @@ def _ahead(path: Floats, x: float, y: float) -> list[tuple[float, float]]:
     return points[bisect_right(stations, station + JOIN) :]
 
 
-def times_to_conflict(
-    course: Course, length: float, width: float, boxes: Boxes, horizon: float
-) -> Floats:
-    """Return when a rectangle on its course begins to overlap each box.
+def times_to_conflict(path: Floats, vehicle: Vehicle, boxes: Boxes, horizon: float) -> Floats:
+    """Return when a vehicle that goes along a path begins to overlap each box.
 
     Parameters
     ----------
-    course : Course
-        The motion of the rectangle's centre.
-    length, width : float
-        Sizes of the rectangle.
+    path : ndarray of float64, shape (2, k)
+        As in `course_along`.
+    vehicle : Vehicle
+        The vehicle.
     boxes : Boxes
         n boxes, all finite.
     horizon : float
@@ -153,26 +151,24 @@ def times_to_conflict(
     Returns
     -------
     ndarray of float64, shape (n,)
-        Seconds, 0 for boxes that overlap it already; inf without an overlap before `horizon`.
-        Touching is no overlap.
+        Seconds, 0 for boxes that overlap the vehicle already; inf without an overlap before
+        `horizon`. Touching is no overlap.
     """
     result = np.full(len(boxes.x), np.inf)
-    near = _within_reach(course, length, width, boxes, horizon)
+    near = _within_reach(vehicle, boxes, horizon)
     if len(near):
         chosen = boxes if len(near) == len(result) else Boxes(*(each[near] for each in boxes))
-        result[near] = _first_overlaps(course, length, width, chosen)
+        course = course_along(path, vehicle, horizon)
+        result[near] = _first_overlaps(course, vehicle.length, vehicle.width, chosen)
     return result
 
 
-def _within_reach(
-    course: Course, length: float, width: float, boxes: Boxes, horizon: float
-) -> npt.NDArray[np.intp]:
+def _within_reach(vehicle: Vehicle, boxes: Boxes, horizon: float) -> npt.NDArray[np.intp]:
     """Return which boxes can be met at all: the others are too far away for the time there is."""
-    start = course.origin[:, 0]
-    reach = course.speed + np.hypot(boxes.vx, boxes.vy)
-    sizes = (length + width + boxes.length + boxes.width) / 2
-    far = np.hypot(boxes.x - start[0], boxes.y - start[1]) > reach * horizon + sizes
-    return np.flatnonzero(~far)
+    reach = np.hypot(boxes.vx, boxes.vy) + max(vehicle.speed, 0.0)
+    sizes = (boxes.length + boxes.width + (vehicle.length + vehicle.width)) / 2
+    distance = np.hypot(boxes.x - vehicle.x, boxes.y - vehicle.y)
+    return np.flatnonzero(distance <= reach * horizon + sizes)
 
 
 def _first_overlaps(course: Course, length: float, width: float, boxes: Boxes) -> Floats:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.signals.conflict import Boxes, Vehicle, course_along, times_to_conflict
+from forewarn.signals.conflict import Boxes, Vehicle, times_to_conflict
 from forewarn.signals.operators import number, numbers
 from forewarn.signals.values import NAN, Notes, is_unknown, kind
 
@@ -76,14 +76,12 @@ def _times(path: Any, vehicle: Vehicle, boxes: list[Any], horizon: float) -> Any
     columns = np.empty((len(boxes), count))
     for row, each in zip(columns, boxes, strict=True):
         row[:] = each
-    course = course_along(path, vehicle, horizon)
-    if np.isfinite(columns).all():
-        result = times_to_conflict(course, vehicle.length, vehicle.width, Boxes(*columns), horizon)
+    known = np.isfinite(columns).all(axis=0)
+    if known.all():
+        result = times_to_conflict(path, vehicle, Boxes(*columns), horizon)
     else:
-        known = np.isfinite(columns).all(axis=0)
-        chosen = Boxes(*columns[:, known])
         result = np.full(count, NAN)
-        result[known] = times_to_conflict(course, vehicle.length, vehicle.width, chosen, horizon)
+        result[known] = times_to_conflict(path, vehicle, Boxes(*columns[:, known]), horizon)
     return result[0].item() if single else result
 
 
