@@ -161,6 +161,38 @@ def test_damage_amid_a_chunk_is_told_and_the_rest_is_read(tmp_path: Path, apollo
     assert found[-10:] == [0.5 * k for k in range(10, 20)]
 
 
+def test_a_damaged_declaration_is_made_up_for_by_the_index(tmp_path: Path, apollo: Any) -> None:
+    data = bytearray(apollo.record_bytes([apollo.drive(5)]))
+    assert data[2064] == 4  # the section that declares the channel
+    data[2064 + 16 : 2064 + 40] = b"\xff" * 24
+    path = tmp_path / "x.record"
+    path.write_bytes(bytes(data))
+    with open_recording(path) as recording:
+        assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(5)]
+
+
+def test_no_damage_whatever_raises_anything_but_what_it_says(tmp_path: Path, apollo: Any) -> None:
+    messages = apollo.drive(30)
+    whole = apollo.record_bytes([messages[:10], messages[10:20], messages[20:]])
+    rng = random.Random(11)
+    path = tmp_path / "x.record"
+    counts = set()
+    for _ in range(80):
+        data = bytearray(whole)
+        at = rng.randrange(2064, len(data))
+        kind = rng.randrange(3)
+        if kind == 0:
+            data[at] = rng.randrange(256)
+        elif kind == 1:
+            del data[at : at + rng.randrange(1, 60)]
+        else:
+            data[at : at + 8] = rng.choice([b"\xff" * 8, b"\0" * 8, b"\x7f" + b"\xff" * 7])
+        path.write_bytes(data)
+        with open_recording(path) as recording:
+            counts.add(sum(1 for _ in recording.read()))
+    assert max(counts) == 30 and len(counts) > 5
+
+
 def test_two_channels_with_different_files_of_one_name(tmp_path: Path, apollo: Any) -> None:
     # cyber_record 0.1.13 fails with a KeyError on such a file: one pool for all channels.
     apollo_desc = apollo.own_class("apollo.cyber.proto.ProtoDesc")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,14 +102,19 @@ class RecordFile:
 
     def _take(self, found: underlying.Contents) -> None:
         """Believe an index that fits the file."""
-        self._indexed = Counter()
-        for each in found.channels:
-            self._indexed[each.name] += each.message_number
-            self._add_channel(ChannelInfo(each.name, each.message_type, each.proto_desc))
+        self._take_channels(found.channels)
         self._segments = [
             Segment(e.start_ns, e.end_ns, e.position + SECTION.size, e.size, frozenset())
             for e in found.chunks
         ]
+
+    def _take_channels(self, channels: Iterable[Any]) -> None:
+        """Take the channels of an index; they also make up for damaged declarations."""
+        self._indexed = Counter()
+        for each in channels:
+            self._indexed[each.name] += each.message_number
+            if each.message_type:
+                self._add_channel(ChannelInfo(each.name, each.message_type, each.proto_desc))
 
     def _walk(self, file: Any) -> None:
         position = SECTION.size + HEADER_SPACE
@@ -145,13 +150,7 @@ class RecordFile:
         elif kind == CHUNK_HEADER:
             return section.begin_time, section.end_time
         else:
-            self._indexed = Counter(
-                {
-                    each.channel_cache.name: each.channel_cache.message_number
-                    for each in section.indexes
-                    if each.HasField("channel_cache")
-                }
-            )
+            self._take_channels([e.channel_cache for e in section.indexes if e.channel_cache.name])
         return times
 
     def _add_channel(self, info: ChannelInfo) -> None:
