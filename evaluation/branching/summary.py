@@ -48,6 +48,9 @@ class Spread(NamedTuple):
         their frequencies when that of counting finitely many futures is taken away.
     binomial : float
         What that deviation is: the one to expect if all moments had the same probability.
+    decided : float
+        Share of the outcome's variance that lies between moments: 0 if the state tells all there
+        is to know, 1 if a moment decides what its product state leaves open. NaN without variance.
     """
 
     moments: int
@@ -58,6 +61,7 @@ class Spread(NamedTuple):
     high: float
     between: float
     binomial: float
+    decided: float
 
 
 def spread(tallies: Sequence[Tally], seed: int = 0) -> Spread:
@@ -72,6 +76,7 @@ def spread(tallies: Sequence[Tally], seed: int = 0) -> Spread:
         each.frequency * (1 - each.frequency) / (each.futures - 1) for each in tallies
     )
     total = statistics.variance(frequencies) if len(tallies) > 1 else 0.0
+    between = max(total - counting, 0.0)
     low, high = bootstrap_mean(tallies, seed)
     size = statistics.fmean(each.futures for each in tallies)
     return Spread(
@@ -81,8 +86,9 @@ def spread(tallies: Sequence[Tally], seed: int = 0) -> Spread:
         mean=mean,
         low=low,
         high=high,
-        between=math.sqrt(max(total - counting, 0.0)),
+        between=math.sqrt(between),
         binomial=math.sqrt(mean * (1 - mean) / size),
+        decided=min(between / (mean * (1 - mean)), 1.0) if 0 < mean < 1 else math.nan,
     )
 
 
@@ -152,7 +158,9 @@ def write_results(
         "overall": {name: overall([r for r in rows if r["property"] == name]) for name in FIELDS},
         "rows": rows,
     }
-    (HERE / "results.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (HERE / "results.json").write_text(
+        json.dumps(_without_nan(report), indent=1) + "\n", encoding="utf-8"
+    )
     (HERE / "frequencies.svg").write_text(plot_frequencies(rows), encoding="utf-8")
     put("branching", _tables(report))
 
@@ -173,6 +181,15 @@ def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int]:
     }
 
 
+def _without_nan(value: Any) -> Any:
+    """Return what JSON can hold: null for NaN."""
+    if isinstance(value, Mapping):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def _tables(report: Mapping[str, Any]) -> str:
     rows = [
         (
@@ -184,6 +201,7 @@ def _tables(report: Mapping[str, Any]) -> str:
             f"{min(row['frequencies']):.2f} to {max(row['frequencies']):.2f}",
             f"{row['between']:.2f}",
             f"{row['binomial']:.2f}",
+            "" if math.isnan(row["decided"]) else f"{row['decided']:.0%}",
         )
         for row in report["rows"]
     ]
@@ -229,6 +247,7 @@ def _tables(report: Mapping[str, Any]) -> str:
                 "of single moments",
                 "deviation between moments",
                 "of counting alone",
+                "decided by the moment",
             ),
             rows,
         )

@@ -14,9 +14,8 @@ from forewarn.properties.specification import CompiledSpec, compile_spec
 NOBODY = "nobody"
 FOREWARN = "Forewarn"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
-PHYSICAL = ((3.0, 1.5), (5.0, 1.0))
-"""Required deceleration in m/s^2 and time to conflict in s."""
-
+HOLD = 8.0  # s: as long as this ego's driver ignores a light that has turned red
+AT_LIGHTS = ("red_light", "brake_for_red")
 
 Controls = Library | OnSignals
 
@@ -38,38 +37,48 @@ class Monitored(NamedTuple):
 
 
 def as_shipped(spec: MonitorSpec) -> Policies:
-    """Return the thresholds of the monitor file."""
+    """Return the policies of the monitor file."""
     return {
-        name: {key: getattr(section.thresholds, key) for key in ("warn", "act", "release")}
+        name: {
+            "hold": section.hold,
+            **{key: getattr(section.thresholds, key) for key in ("warn", "act", "release")},
+        }
         for name, section in spec.properties.items()
     }
 
 
 def at_threshold(spec: MonitorSpec, threshold: float) -> Policies:
-    """Return one threshold for all properties."""
+    """Return the policies of the monitor file with one threshold for all properties."""
     levels = {"warn": threshold / 2, "act": threshold, "release": threshold / 2}
-    return dict.fromkeys(spec.properties, levels)
+    return {name: {**policy, **levels} for name, policy in as_shipped(spec).items()}
+
+
+def held(spec: MonitorSpec) -> Policies:
+    """Return the policies of the monitor file, but let stops at lights last for `HOLD`."""
+    return {
+        name: {**policy, "hold": HOLD} if name in AT_LIGHTS else policy
+        for name, policy in as_shipped(spec).items()
+    }
 
 
 def arms(monitored: Monitored) -> dict[str, Controls | None]:
     """Return who may intervene in each arm; None: nobody."""
     compiled, model = monitored
+    spec = compiled.spec
     with_model, without = open_watch(compiled, model), open_watch(compiled, None)
+
+    def physical(deceleration: float, conflict: float, hold: float) -> OnSignals:
+        ticks = round(hold * spec.rate)
+        return OnSignals(without, physical_quantities(deceleration, conflict, ticks))
+
     return {
         NOBODY: None,
         "reactive": Library(without),
         "stop always": OnSignals(without, stops_for_everything()),
-        **{
-            f"physical {deceleration:g} m/s², {conflict:g} s": OnSignals(
-                without, physical_quantities(deceleration, conflict)
-            )
-            for deceleration, conflict in PHYSICAL
-        },
-        f"{FOREWARN} as shipped": Library(with_model, as_shipped(compiled.spec)),
-        **{
-            f"{FOREWARN} at {threshold:g}": Library(
-                with_model, at_threshold(compiled.spec, threshold)
-            )
-            for threshold in THRESHOLDS
-        },
+        "physical 3 m/s², 1.5 s": physical(3.0, 1.5, 0.5),
+        "physical 5 m/s², 1 s": physical(5.0, 1.0, 0.5),
+        "physical 5 m/s², 1 s, held": physical(5.0, 1.0, HOLD),
+        f"{FOREWARN} as shipped": Library(with_model, as_shipped(spec)),
+        f"{FOREWARN} as shipped, held": Library(with_model, held(spec)),
+        **{f"{FOREWARN} at {t:g}": Library(with_model, at_threshold(spec, t)) for t in THRESHOLDS},
     }

@@ -44,13 +44,14 @@ class Quantity(NamedTuple):
     act: float
     release: float
     action: str
+    hold: int = 5  # ticks that an alert lasts at the least
 
 
 class QuantityRules:
     """Demands the strongest action of all quantities that are too great.
 
     They alert like the monitor's properties: at once, and until they were below `release` for five
-    ticks, half a second after the alert began at the earliest.
+    ticks and their alert has lasted for `hold`.
 
     Parameters
     ----------
@@ -61,7 +62,8 @@ class QuantityRules:
     def __init__(self, quantities: Sequence[Quantity]) -> None:
         self._quantities = tuple(quantities)
         self._rules = [
-            Rules(q.act, q.act, q.release, q.release, 1, 5, 5, Level.NONE, 0) for q in quantities
+            Rules(q.act, q.act, q.release, q.release, 1, 5, q.hold, Level.NONE, 0)
+            for q in quantities
         ]
         self._states: list[PolicyState] = [RESTING] * len(self._quantities)
 
@@ -98,7 +100,9 @@ def time_to_conflict(values: Values) -> float:
     return min((each for each in times if each == each), default=math.inf)
 
 
-def physical_quantities(deceleration: float, conflict: float) -> tuple[Quantity, ...]:
+def physical_quantities(
+    deceleration: float, conflict: float, hold: int = 5
+) -> tuple[Quantity, ...]:
     """Return the rules that a monitor without a model would have.
 
     Parameters
@@ -107,6 +111,8 @@ def physical_quantities(deceleration: float, conflict: float) -> tuple[Quantity,
         m/s^2 that it takes to stop at a red or yellow light.
     conflict : float
         Seconds until the ego meets somebody if both go on as they do.
+    hold : int
+        Ticks for which a stop at a light lasts at the least.
     """
     return (
         Quantity(
@@ -115,6 +121,7 @@ def physical_quantities(deceleration: float, conflict: float) -> tuple[Quantity,
             deceleration,
             0.6 * deceleration,
             "EMERGENCY_STOP",
+            hold,
         ),
         Quantity(
             "time to conflict",

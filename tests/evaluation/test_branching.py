@@ -90,7 +90,14 @@ def test_spread_tells_unlike_moments_from_the_noise_of_counting() -> None:
     assert alike.between < 0.015 and alike.binomial == pytest.approx(math.sqrt(0.21 / 100), 0.02)
     unlike = spread(tallies([0.1, 0.5] * 200))
     assert unlike.between == pytest.approx(0.2, abs=0.01)
+    # of the outcome's variance 0.3 * 0.7, 0.2 ** 2 lies between moments
+    assert unlike.decided == pytest.approx(0.04 / 0.21, abs=0.02) and alike.decided < 0.002
     assert unlike.low < 0.3 < unlike.high and unlike.high - unlike.low < 0.05
+
+
+def test_a_moment_may_decide_everything_or_there_is_nothing_to_decide() -> None:
+    assert spread([Tally(1, 10, 0), Tally(2, 10, 10)]).decided == 1.0
+    assert math.isnan(spread([Tally(1, 10, 0), Tally(2, 10, 0)]).decided)
 
 
 def test_moments_of_one_run_count_as_one_witness() -> None:
