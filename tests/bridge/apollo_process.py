@@ -76,11 +76,18 @@ class Apollo:
         if changed:
             tell(wrote=self.speed, time=now)
 
-    def publish(self, channel: str, message: str, data: str) -> None:
-        """Publish a message that the test has made, in hexadecimal."""
-        from apollo_bridge.layouts import own_class
+    def publish(self, channel: str, message: str, data: str, file: str | None) -> None:
+        """Publish a message that the test has made, and maybe defines, in hexadecimal."""
+        from google.protobuf import descriptor_pb2
 
-        kind = own_class(message)
+        from apollo_bridge.layouts import own_class
+        from apollo_bridge.messages import Pool
+
+        if file is None:
+            kind = own_class(message)
+        else:
+            defined = descriptor_pb2.FileDescriptorProto.FromString(bytes.fromhex(file))
+            kind = Pool([defined]).message_class(message)
         if channel not in self.writers:
             self.writers[channel] = self.node.create_writer(channel, kind, 10)
         self.writers[channel].write(kind.FromString(bytes.fromhex(data)))
@@ -105,7 +112,9 @@ class Apollo:
             if "counting" in command:
                 self.counting = command["counting"]
             if "publish" in command:
-                self.publish(command["publish"], command["message"], command["data"])
+                self.publish(
+                    command["publish"], command["message"], command["data"], command.get("file")
+                )
             if "pause" in command:
                 (self.paused.set if command["pause"] else self.paused.clear)()
             if "burst" in command:

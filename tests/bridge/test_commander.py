@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
+
 from apollo_bridge.commander import Command, Commander
 from apollo_bridge.commands import WAYS
 from apollo_bridge.layouts import own_class
@@ -213,9 +215,14 @@ def test_a_stop_after_a_limit_is_written_first_and_ends_the_limit() -> None:
     assert planning(limit).target_speed == 3.0
 
 
-def test_a_limit_that_is_no_number_is_standing_still() -> None:
-    (command,) = updated(limiting(route()), "LIMIT_SPEED", True, NOW, math.nan)
-    assert planning(command).target_speed == 0.0
+@pytest.mark.parametrize("limit", [math.nan, 0.0, 0.05, -1.0])
+def test_a_limit_that_leaves_no_speed_is_a_stop(limit: float) -> None:
+    # Planning takes a target speed of 0 for none, and drives at its default.
+    commander = limiting(route())
+    assert pad(updated(commander, "LIMIT_SPEED", True, NOW, limit)).action == STOP
+    resume, slow = updated(commander, "LIMIT_SPEED", True, NOW, 1.0)
+    assert pad([resume]).action == RESUME
+    assert planning(slow).target_speed == 1.0
 
 
 def test_what_a_former_life_left_is_ended_by_the_next() -> None:

@@ -7,6 +7,7 @@ longer than any test; those with the fixture `running` begin with nothing asked 
 from __future__ import annotations
 
 import signal
+import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -228,6 +229,37 @@ def test_a_limit_of_speed_is_given_for_the_route_and_taken_back(
     for timer in timers:
         module_listener.node.destroy_timer(timer)
     module_listener.node.destroy_publisher(publisher)
+
+
+def test_a_channel_of_a_type_that_only_its_publisher_knows(
+    processes: Any, module_listener: Any, apollo: Any
+) -> None:
+    from forewarn_msgs.msg import Signals
+
+    file = apollo.FileDescriptorProto(name="demo/tyres.proto", package="demo", syntax="proto2")
+    file.message_type.add(name="Tyres").field.add(name="grip", number=7, type=1, label=1)
+    grip = b"\x39" + struct.pack("<d", 0.25)  # field 7, 64 bits
+    config = processes.world.folder / "tyres.yaml"
+    text = (processes.world.folder / "monitor.yaml").read_text()
+    config.write_text(
+        text.replace("/apollo/canbus/chassis", "/demo/tyres")
+        .replace("apollo.canbus.Chassis", "demo.Tyres")
+        .replace("speed_mps", "grip")
+    )
+    processes.bridge(config=config, monitor="/tyres")
+    definition = file.SerializeToString().hex()
+
+    def publish() -> None:
+        processes.apollo.tell(
+            publish="/demo/tyres", message="demo.Tyres", data=grip.hex(), file=definition
+        )
+
+    timer = module_listener.node.create_timer(0.2, publish)
+    found = module_listener.wait_for(
+        Signals, "/tyres/input/signals", lambda m: m.values and m.values[0] == 0.25
+    )
+    module_listener.node.destroy_timer(timer)
+    assert found
 
 
 def test_apollo_in_another_domain_is_explained(processes: Any, module_listener: Any) -> None:

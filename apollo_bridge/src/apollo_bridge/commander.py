@@ -25,6 +25,8 @@ SPEED_COMMAND = "apollo.external_command.SpeedCommand"
 # send routes count from one.
 FIRST_NUMBER = 1 << 30
 REPEAT_NS = 1_000_000_000
+LEAST_LIMIT = 0.1
+"""m/s. A target speed of 0 is none at all for planning, which then drives at its default."""
 
 
 class Command(NamedTuple):
@@ -211,14 +213,14 @@ class Commander:
         now_ns : int
             Time on the system's clock.
         """
-        command = self.stops.update(STOPPING.get(action) if active else None, now_ns)
-        if command is not None:
-            yield command
-        if self.limits is not None:
+        stop = STOPPING.get(action) if active else None
+        limit = None
+        if active and action == "LIMIT_SPEED" and self.limits is not None:
             # A limit that is no number is none to drive by.
-            limit = speed_limit if speed_limit >= 0.0 else 0.0
-            limited = active and action == "LIMIT_SPEED"
-            command = self.limits.update(limit if limited else None, now_ns)
+            limit = speed_limit if speed_limit >= LEAST_LIMIT else None
+            stop = "STOP" if limit is None else None
+        for part, wanted in ((self.stops, stop), (self.limits, limit)):
+            command = None if part is None else part.update(wanted, now_ns)
             if command is not None:
                 yield command
 
