@@ -60,7 +60,12 @@ def _model_status(runtime: Runtime) -> Status:
         return Status("model", Severity.WARN, "no model: there are verdicts, and no risk", {})
     values = {"digest": monitor.model.digest, "states": len(monitor.model.states)}
     values |= {f"note {i}": note for i, note in enumerate(monitor.notes, 1)}
-    return Status("model", Severity.OK, "loaded", values)
+    told, bounds = "loaded", runtime.bounds
+    if bounds is not None and bounds.status and not monitor.bounded:
+        told = f"loaded; {bounds.status}"
+        if bounds.failed:
+            return Status("model", Severity.WARN, told, values)
+    return Status("model", Severity.OK, told, values)
 
 
 def _timing_status(runtime: Runtime, period: float) -> Status:

@@ -30,6 +30,7 @@ from forewarn.signals.grid import NANOSECONDS
 from monitor_node import conversions, parameters
 from monitor_node.actuators import Actuators, check_messages
 from monitor_node.bond import Bond, check_bond
+from monitor_node.bounds import BackgroundBounds, open_watch
 from monitor_node.diagnosis import node_status, statuses
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal
@@ -64,6 +65,7 @@ class MonitorNode(LifecycleNode):
         self._actuators: Actuators | None = None
         self._journal: Journal | None = None
         self._bond: Bond | None = None
+        self._bounds: BackgroundBounds | None = None
         self._commands: Services | None = None
         self._timer: Timer | None = None
         self._records = 0
@@ -112,13 +114,18 @@ class MonitorNode(LifecycleNode):
         }
         open_feed(spec, compiled.abstraction, self._types)  # fields are checked before the model
         try:
-            watch = Watch(compiled, self._model, self._types, external)
+            # Whoever steps the clock wants the same at every run: then bounds come first.
+            later = self._value("background_bounds") and not self._value("use_sim_time")
+            sources = (compiled, self._model, self._types, external)
+            watch, self._bounds = open_watch(*sources, background=later)
         except ModelError as error:
             raise error.located(file=self._value("model") or spec.model_path) from error
         check_messages(spec.actuators)
         if self._value("bond"):
             check_bond()
         self._policies.declare(watch)
+        if self._bounds is not None:
+            self._bounds.wait_if_compared()  # as parameters may ask for by now
         for topic in self._types:
             parameters.declare(self, parameters.quality_parameters(topic))
         self._outputs = Outputs(self, spec.rate)
@@ -167,6 +174,8 @@ class MonitorNode(LifecycleNode):
             self._actuators,
             self._journal,
         )
+        self.runtime.bounds = self._bounds
+        self.runtime.take_bounds()
         self.runtime.attach_model(self._model)
         self.runtime.learning = self._learning(self.watch, self.runtime)
         inputs.open()
@@ -233,6 +242,7 @@ class MonitorNode(LifecycleNode):
             self._outputs.close()
         self._policies.clear()
         self.watch = self._model = self._outputs = self._commands = self._actuators = None
+        self._bounds = None
         self._types = {}
 
     def finish(self) -> None:

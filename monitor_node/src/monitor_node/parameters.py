@@ -107,6 +107,15 @@ NODE_PARAMETERS = (
         ),
     ),
     Parameter(
+        "background_bounds",
+        True,
+        _describe(
+            "Begin without the credible bounds of the risk, which take seconds for a large model, "
+            "and put them into force when they are computed. They come first in any case under "
+            f"simulated time, and where a property's figure is upper. {NEXT_CONFIGURE}"
+        ),
+    ),
+    Parameter(
         "executor",
         "single",
         _describe(

@@ -13,6 +13,7 @@ from rclpy.parameter import Parameter
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.monitoring.watch import Watch
 from monitor_node import parameters
+from monitor_node.bounds import are_compared
 
 
 class Owner(Protocol):
@@ -81,7 +82,10 @@ class Policies:
         )
         if not refused and self._owner.watch is not None:
             try:
-                Watch.with_policy(self._owner.watch.monitor, self._values(given))
+                monitor = self._owner.watch.monitor
+                changed = Watch.with_policy(monitor, self._values(given))
+                if are_compared(changed.spec) and not monitor.bounded:
+                    refused = "figure: upper needs bounds, and they are not computed yet"
             except ForewarnError as error:
                 refused = " | ".join(str(error).splitlines())
         if not refused and not self._is_posted:

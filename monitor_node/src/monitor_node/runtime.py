@@ -19,6 +19,7 @@ from forewarn.monitoring.record import RecordWriter
 from forewarn.monitoring.watch import Draft, Outcome, Watch
 from monitor_node import conversions
 from monitor_node.actuators import Actuators
+from monitor_node.bounds import BackgroundBounds
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal
 from monitor_node.learning import BackgroundLearning
@@ -91,6 +92,7 @@ class Runtime:
         if self._left is not None and actuators is not None:
             actuators.resume(self._left.owing)
         self.learning: BackgroundLearning | None = None
+        self.bounds: BackgroundBounds | None = None
 
     @property
     def record_path(self) -> Path | None:
@@ -206,6 +208,7 @@ class Runtime:
         self.outputs.alive()
         self.pacer.evaluated(tick)
         self.latest = outcome
+        self.take_bounds()
         if self.learning is not None:
             self.learning.after(outcome)
         for failure in outcome.verdict.failures:
@@ -293,7 +296,7 @@ class Runtime:
             "time_ns": restart.time_ns,
         }
         if self._record is not None:
-            self._try(self._record.start, restart.time_ns, {**event, "model": self._model_name})
+            self._try(self._record.start, restart.time_ns, self._beginning(event))
             for name, values in changed_policies(self.watch).items():
                 self._try(
                     self._record.event, {"event": "policy", "property": name, "values": values}
@@ -314,6 +317,17 @@ class Runtime:
         self.watch.use(monitor)
         name = self.attach_model(model)
         self.note({"event": "model", "model": name, "digest": model.fingerprint})
+
+    def take_bounds(self) -> None:
+        """Put bounds into force that have been computed meanwhile, from the next tick on."""
+        monitor = None if self.bounds is None else self.bounds.take()
+        if monitor is not None and monitor.model is not None:
+            self.watch.use(monitor)
+            self.note({"event": "model", "model": self._model_name, "digest": monitor.model.digest})
+
+    def _beginning(self, event: Event) -> Event:
+        """Return the event of a start with what a replay has to begin with."""
+        return {**event, "model": self._model_name, "bounded": self.watch.monitor.bounded}
 
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""

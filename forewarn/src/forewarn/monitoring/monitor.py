@@ -107,6 +107,14 @@ class Monitor:
     model: LoadedModel | None
     notes: tuple[str, ...] = ()
 
+    @property
+    def bounded(self) -> bool:
+        """Tell whether the tables have the bounds that the monitor file asks for."""
+        tables = [each.table for each in self.properties]
+        return self.spec.bounds.kind == "none" or all(
+            table is None or table.kind != "none" for table in tables
+        )
+
     @cached_property
     def grid(self) -> Grid:
         """Return the grid of ticks."""

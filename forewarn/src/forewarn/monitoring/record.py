@@ -238,7 +238,13 @@ class _Replay:
         kind = event["event"]
         if self.watch is None:
             name = event.get("model") if kind == "start" else None
-            self.watch = Watch(self.compiled, self._model(name), self.types, self.names.external)
+            self.watch = Watch(
+                self.compiled,
+                self._model(name),
+                self.types,
+                self.names.external,
+                bounds=event.get("bounded", True),
+            )
         if kind == "start":
             self.shift_ns = event["shift_ns"]
             self.watch.restart()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
@@ -28,6 +29,7 @@ from forewarn.monitoring.policy import RESTING, Level
 from forewarn.monitoring.rows import RiskRow, risk_rows
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.verdict import Verdict
+from forewarn.sections import BoundsSpec
 from forewarn.signals import MessageType
 from forewarn.signals.feed import Payload
 
@@ -63,6 +65,9 @@ class Watch:
         Definition of each topic.
     external : str
         Topic of the signals that are supplied by name, if it has a definition.
+    bounds : bool
+        False leaves the bounds of the risk out, which take nearly all of the time that the tables
+        take: a monitor from `build`, which has them, may follow.
 
     Raises
     ------
@@ -78,12 +83,15 @@ class Watch:
         model: CountModel | None,
         message_types: Mapping[str, MessageType],
         external: str = "",
+        *,
+        bounds: bool = True,
     ) -> None:
         self.compiled = compiled
         self._external = external
         mtype = message_types.get(external)
         self._read_external = None if mtype is None else ExternalSignals(mtype)
-        self.session = Session(build_monitor(compiled, model), message_types)
+        monitor = (build_monitor if bounds else _without_bounds)(compiled, model)
+        self.session = Session(monitor, message_types)
         self.violations = [0] * len(compiled.spec.properties)
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()
@@ -306,3 +314,9 @@ class Watch:
     def muted(self) -> Collection[str]:
         """Properties whose alerts are silenced."""
         return self._mutes.keys()
+
+
+def _without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
+    """Return a monitor that tells what is likely, and not how sure that is."""
+    spec = compiled.spec.model_copy(update={"bounds": BoundsSpec(kind="none")})
+    return replace(build_monitor(replace(compiled, spec=spec), model), spec=compiled.spec)

@@ -1,0 +1,113 @@
+"""Bounds of the risk that are computed while the node watches already.
+
+Tables without bounds take a tenth of a second where their credible bounds take many: hundreds of
+chains have to be solved for those.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from forewarn.config import MonitorSpec
+from forewarn.models import CountModel
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.watch import Watch
+from forewarn.properties.specification import CompiledSpec
+from forewarn.signals import MessageType
+
+
+def are_compared(spec: MonitorSpec) -> bool:
+    """Tell whether a threshold is compared with a bound: then nothing may begin without them."""
+    return any(section.figure == "upper" for section in spec.properties.values())
+
+
+class BackgroundBounds:
+    """A thread that solves the tables again, with bounds.
+
+    Parameters
+    ----------
+    watch : Watch
+        The monitor without bounds.
+    model : CountModel
+        Its model.
+    """
+
+    def __init__(self, watch: Watch, model: CountModel) -> None:
+        self._watch = watch
+        self._model = model
+        self._found: Monitor | None = None
+        self._error: Exception | None = None
+        # A daemon, so that whoever ends the process need not wait for what nobody will use.
+        self._thread = threading.Thread(target=self._solve, name="bounds", daemon=True)
+        self._thread.start()
+        self._taken = False
+
+    def _solve(self) -> None:
+        try:
+            self._found = self._watch.build(self._model)
+        except Exception as error:
+            self._error = error
+
+    @property
+    def status(self) -> str:
+        """What there is to report; empty once the bounds are in force."""
+        if self._error is not None:
+            return f"there are no bounds: {type(self._error).__name__}: {self._error}"
+        return "" if self._taken else "bounds are being computed"
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether there will be no bounds."""
+        return self._error is not None
+
+    def take(self) -> Monitor | None:
+        """Return the monitor with bounds, once, if it is ready and its model still in force."""
+        if self._taken or self._thread.is_alive() or self._found is None:
+            return None
+        self._taken = True
+        present, monitor = self._watch.monitor, self._found
+        same = present.model is not None and present.model.digest == self._model.fingerprint
+        return monitor if same and not present.bounded else None
+
+    def wait_if_compared(self) -> None:
+        """Wait for the bounds and put them into force, if a threshold is compared with them.
+
+        Raises
+        ------
+        ForewarnError
+            If they cannot be computed.
+        """
+        if not are_compared(self._watch.spec):
+            return
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        monitor = self.take()
+        if monitor is not None:
+            self._watch.use(monitor)
+
+
+def open_watch(
+    compiled: CompiledSpec,
+    model: CountModel | None,
+    types: Mapping[str, MessageType],
+    external: str,
+    *,
+    background: bool,
+) -> tuple[Watch, BackgroundBounds | None]:
+    """Return a monitor, and what computes its bounds if that is left to the background.
+
+    Only credible bounds are: sound ones may turn out to be impossible, which has to be known when
+    the node is configured.
+    """
+    spec = compiled.spec
+    if (
+        model is None
+        or not background
+        or spec.bounds.kind != "credible"
+        or are_compared(compiled.spec)
+    ):
+        return Watch(compiled, model, types, external), None
+    watch = Watch(compiled, model, types, external, bounds=False)
+    return watch, BackgroundBounds(watch, model)

@@ -1,0 +1,76 @@
+"""Bounds of the risk that come later than the first verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forewarn_msgs.msg import Risk
+from live_ros import Probe, Process, Stepper, of
+from small_world import MONITOR
+
+from forewarn.cli import main
+
+pytestmark = pytest.mark.ros
+Start = Callable[..., Process]
+SLOW = f"{MONITOR}bounds: {{samples: 30000}}\n"  # a second at the least
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Path:
+    """Return a monitor file whose bounds take a while."""
+    file = tmp_path / "slow.yaml"
+    file.write_text(SLOW)
+    return file
+
+
+def test_ticks_begin_before_the_bounds_are_there_and_replay_to_the_same_bits(
+    start: Start, probe: Probe, slow: Path, tmp_path: Path
+) -> None:
+    record = tmp_path / "record.mcap"
+    process = start(config=str(slow), record=str(record))
+    probe.wait_for_status("model", "OK", "loaded; bounds are being computed")
+    probe.wait(lambda: probe.text("model") == "loaded", "bounds")
+    known = len(probe.risks)
+    probe.wait(lambda: len(probe.risks) > known + 2, "ticks with bounds")
+    assert probe.change("deactivate")
+    assert process.stop() == 0
+    kinds = [of(each, "brake").bounds_kind for each in probe.risks]
+    assert (kinds[0], kinds[-1]) == (Risk.BOUNDS_NONE, Risk.BOUNDS_CREDIBLE)
+    assert kinds == sorted(kinds)
+    assert math.isnan(of(probe.risks[0], "brake").upper)
+    assert main(["verify", str(record)]) == 0
+
+
+def test_nothing_is_compared_with_bounds_that_are_not_there(start: Start, probe: Probe) -> None:
+    start(autostart=False)
+    assert probe.change("configure")
+    refused = probe.set(properties__brake__figure="upper")  # bounds come with a tick
+    assert not refused.successful
+    assert "not computed yet" in refused.reason
+    assert probe.change("activate")
+    probe.wait(lambda: probe.risks and of(probe.risks[-1], "brake").bounds_kind, "bounds")
+    assert probe.set(properties__brake__figure="upper").successful
+
+
+@pytest.mark.parametrize("why", ["a clock that is stepped", "a figure", "a parameter"])
+def test_bounds_come_first_where_something_depends_on_them(
+    start: Start, probe: Probe, tmp_path: Path, why: str
+) -> None:
+    changes: dict[str, object] = {
+        "a clock that is stepped": {"use_sim_time": True},
+        "a figure": {},
+        "a parameter": {"properties.brake.figure": "upper"},
+    }[why]
+    file = tmp_path / "monitor.yaml"
+    compared = MONITOR.replace("    enter: 1\n", "    enter: 1\n    figure: upper\n")
+    file.write_text((compared if why == "a figure" else MONITOR) + "bounds: {samples: 2000}\n")
+    start(config=str(file), **changes)
+    if why == "a clock that is stepped":
+        stepper = Stepper(probe)
+        stepper.begin()
+        stepper.step(speed=3.0, distance=20.0)
+    probe.wait(lambda: probe.risks, "a tick")
+    assert of(probe.risks[0], "brake").bounds_kind == Risk.BOUNDS_CREDIBLE
