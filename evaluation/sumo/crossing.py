@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from evaluation.sumo.network import EGO, run_tool, sumo_home
@@ -14,54 +15,56 @@ from evaluation.sumo.network import EGO, run_tool, sumo_home
 OPPOSITE = {"n": "s", "s": "n", "e": "w", "w": "e"}
 # Where a left turn leads, by the arm that one comes from (traffic keeps to the right).
 LEFT_OF = {"w": "n", "s": "w", "e": "s", "n": "e"}
-# Those of the second kind go on at yellow, and the ego behind them at red.
+# Where arms end, in units of the western one.
+SIDES = {"n": (0.0, 0.75), "s": (0.0, -0.9), "w": (-1.0, 0.0), "e": (0.6, 0.0)}
+# The late go on at yellow, so that the ego may follow at red; the pushing enter a jam.
 OTHERS = {
     "other": '<vType id="other" vClass="passenger" sigma="0.6" speedDev="0.1"/>',
     "late": '<vType id="late" vClass="passenger" sigma="0.6" speedDev="0.1"'
     ' jmDriveAfterYellowTime="3" jmDriveAfterRedTime="1"/>',
+    "pushing": '<vType id="pushing" vClass="passenger" sigma="0.6" speedDev="0.1"'
+    ' jmIgnoreKeepClearTime="1"/>',
 }
 RIGHT_OF = {"w": "s", "s": "e", "e": "n", "n": "w"}
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """One junction, or two in a row from west to east.
+    """A junction with traffic lights, alone or between two without, in a row from west to east.
 
     Attributes
     ----------
-    name
-        Names the network's file.
     arm
-        Metres from the junction to where an arm ends.
+        Metres from a junction to where its western arm ends; the others are shorter, so that the
+        ego does not come back in step with the lights.
     link
-        Metres between the two junctions; None for one junction.
-    cycle
-        Seconds of the traffic lights' cycle.
-    lights
-        Traffic lights; otherwise the road from west to east has priority.
+        Metres between two junctions; None for one junction.
+    cycle, yellow
+        Seconds of the traffic lights' cycle, and of the yellow in it.
     """
 
-    name: str
     arm: float = 150.0
     link: float | None = None
-    cycle: int = 40
-    lights: bool = True
+    cycle: int = 30
+    yellow: int = 3
 
 
 def build_crossing(crossing: Crossing, folder: Path) -> Path:
     """Generate the network once and return its file."""
-    path = folder / f"{crossing.name}.net.xml"
+    name = f"crossing-{crossing.arm:g}-{crossing.link or 0:g}-{crossing.cycle}-{crossing.yellow}"
+    path = folder / f"{name}.net.xml"
     if path.exists():
         return path
     folder.mkdir(parents=True, exist_ok=True)
     nodes, edges = _plain(crossing)
-    node_file, edge_file = folder / f"{crossing.name}.nod.xml", folder / f"{crossing.name}.edg.xml"
+    node_file, edge_file = folder / f"{name}.nod.xml", folder / f"{name}.edg.xml"
     node_file.write_text("\n".join(["<nodes>", *nodes, "</nodes>"]), encoding="utf-8")
     edge_file.write_text("\n".join(["<edges>", *edges, "</edges>"]), encoding="utf-8")
     options = {
         "--node-files": node_file,
         "--edge-files": edge_file,
         "--tls.cycle.time": crossing.cycle,
+        "--tls.yellow.time": crossing.yellow,
         "--tls.left-green.time": 0,  # left turns give way to those who come towards them
         "--default.junctions.radius": 8,
         "--output-file": path,
@@ -73,22 +76,27 @@ def build_crossing(crossing: Crossing, folder: Path) -> Path:
 
 
 def _plain(crossing: Crossing) -> tuple[list[str], list[str]]:
-    kind = "traffic_light" if crossing.lights else "priority"
-    arm = crossing.arm
-    centres = {"a": 0.0} if crossing.link is None else {"a": 0.0, "b": crossing.link}
-    nodes = [f'<node id="{c}" x="{x}" y="0" type="{kind}"/>' for c, x in centres.items()]
-    ends = {"n": (0, arm), "s": (0, -arm), "w": (-arm, 0), "e": (arm, 0)}
-    edges = []
+    centres = _centres(crossing)
+    nodes, edges = [], []
     for centre, x in centres.items():
-        for side, (dx, dy) in ends.items():
-            if len(centres) == 2 and (centre, side) in (("a", "e"), ("b", "w")):
+        kind = "traffic_light" if x == 0 else "priority"
+        nodes.append(f'<node id="{centre}" x="{x}" y="0" type="{kind}"/>')
+        for side, (dx, dy) in SIDES.items():
+            if (side == "w" and centre != min(centres)) or (side == "e" and centre != max(centres)):
                 continue
             end = f"{centre}{side}"
-            nodes.append(f'<node id="{end}" x="{x + dx}" y="{dy}"/>')
+            nodes.append(f'<node id="{end}" x="{x + dx * crossing.arm}" y="{dy * crossing.arm}"/>')
             edges += [_edge(end, centre, side), _edge(centre, end, side)]
-    if len(centres) == 2:
-        edges += [_edge("a", "b", "e"), _edge("b", "a", "e")]
+    for west, east in pairwise(centres):
+        edges += [_edge(west, east, "e"), _edge(east, west, "w")]
     return nodes, edges
+
+
+def _centres(crossing: Crossing) -> dict[str, float]:
+    """Return the junctions and where they lie; the one with lights lies at 0."""
+    if crossing.link is None:
+        return {"a": 0.0}
+    return {"a": -crossing.link, "b": 0.0, "c": crossing.link}
 
 
 def _edge(source: str, target: str, side: str) -> str:
@@ -111,10 +119,10 @@ def ego_route(crossing: Crossing, turns: str, rng: random.Random, passes: int = 
     rng
         Draws turns and the arm to begin with.
     passes
-        How often it comes to a junction, or to both of them in a row.
+        How often it comes to the junction, or drives there and back again.
     """
     if crossing.link is not None:
-        east, west = ["aw-a", "a-b", "b-be"], ["be-b", "b-a", "a-aw"]
+        east, west = ["aw-a", "a-b", "b-c", "c-ce"], ["ce-c", "c-b", "b-a", "a-aw"]
         return (east + west) * passes if rng.random() < 0.5 else (west + east) * passes
     arm = rng.choice(sorted(OPPOSITE))
     edges = []
@@ -166,8 +174,8 @@ def write_traffic(
 def _demand(crossing: Crossing, through: float) -> list[tuple[str, str, float]]:
     """Return the flows: from where, to where, and their share of an arm's departures."""
     if crossing.link is not None:
-        along = [("aw", "be"), ("be", "aw")]
-        across = [("an", "as"), ("as", "an"), ("bn", "bs"), ("bs", "bn")]
+        along = [("aw", "ce"), ("ce", "aw")]
+        across = [(f"{c}{start}", f"{c}{OPPOSITE[start]}") for c in "abc" for start in "ns"]
         return [(*pair, through) for pair in along] + [(*pair, 1 - through) for pair in across]
     return [
         (f"a{a}", f"a{b}", through if OPPOSITE[a] == b else (1 - through) / 2)

@@ -158,7 +158,7 @@ def _messages(frame: Frame, stamp: int) -> Iterator[tuple[Topic, Any]]:
         yield STOP_LINE, _new(STOP_LINE.type, data=_stop_line(frame.light))
         yield (
             LIGHT_AGE,
-            _new(LIGHT_AGE.type, data=0.0 if frame.light is None else _grid(frame.light.age, 64)),
+            _new(LIGHT_AGE.type, data=0.0 if frame.light is None else grid(frame.light.age, 64)),
         )
     if frame.path is not None:
         yield PATH, _path(frame.path, stamp)
@@ -177,15 +177,15 @@ def _road(seen: Surroundings) -> Iterator[tuple[Topic, Any]]:
         (CROSSING, seen.crossing_time),
         (YIELD_GAP, seen.yield_gap),
     ):
-        yield topic, _new(topic.type, data=value if math.isinf(value) else _grid(value, 256))
+        yield topic, _new(topic.type, data=value if math.isinf(value) else grid(value, 256))
 
 
 def _new(name: str, **fields: Any) -> Any:
     return STORE.types[name](**fields)
 
 
-def _grid(value: float, per_unit: int = 1024) -> float:
-    # Sensors have a resolution, and short binary fractions are what makes the recordings small.
+def grid(value: float, per_unit: int = 1024) -> float:
+    """Round to the resolution of a sensor; short binary fractions keep the recordings small."""
     return round(value * per_unit) / per_unit
 
 
@@ -203,17 +203,17 @@ def _point(x: float, y: float, z: float = 0.0) -> Any:
 
 
 def _pose(x: float, y: float, yaw: float, z: float = 0.0, per_metre: int = 1024) -> Any:
-    half = _grid(yaw, 8192) / 2
+    half = grid(yaw, 8192) / 2
     rotation = _new(
         "geometry_msgs/msg/Quaternion",
         x=0.0,
         y=0.0,
-        z=_grid(math.sin(half), 1 << 16),
-        w=_grid(math.cos(half), 1 << 16),
+        z=grid(math.sin(half), 1 << 16),
+        w=grid(math.cos(half), 1 << 16),
     )
     return _new(
         "geometry_msgs/msg/Pose",
-        position=_point(_grid(x, per_metre), _grid(y, per_metre), z),
+        position=_point(grid(x, per_metre), grid(y, per_metre), z),
         orientation=rotation,
     )
 
@@ -221,8 +221,8 @@ def _pose(x: float, y: float, yaw: float, z: float = 0.0, per_metre: int = 1024)
 def _odometry(frame: Frame, stamp: int) -> Any:
     twist = _new(
         "geometry_msgs/msg/Twist",
-        linear=_vector(_grid(frame.speed), _grid(frame.lateral_speed)),
-        angular=_vector(z=_grid(frame.yaw_rate)),
+        linear=_vector(grid(frame.speed), grid(frame.lateral_speed)),
+        angular=_vector(z=grid(frame.yaw_rate)),
     )
     no_covariance = np.zeros(36)
     return _new(
@@ -241,7 +241,7 @@ def _odometry(frame: Frame, stamp: int) -> Any:
 def _acceleration(frame: Frame, stamp: int) -> Any:
     accel = _new(
         "geometry_msgs/msg/Accel",
-        linear=_vector(_grid(frame.acceleration, 256), _grid(frame.speed * frame.yaw_rate, 256)),
+        linear=_vector(grid(frame.acceleration, 256), grid(frame.speed * frame.yaw_rate, 256)),
         angular=_vector(),
     )
     return _new("geometry_msgs/msg/AccelStamped", header=_header(stamp, "base_link"), accel=accel)
@@ -253,8 +253,8 @@ def _marker(body: Body, stamp: int) -> Any:
     pose = _pose(body.x, body.y, body.yaw, height / 2, per_metre=256)
     x, y = pose.position.x, pose.position.y
     ahead = _point(
-        x + _grid(body.speed * math.cos(body.yaw), 256),
-        y + _grid(body.speed * math.sin(body.yaw), 256),
+        x + grid(body.speed * math.cos(body.yaw), 256),
+        y + grid(body.speed * math.sin(body.yaw), 256),
         height / 2,
     )
     return _new(
@@ -291,7 +291,7 @@ def _light_code(light: Light | None) -> int:
 
 
 def _stop_line(light: Light | None) -> float:
-    return NO_STOP_LINE if light is None else _grid(light.distance, 256)
+    return NO_STOP_LINE if light is None else grid(light.distance, 256)
 
 
 def _path(points: tuple[tuple[float, float], ...], stamp: int) -> Any:

@@ -11,7 +11,7 @@ import argparse
 import random
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaluation.sumo.crossing import (
@@ -46,6 +46,8 @@ class Setting:
         Mean seconds between two departures on one arm; share of those going straight on.
     others
         How the others drive: a key of `crossing.OTHERS`; not for the town.
+    cycles
+        Seconds that the lights' cycle may have; one of them is drawn.
     kinds
         Weights of the kinds of ego.
     warm_up, duration
@@ -58,22 +60,30 @@ class Setting:
     period: float = 10.0
     through: float = 0.6
     others: str = "other"
+    cycles: tuple[int, ...] = (26, 30, 34, 38)
     kinds: dict[str, float] = field(default_factory=lambda: dict(MOSTLY_CARELESS))
     warm_up: float = 30.0
-    duration: float = 60.0
+    duration: float = 90.0
 
 
-LIGHTS = Crossing("lights", arm=110.0, cycle=30)
+LIGHTS = Crossing()
 SETTINGS = {
-    "s1": Setting("yellow, straight on, little traffic", LIGHTS, "s", period=20),
+    "s1": Setting(
+        "yellow, straight on, little traffic",
+        Crossing(yellow=5),
+        period=20,
+        cycles=(24, 26, 28, 30),
+    ),
     "s2": Setting("red, straight on, little traffic", LIGHTS, "s", period=20),
     "s3": Setting("red, behind others", LIGHTS, "s", period=8, through=0.8, others="late"),
     "s4": Setting("red, turning left and right", LIGHTS, "lr", period=10),
     "s5": Setting(
         "a jam beyond the junction",
-        Crossing("corridor", link=80.0, cycle=60),
-        period=4,
+        Crossing(link=55.0),
+        period=3,
         through=0.7,
+        others="pushing",
+        cycles=(50, 60, 70),
         warm_up=60.0,
     ),
     "s6": Setting("a town with pedestrians", Town(), warm_up=50.0),
@@ -110,7 +120,7 @@ def draw(name: str, seed: int, work: Path, networks: Path) -> Drawn:
     if isinstance(setting.place, Town):
         files = build_scenario(setting.place, number, until, work, networks, attributes)
         return Drawn(files, options)
-    network = build_crossing(setting.place, networks)
+    network = build_crossing(replace(setting.place, cycle=rng.choice(setting.cycles)), networks)
     traffic = write_traffic(
         setting.place,
         setting.period,

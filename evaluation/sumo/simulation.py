@@ -167,6 +167,8 @@ class Observer:
         """Return the frame of this step (0 is the first of the recording)."""
         vehicle = self._sumo.vehicle
         x, y, yaw = self._centre(vehicle, EGO)
+        if self._lookout is not None:
+            self._watch_lights()
         last = yaw if self._last_yaw is None else self._last_yaw
         self._last_yaw = yaw
         light, ran_red = self._light()
@@ -257,6 +259,13 @@ class Observer:
         if known is None or known[0] != colour:
             known = self._colour_since[signal] = (colour, now)
         return Light(colour, distance, now - known[1])
+
+    def _watch_lights(self) -> None:
+        """Keep the ages of all lights, also of those that the ego does not see at the moment."""
+        domain = self._sumo.trafficlight
+        for name in domain.getIDList():
+            for link, state in enumerate(domain.getRedYellowGreenState(name)):
+                self._aged(Signal(name, link), state, 0.0)
 
     def _path(self, x: float, y: float) -> tuple[tuple[float, float], ...]:
         points = [(x, y)]
