@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from evaluation.branching.generators import Generators
+from evaluation.closed_loop.town import STEPS
 from evaluation.sumo.network import EGO
 from evaluation.sumo.simulation import Frame, Observer
 
-STEPS = 5  # of SUMO in a tick of the monitor
 NO_OBJECTS = 1  # a step number at which the observer need not look for anybody else
 
 

@@ -13,6 +13,7 @@ from forewarn.properties.specification import CompiledSpec, compile_spec
 
 NOBODY = "nobody"
 FOREWARN = "Forewarn"
+LEARNED_ON = f"{FOREWARN} as shipped, learned on"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
 HOLD = 8.0  # s: as long as this ego's driver ignores a light that has turned red
 AT_LIGHTS = ("red_light", "brake_for_red")
@@ -61,8 +62,16 @@ def held(spec: MonitorSpec) -> Policies:
     }
 
 
-def arms(monitored: Monitored) -> dict[str, Controls | None]:
-    """Return who may intervene in each arm; None: nobody."""
+def arms(monitored: Monitored, learned_on: CountModel | None) -> dict[str, Controls | None]:
+    """Return who may intervene in each arm; None: nobody.
+
+    Parameters
+    ----------
+    monitored : Monitored
+        The monitor file and its model.
+    learned_on : CountModel or None
+        The model after it has learned on from trips with interventions.
+    """
     compiled, model = monitored
     spec = compiled.spec
     with_model, without = open_watch(compiled, model), open_watch(compiled, None)
@@ -71,6 +80,9 @@ def arms(monitored: Monitored) -> dict[str, Controls | None]:
         ticks = round(hold * spec.rate)
         return OnSignals(without, physical_quantities(deceleration, conflict, ticks))
 
+    later = {}
+    if learned_on is not None:
+        later[LEARNED_ON] = Library(open_watch(compiled, learned_on), as_shipped(spec))
     return {
         NOBODY: None,
         "reactive": Library(without),
@@ -81,4 +93,5 @@ def arms(monitored: Monitored) -> dict[str, Controls | None]:
         f"{FOREWARN} as shipped": Library(with_model, as_shipped(spec)),
         f"{FOREWARN} as shipped, held": Library(with_model, held(spec)),
         **{f"{FOREWARN} at {t:g}": Library(with_model, at_threshold(spec, t)) for t in THRESHOLDS},
+        **later,
     }

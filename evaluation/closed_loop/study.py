@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.closed_loop.arms import FOREWARN, NOBODY, Controls, Monitored, arms
+from evaluation.closed_loop.arms import FOREWARN, LEARNED_ON, NOBODY, Controls, Monitored, arms
 from evaluation.closed_loop.loading import CONFIG
 from evaluation.closed_loop.summary import write_results
 from evaluation.closed_loop.town import NoEgoError, town_scenario
 from evaluation.closed_loop.trip import LIMIT, drive
+from forewarn.models import CountModel, load_model
 
 
 def trip_path(folder: Path, seed: int, arm: str) -> Path:
@@ -28,17 +29,17 @@ def trip_path(folder: Path, seed: int, arm: str) -> Path:
     return folder / f"{seed:04d}_{re.sub('[^a-z0-9.]+', '-', arm.lower()).strip('-')}.json"
 
 
-def keys_of(monitored: Monitored, names: Iterable[str]) -> dict[str, str]:
-    """Return for each arm what its trips depend on: the model, the monitor file's signals."""
-    abstraction = monitored.compiled.abstraction.digest
-    return {
-        name: ""
-        if name == NOBODY
-        else monitored.model.fingerprint
-        if name.startswith(FOREWARN)
-        else abstraction
-        for name in names
-    }
+def keys_of(
+    monitored: Monitored, learned_on: CountModel | None, names: Iterable[str]
+) -> dict[str, str]:
+    """Return for each arm what its trips depend on: a model, or the monitor file's signals."""
+    keys = dict.fromkeys(names, monitored.compiled.abstraction.digest)
+    for name in keys:
+        if name.startswith(FOREWARN):
+            keys[name] = monitored.model.fingerprint
+    if learned_on is not None:
+        keys[LEARNED_ON] = learned_on.fingerprint
+    return {**keys, NOBODY: ""}
 
 
 def load_trip(path: Path, key: str) -> dict[str, Any] | None:
@@ -55,12 +56,14 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where trips are kept")
     parser.add_argument("--config", type=Path, default=CONFIG, help="monitor file")
     parser.add_argument("--seeds", default="701:721", help="first:end (default: 701:721)")
+    parser.add_argument("--learned-on", type=Path, help="model written by learn_on.py")
     parser.add_argument("--only-summary", action="store_true", help="drive nothing")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     monitored = Monitored.load(arguments.config)
-    compared = arms(monitored)
-    keys = keys_of(monitored, compared)
+    learned_on = load_model(arguments.learned_on) if arguments.learned_on else None
+    compared = arms(monitored, learned_on)
+    keys = keys_of(monitored, learned_on, compared)
     first, end = (int(part) for part in arguments.seeds.split(":"))
     if not arguments.only_summary:
         for seed in range(first, end):

@@ -13,6 +13,7 @@ from forewarn.signals.grid import Grid
 
 WARM_UP = 50.0  # s
 RATE = 10.0  # Hz: a frame with objects and lights for each tick of the monitor
+STEPS = 5  # of SUMO between two ticks
 
 
 def town_scenario(seed: int, duration: float, folder: Path) -> Scenario:
@@ -99,6 +100,9 @@ class Run:
             if step < first:
                 continue
             watch(frame)
+            # Of the odometry only the newest before a tick counts; the rest is not published.
+            if frame.step % STEPS not in (0, STEPS - 1):
+                continue
             yield frame
             # The next frame is asked for once all that arrived by this one has been delivered.
             stamp = EPOCH_NS + round(frame.step * STEP * 1e9)
