@@ -333,6 +333,18 @@ def test_a_vehicle_around_the_bend_is_ahead_on_the_route(scene: Scene) -> None:
     assert scene(x=90, objects=({"at": (130, 60)},))["npc_ahead"] == math.inf
 
 
+def test_standing_stop_signs_and_who_goes_first(scene: Scene) -> None:
+    assert scene(speed=0.29)["? stopped"] is True
+    assert scene(speed=0.3)["? stopped"] is False
+    # The stop line is at x = 200: 3.99 m and 4.11 m ahead of the front.
+    assert scene(x=200 - FRONT - 3.99)["? stop_sign_close"] is True
+    assert scene(x=200 - FRONT - 4.11)["? stop_sign_close"] is False
+    coming = ({"at": (115, -22.0), "theta": math.pi / 2, "velocity": (0.0, 8.0)},)
+    assert scene(x=92, objects=coming)["? npc_first"] is True  # 105 - 92 - 3.89 = 9.11 m
+    assert scene(x=90, objects=coming)["? npc_first"] is False  # 11.11 m
+    assert scene(x=92)["? npc_first"] is False
+
+
 def test_vehicles_around_us(scene: Scene) -> None:
     # We are at (50, 0) and look east: our front is at x = 53.89, our rear at x = 48.96.
     around = (

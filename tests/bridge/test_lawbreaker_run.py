@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from apollo_bridge.layouts import own_class
+from apollo_bridge.layouts import own_class, own_pool
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn, observe
+from forewarn.predicates.inputs import open_feed
 from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
 
@@ -140,6 +141,39 @@ def test_as_a_record_every_step_is_seen_as_it_was(
             assert values["yellow"] == step.yellow
     model = learn([record], spec, abstraction).model
     assert model.counts.sum() == math.ceil((len(run) - 1) * STEP_NS / 1e8)
+
+
+def test_the_nearest_vehicle_is_the_one_that_lawbreaker_found(
+    run: list[Step], repository: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another town's map: the nearest vehicle does not depend on it.
+    path = shared_data / "apollo" / "borregas_ave.base_map.bin"
+    monkeypatch.setenv("APOLLO_MAP", str(path))
+    spec = load_spec(repository / "config" / "apollo.yaml")
+    abstraction = compile_spec(spec).abstraction
+    types = {c: own_pool().message_type(name) for c, name in spec.topics.items()}
+    theirs = json.loads((shared_data / "apollo" / "lawbreaker_run.json").read_text())["trace"]
+    feed = open_feed(spec, abstraction, types)
+    compared = agreed = 0
+    for number, (step, told) in enumerate(zip(run, theirs, strict=True)):
+        time_ns = START_NS + number * STEP_NS
+        for channel, message in step.messages.items():
+            feed.accept(channel, time_ns, message.SerializeToString())
+        tick = feed.grid.tick_at_or_after(time_ns)
+        values = abstraction.complete(feed.snapshot(tick).values)[0]
+        found = dict(zip(abstraction.signals, values, strict=True))
+        name = told["truth"]["NearestNPC"]
+        if name is None:
+            assert found["nearest_npc"] == math.inf
+            continue
+        it = next(each for each in told["truth"]["obsList"] if each["name"] == name)
+        distance = math.hypot(
+            it["position"]["x"] - found["ego_x"], it["position"]["y"] - found["ego_y"]
+        )
+        compared += 1
+        agreed += distance == pytest.approx(found["nearest_npc"], abs=1e-6)
+    # Theirs was found at another moment than the positions; once another vehicle was nearer then.
+    assert (compared, agreed) == (29, 28)
 
 
 @pytest.mark.ros
