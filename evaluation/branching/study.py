@@ -20,6 +20,7 @@ from evaluation.branching.futures import Future, futures
 from evaluation.branching.generators import Generators
 from evaluation.branching.states import chances, choose, predictions_of
 from evaluation.branching.summary import write_results
+from evaluation.branching.visits import load_visits
 from evaluation.closed_loop.loading import CONFIG, load_monitor, open_session
 from evaluation.closed_loop.town import NoEgoError, Run, town_scenario
 from evaluation.sumo.messages import Published
@@ -155,7 +156,8 @@ def main() -> None:
             f"seed {seed}: {len(run['moments'])} moments, {futures_done} futures, {run['cpu']:g} s",
             flush=True,
         )
-    write_results(study.runs(), monitor, model, study.states)
+    recordings = load_visits(arguments.folder, model)
+    write_results(study.runs(), recordings, monitor, model, study.states)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 
 from evaluation.branching.futures import Future, Glance, follow, in_a_copy, ran_red
 from evaluation.branching.states import EDGES, chances, choose, predictions_of
-from evaluation.branching.summary import Tally, overall, spread, tallies_of
+from evaluation.branching.summary import Tally, followed, overall, spread, tallies_of
 from evaluation.sumo.simulation import Frame, Light
 from forewarn.config import load_spec
 from forewarn.models import CountModel, load_model
@@ -115,9 +115,25 @@ def test_tallies_count_the_futures_with_a_violation() -> None:
 
 
 def test_intervals_meet_unless_they_lie_apart() -> None:
-    row = {"risk": 0.5, "lower": 0.4, "upper": 0.6, "mean": 0.3, "between": 0.1, "binomial": 0.05}
+    row = {
+        "recorded": None,
+        "risk": 0.5,
+        "lower": 0.4,
+        "upper": 0.6,
+        "mean": 0.3,
+        "between": 0.1,
+        "binomial": 0.05,
+    }
     told = overall([{**row, "low": 0.2, "high": 0.39}, {**row, "low": 0.2, "high": 0.41}])
     assert told["intervals_meet"] == 1 and told["bias"] == 0.2
+
+
+def test_what_followed_is_a_share_of_all_ticks_of_all_recordings() -> None:
+    found = followed([(10, 10), (30, 0), (0, 0)])
+    assert found is not None
+    assert (found.ticks, found.recordings, found.share) == (40, 2, 0.25)
+    assert (found.low, found.high) == (0.0, 1.0)
+    assert followed([(0, 0)]) is None
 
 
 @pytest.fixture(scope="module")
