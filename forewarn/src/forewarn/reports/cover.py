@@ -107,9 +107,13 @@ def _for_the_risk(monitor: Monitor, model: CountModel) -> str:
     share = coverage(model, factor=factor).share
     return (
         f"For the risk itself to be right to within {EPSILON:g} in the worst case (an error of a "
-        f"transition can grow {factor:,.0f} times), {100 * share:.2g} % of the visits were made: "
+        f"transition can grow {factor:,.0f} times), {_percent(share)} of the visits were made: "
         "its bounds in the timeline say more."
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share >= 1e-4 or not share else "less than 0.01 %"
 
 
 def _most_wanted(monitor: Monitor, model: CountModel, found: Coverage, here: Stay) -> str:

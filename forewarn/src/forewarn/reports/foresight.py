@@ -13,7 +13,7 @@ from forewarn.monitoring.events import LeadTimes, Score
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.tradeoff import Point, every_threshold, trade_off
 from forewarn.reports.page import absent, escape, label, plot, section
-from forewarn.reports.palette import COLOURS, SERIES, axis, base_layout
+from forewarn.reports.palette import COLOURS, SERIES, SYMBOLS, axis, base_layout
 from forewarn.reports.run import RecordedRun
 
 Figure = dict[str, Any]
@@ -183,7 +183,8 @@ def _figure(title: str, curves: Sequence[Curve], value: Callable[[Point], float 
     layout["yaxis"] = axis(title={"text": title}, rangemode="tozero")
     data = []
     for index, curve in enumerate(curves):
-        data += _traces(curve, value, SERIES[index % len(SERIES)])
+        colour, symbol = SERIES[index % len(SERIES)], SYMBOLS[index % len(SYMBOLS)]
+        data += _traces(curve, value, colour, symbol)
     return {"data": data, "layout": layout}
 
 
@@ -195,7 +196,9 @@ def _layout() -> Figure:
     return layout
 
 
-def _traces(curve: Curve, value: Callable[[Point], float | None], colour: str) -> list[Figure]:
+def _traces(
+    curve: Curve, value: Callable[[Point], float | None], colour: str, symbol: str
+) -> list[Figure]:
     name, present = label(curve.name), curve.present
     return [
         {
@@ -207,7 +210,7 @@ def _traces(curve: Curve, value: Callable[[Point], float | None], colour: str) -
             "text": [_told(p, curve) for p in curve.points],
             "hovertemplate": f"%{{text}}<extra>{name}</extra>",
             "line": {"color": colour, "width": 1},
-            "marker": {"size": 5, "color": colour},
+            "marker": {"size": 6, "color": colour, "symbol": symbol},
         },
         {
             "type": "scatter",

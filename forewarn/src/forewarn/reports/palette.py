@@ -48,6 +48,11 @@ DARK = {
     "uncovered": "#e79a4a",
 }
 SERIES = ("#0b5cad", "#c2410c", "#0f8a6d", "#7c3aed", "#a16207", "#be185d", "#0e7490", "#4d7c0f")
+DARK_SERIES = (
+    "#6db0f2", "#f08a55", "#4fd1ab", "#a98bf0", "#d9b04a", "#f07bb3", "#5cc3d9", "#a3d05f",
+)  # fmt: skip
+SYMBOLS = ("circle", "square", "triangle-up", "cross", "pentagon", "star", "hexagon", "bowtie")
+"""Series differ in shape as well as in colour."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -59,7 +64,10 @@ def theme() -> dict[str, Any]:
     layout = base_layout(0, 0, 0)
     return {
         "colours": COLOURS,
-        "dark": {colour: DARK[name] for name, colour in COLOURS.items()},
+        "dark": {
+            **dict(zip(SERIES, DARK_SERIES, strict=True)),
+            **{colour: DARK[name] for name, colour in COLOURS.items()},
+        },
         "axis": axis(),
         "layout": {key: layout[key] for key in layout if key not in ("height", "margin")},
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.monitoring.calibration import Calibration
 from forewarn.reports.page import label
-from forewarn.reports.palette import COLOURS, SERIES, axis, base_layout
+from forewarn.reports.palette import COLOURS, SERIES, SYMBOLS, axis, base_layout
 
 Figure = dict[str, Any]
 
@@ -37,12 +37,12 @@ def reliability(found: Sequence[tuple[str, Calibration]]) -> Figure:
         }
     ]
     for index, (name, calibration) in enumerate(found):
-        colour = SERIES[index % len(SERIES)]
-        data += _reliability_traces(label(name), calibration, colour)
+        colour, symbol = SERIES[index % len(SERIES)], SYMBOLS[index % len(SYMBOLS)]
+        data += _traces(label(name), calibration, colour, symbol)
     return {"data": data, "layout": layout}
 
 
-def _reliability_traces(name: str, found: Calibration, colour: str) -> list[dict[str, Any]]:
+def _traces(name: str, found: Calibration, colour: str, symbol: str) -> list[dict[str, Any]]:
     bins = found.bins
     return [
         {
@@ -60,7 +60,7 @@ def _reliability_traces(name: str, found: Calibration, colour: str) -> list[dict
                 "width": 3,
             },
             "line": {"color": colour, "width": 1.5},
-            "marker": {"size": 7},
+            "marker": {"size": 8, "symbol": symbol},
             "text": [f"{each.ticks} ticks" for each in bins],
             "hovertemplate": "predicted %{x:.3f}, observed %{y:.3f}, %{text}",
         },

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import wanted_types
@@ -15,6 +16,7 @@ from forewarn.monitoring.history import History, Track
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.monitoring.verdict import Verdict
+from forewarn.predicates import Abstraction
 from forewarn.recordings import Recording
 from forewarn.reports.lanes import Lanes, StateLog
 from forewarn.reports.signals import SignalLog, SignalSeries
@@ -70,20 +72,23 @@ class RecordedRun:
         return self.path.name
 
 
-class _Watched(Session):
-    """A session that keeps the values of all signals."""
+@dataclass(frozen=True)
+class _Logged(Abstraction):
+    """An abstraction that keeps the values of all signals, which a step asks for once a tick."""
 
-    def __init__(self, monitor: Monitor, types: Mapping[str, MessageType], log: SignalLog) -> None:
-        super().__init__(monitor, types)
-        self._log = log
+    log: SignalLog | None = None
 
-    def tick(self, tick: int) -> Verdict:
-        """Evaluate one tick; it must lie after the last one."""
-        snapshot = self.feed.snapshot(tick)
-        values, _ = self.monitor.abstraction.complete(snapshot.values)
-        self._log.add(values)
-        self.state, verdict = self.monitor.step(self.state, snapshot)
-        return verdict
+    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
+        """Append the derived signals to the values of the sources, and note all of them."""
+        values, failures = super().complete(sources)
+        assert self.log is not None
+        self.log.add(values)
+        return values, failures
+
+
+def _logging(monitor: Monitor, log: SignalLog) -> Monitor:
+    parts = {each.name: getattr(monitor.abstraction, each.name) for each in fields(Abstraction)}
+    return replace(monitor, abstraction=_Logged(**parts, log=log))
 
 
 def replay(
@@ -126,7 +131,7 @@ def replay(
         )
     types = _types(monitor, recording, allow_missing)
     log = SignalLog(monitor.abstraction.signals)
-    session = _Watched(monitor, types, log) if keep_signals else Session(monitor, types)
+    session = Session(_logging(monitor, log) if keep_signals else monitor, types)
     history = History(monitor.spec)
     abstraction = monitor.abstraction
     states = StateLog(abstraction.vocabulary, len(abstraction.predicates))

@@ -73,9 +73,8 @@ def timeline(monitor: Monitor, run: RecordedRun) -> Timeline:
     asked = requests(monitor.spec, run.tracks)
     columns["asked"] = Column(asked.position.astype(np.float64), exact=True, whole=True)
     if asked.names:
-        title = "<b>intervention</b>  asked of the planner" + (
-            "" if monitor.spec.mode == "act" else ", if it did not only observe"
-        )
+        observes = "" if monitor.spec.mode == "act" else " (observing)"
+        title = f"<b>intervention</b>  asked for{observes}"
         rows.append(_lanes_row("asked", title, asked))
     columns["state"] = Column(run.lanes.position.astype(np.float64), exact=True, whole=True)
     rows.append(_lanes_row("state", "<b>state</b>  what holds", run.lanes))
@@ -250,7 +249,7 @@ def _lanes_row(key: str, title: str, lanes: Lanes) -> Row:
     """Draw a lane for each condition, to be read from top to bottom."""
     count = len(lanes.names)
     trace = {"draw": "lanes", "column": key, "table": [list(each) for each in lanes.table]}
-    return _row(
+    row = _row(
         key,
         title,
         max(2, count) * LANE_HEIGHT,
@@ -260,6 +259,8 @@ def _lanes_row(key: str, title: str, lanes: Lanes) -> Row:
         range=[max(2, count) - 0.5, -0.5],
         showgrid=False,
     )
+    row["long"] = True
+    return row
 
 
 def _signal_rows(monitor: Monitor, run: RecordedRun, columns: dict[str, Column]) -> Iterator[Row]:

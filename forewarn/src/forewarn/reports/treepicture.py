@@ -85,9 +85,10 @@ def tree_picture(compiled: CompiledProperty, model: CountModel) -> str | None:
     ]
     height = bottom + BAR + 12
     return (
-        f'<div class="tree"><svg role="img" aria-label="How violations of {escape(compiled.name)} '
-        f'come about" width="{width}" height="{height:.0f}" '
-        f'viewBox="0 0 {width} {height:.0f}">{"".join(parts)}</svg></div>'
+        f'<div class="tree" data-root="{boxes[0].x:.0f}"><svg role="img" '
+        f'aria-label="How violations of {escape(compiled.name)} come about" '
+        f'width="{width}" height="{height:.0f}" viewBox="0 0 {width} {height:.0f}">'
+        f"{''.join(parts)}</svg></div>"
     )
 
 
@@ -214,7 +215,7 @@ def _bar(tree: Tree, columns: dict[int, float], bottom: float, name: str) -> str
     shown = sum(each.number for each in tree.endings)
     text = f"violation of {_short(name)}"
     if tree.exact:
-        text = f"{shown:,} of {tree.total:,}: {text}" if len(columns) > 1 else text
+        text += f": {shown:,} of the {tree.total:,} counted came in these ways"
     shares = [
         _text(
             columns[each.step],

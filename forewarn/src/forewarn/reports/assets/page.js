@@ -38,7 +38,10 @@ const dark = window.matchMedia('(prefers-color-scheme: dark)').matches;
 function recolour(value) {
   if (!dark) return value;
   if (typeof value === 'string') return theme.dark[value] || value;
-  if (Array.isArray(value)) return typeof value[0] === 'number' ? value : value.map(recolour);
+  if (Array.isArray(value)) {
+    const numbers = typeof value[0] === 'number' && typeof value[1] !== 'string';
+    return numbers ? value : value.map(recolour);
+  }
   if (value && typeof value === 'object' && !ArrayBuffer.isView(value)) {
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, recolour(each)]));
   }
@@ -49,7 +52,9 @@ const config = {
   responsive: true,
   displaylogo: false,
   doubleClick: 'autosize',
-  modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d'],
+  // plotly would offer to upload the chart: nothing of a report leaves it.
+  plotlyServerURL: '',
+  modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d', 'sendChartToCloud', 'sendDataToCloud'],
 };
 
 async function drawFigure(holder) {

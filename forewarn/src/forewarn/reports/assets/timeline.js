@@ -247,11 +247,16 @@ function stack(run, holder) {
     const name = index ? `y${index + 1}` : 'y';
     const domain = [Math.max(0, 1 - (above + row.height) / inner), 1 - above / inner];
     above += row.height + GAP;
-    const wide = row.height / (row.yaxis.ticktext || []).length < 30;
+    const over = narrow && row.long;
     layout[name.replace('y', 'yaxis')] = {...axis, anchor: 'x', domain, automargin: !narrow, ...row.yaxis,
-      ...(narrow && wide ? {ticklabelposition: 'inside', layer: 'above traces'} : {})};
+      ...(over ? {showticklabels: false} : {})};
     const text = (note, more) => layout.annotations.push({
       text: note, showarrow: false, xref: 'paper', yref: 'paper', font: {size: 12, color: theme.colours.ink}, ...more});
+    // Where there is no room beside the picture, names stand in it.
+    if (over) {
+      row.yaxis.ticktext.forEach((each, i) => text(each, {
+        x: 0, y: row.yaxis.tickvals[i], yref: name, xanchor: 'left', xshift: 3, font: {size: 11, color: theme.colours.ink}}));
+    }
     text(row.title, {x: 0, y: domain[1], xanchor: 'left', yanchor: 'bottom', yshift: index ? 1 : 19});
     if (row.note) {
       text(row.note, {x: 0.5, y: (domain[0] + domain[1]) / 2, font: {size: 12, color: theme.colours.muted}});
@@ -361,5 +366,8 @@ document.addEventListener('click', (event) => {
 document.querySelectorAll('details').forEach((each) => each.addEventListener('toggle', () => {
   if (each.open) drawShown(each);
 }));
+document.querySelectorAll('.tree').forEach((tree) => {
+  tree.scrollLeft = Number(tree.dataset.root) - tree.clientWidth / 2;
+});
 drawShown(document);
 mark();
