@@ -180,17 +180,29 @@ def test_objects_of_which_something_is_unknown_are_unknown_alone() -> None:
     assert times(STRAIGHT, [0, 0, 0], 10.0, CAR, none).shape == (0,)
 
 
+def test_the_size_may_differ_from_object_to_object() -> None:
+    two = [np.array([22.5, 22.5]), np.array([1.6, 1.6]), *([0.0] * 3), 1.0, 1.0]
+    sizes = [np.array([4.0, 6.0]), np.array([2.0, 3.0])]
+    # Half a metre kept at either side makes it a conflict, a metre ahead one 0.1 s earlier.
+    np.testing.assert_allclose(times(STRAIGHT, [0, 0, 0], 10.0, sizes, two), [INF, 1.9])
+    one = [22.5, 1.6, *([0.0] * 3), 1.0, 1.0]
+    np.testing.assert_allclose(times(STRAIGHT, [0, 0, 0], 10.0, sizes, one), [INF, 1.9])
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
         ("time_to_conflict([xs, [1, 2, 3]], (0, 0, 0), 5, (4, 2), o)", "different lengths"),
         ("time_to_conflict(xs, (0, 0, 0), 5, (4, 2), o)", r"a path is \[xs, ys\]"),
         ("time_to_conflict([xs, [nan, 1]], (0, 0, 0), 5, (4, 2), o)", "not known"),
-        ("time_to_conflict([xs, xs], (0, 0), 5, (4, 2), o)", "a pose of 3 numbers"),
+        (
+            "time_to_conflict([xs, xs], (0, 0), 5, (4, 2), o)",
+            r"a pose is needed: \[x, y, heading\]",
+        ),
         ("time_to_conflict([xs, xs], (0, 0, 0), xs, (4, 2), o)", "one vehicle at a time"),
-        ("time_to_conflict([xs, xs], (0, 0, 0), 5, 4, o)", "a size of 2 numbers"),
+        ("time_to_conflict([xs, xs], (0, 0, 0), 5, 4, o)", "a size is needed"),
         ("time_to_conflict([xs, xs], (0, 0, 0), 5, (4, 2), xs)", "objects"),
-        ("time_to_conflict([xs, xs], (0, 0, 0), 5, ('a', 'b'), o)", "a list where a number"),
+        ("time_to_conflict([xs, xs], (0, 0, 0), 5, ('a', 'b'), o)", "a number is needed"),
     ],
 )
 def test_what_cannot_be_answered_is_unknown_and_says_why(source: str, reason: str) -> None:

@@ -26,14 +26,12 @@ STANDSTILL = 1e-3  # m/s: slower than that, a path is not followed
 
 
 class Vehicle(NamedTuple):
-    """The monitored vehicle: centre of its rectangle, heading, speed ahead, and its sizes."""
+    """The monitored vehicle: centre of its rectangle, heading, and speed ahead."""
 
     x: float
     y: float
     heading: float
     speed: float
-    length: float
-    width: float
 
 
 class Boxes(NamedTuple):
@@ -47,6 +45,8 @@ class Boxes(NamedTuple):
         Velocities, in the frame of the centres.
     length, width : ndarray of float64
         Sizes.
+    own_length, own_width : ndarray of float64
+        Sizes that the vehicle has for each of them: with a distance to be kept, say.
     """
 
     x: Floats
@@ -56,6 +56,8 @@ class Boxes(NamedTuple):
     vy: Floats
     length: Floats
     width: Floats
+    own_length: Floats
+    own_width: Floats
 
 
 class Course(NamedTuple):
@@ -159,37 +161,35 @@ def times_to_conflict(path: Floats, vehicle: Vehicle, boxes: Boxes, horizon: flo
     if len(near):
         chosen = boxes if len(near) == len(result) else Boxes(*(each[near] for each in boxes))
         course = course_along(path, vehicle, horizon)
-        result[near] = _first_overlaps(course, vehicle.length, vehicle.width, chosen)
+        result[near] = _first_overlaps(course, chosen)
     return result
 
 
 def _within_reach(vehicle: Vehicle, boxes: Boxes, horizon: float) -> npt.NDArray[np.intp]:
     """Return which boxes can be met at all: the others are too far away for the time there is."""
     reach = np.hypot(boxes.vx, boxes.vy) + max(vehicle.speed, 0.0)
-    sizes = (boxes.length + boxes.width + (vehicle.length + vehicle.width)) / 2
+    sizes = (boxes.length + boxes.width + boxes.own_length + boxes.own_width) / 2
     distance = np.hypot(boxes.x - vehicle.x, boxes.y - vehicle.y)
     return np.flatnonzero(distance <= reach * horizon + sizes)
 
 
-def _first_overlaps(course: Course, length: float, width: float, boxes: Boxes) -> Floats:
+def _first_overlaps(course: Course, boxes: Boxes) -> Floats:
     """Intersect the intervals of the four directions, for every piece and box; shapes (p, n)."""
     cos, sin = course.unit[:, :, None]
     c, s = np.cos(boxes.yaw), np.sin(boxes.yaw)
     turned = np.abs(np.array([cos * c + sin * s, cos * s - sin * c]))
     offset = np.array([boxes.x - course.origin[0, :, None], boxes.y - course.origin[1, :, None]])
     motion = np.array([boxes.vx - cos * course.speed, boxes.vy - sin * course.speed])
-    other = np.array([boxes.length / 2, boxes.width / 2])
+    sizes = np.array([boxes.length, boxes.width, boxes.own_length, boxes.own_width]) / 2
+    other, own = sizes[:2, None], sizes[2:, None]
     shape = (4, *turned.shape[1:])
     distance, speed, reach = np.empty(shape), np.empty(shape), np.empty(shape)
     for moved, result in ((offset, distance), (motion, speed)):
         x, y = moved
         result[0], result[1] = x * cos + y * sin, y * cos - x * sin
         result[2], result[3] = x * c + y * s, y * c - x * s
-    reach[:2] = other[0] * turned + other[1] * turned[::-1]
-    reach[2:] = length / 2 * turned + width / 2 * turned[::-1]
-    reach[0] += length / 2
-    reach[1] += width / 2
-    reach[2:] += other[:, None]
+    reach[:2] = other[0] * turned + other[1] * turned[::-1] + own
+    reach[2:] = own[0] * turned + own[1] * turned[::-1] + other
     with np.errstate(all="ignore"):
         # Without a relative speed these are -inf and inf within reach, twice the same beyond.
         one, two = (-reach - distance) / speed, (reach - distance) / speed

@@ -16,7 +16,7 @@ from forewarn.signals.operators import number, numbers
 from forewarn.signals.values import NAN, Notes, is_unknown, kind
 
 HORIZON = 5.0
-OBJECT_PARTS = len(Boxes._fields)
+OBJECT = "[x, y, yaw, vx, vy, length, width]"
 
 
 def time_to_conflict(
@@ -41,8 +41,9 @@ def time_to_conflict(
         x, y (m) and heading (rad) of the centre of the vehicle's rectangle.
     speed : float
         Its speed along the path, m/s. Without a positive one it stands.
-    size : two numbers
-        Its length and width, m.
+    size : list of two numbers or vectors, shape (n,)
+        Its length and width, m; vectors give it another size for each object, as far as to keep
+        a distance from some.
     objects : list of seven vectors or numbers, shape (n,)
         x, y (m), yaw (rad), velocity along x and y (m/s), length and width (m) of the objects.
     horizon : float, optional
@@ -55,33 +56,32 @@ def time_to_conflict(
         meet within the horizon, NaN for one of which something is unknown. A number if all of
         `objects` are numbers.
     """
-    line = _path(notes, path)
-    place, sizes = _parts(notes, "a pose", pose, 3), _parts(notes, "a size", size, 2)
-    boxes = _boxes(notes, objects)
+    line, place = _path(notes, path), _pose(notes, pose)
+    sizes = _columns(notes, "a size", "[length, width]", size, 2)
+    boxes = _columns(notes, "objects", OBJECT, objects, 7)
     pace, limit = number(notes, speed), number(notes, horizon)
     if line is None or place is None or sizes is None or boxes is None:
         return NAN
+    columns = numbers(notes, *boxes, *sizes)
     if isinstance(pace, np.ndarray) or isinstance(limit, np.ndarray):
         return notes.unknown("time_to_conflict() takes one vehicle at a time")
-    if not math.isfinite(pace) or not math.isfinite(limit):
+    if columns is None or not math.isfinite(pace) or not math.isfinite(limit):
         return NAN
-    x, y, heading = place
-    vehicle = Vehicle(x, y, heading, pace, length=sizes[0], width=sizes[1])
-    return _times(line, vehicle, boxes, limit)
+    return _times(line, Vehicle(*place, pace), columns, limit)
 
 
-def _times(path: Any, vehicle: Vehicle, boxes: list[Any], horizon: float) -> Any:
-    single = not any(isinstance(each, np.ndarray) for each in boxes)
-    count = max((len(each) for each in boxes if isinstance(each, np.ndarray)), default=1)
-    columns = np.empty((len(boxes), count))
-    for row, each in zip(columns, boxes, strict=True):
+def _times(path: Any, vehicle: Vehicle, columns: list[Any], horizon: float) -> Any:
+    single = not any(isinstance(each, np.ndarray) for each in columns)
+    count = max((len(each) for each in columns if isinstance(each, np.ndarray)), default=1)
+    stacked = np.empty((len(columns), count))
+    for row, each in zip(stacked, columns, strict=True):
         row[:] = each
-    known = np.isfinite(columns).all(axis=0)
+    known = np.isfinite(stacked).all(axis=0)
     if known.all():
-        result = times_to_conflict(path, vehicle, Boxes(*columns), horizon)
+        result = times_to_conflict(path, vehicle, Boxes(*stacked), horizon)
     else:
         result = np.full(count, NAN)
-        result[known] = times_to_conflict(path, vehicle, Boxes(*columns[:, known]), horizon)
+        result[known] = times_to_conflict(path, vehicle, Boxes(*stacked[:, known]), horizon)
     return result[0].item() if single else result
 
 
@@ -100,11 +100,6 @@ def _path(notes: Notes, path: Any) -> Any:
     return line
 
 
-def _boxes(notes: Notes, objects: Any) -> list[Any] | None:
-    what = "[x, y, yaw, vx, vy, length, width]"
-    return _columns(notes, "objects", what, objects, OBJECT_PARTS)
-
-
 def _columns(notes: Notes, name: str, what: str, value: Any, count: int) -> list[Any] | None:
     """Return the numbers or vectors, all of one length, that a list is made of."""
     if is_unknown(value):
@@ -119,15 +114,15 @@ def _one(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _parts(notes: Notes, name: str, value: Any, count: int) -> list[float] | None:
-    """Return a list of known numbers as floats, or None."""
+def _pose(notes: Notes, value: Any) -> tuple[float, float, float] | None:
+    """Return a pose of three known numbers, or None."""
     items = number(notes, value)
-    if not isinstance(items, np.ndarray) or len(items) != count:
+    if not isinstance(items, np.ndarray) or len(items) != 3:
         if not is_unknown(value):
-            notes.unknown(f"{kind(value)} where {name} of {count} numbers is needed")
+            notes.unknown(f"{kind(value)} where a pose is needed: [x, y, heading]")
         return None
-    found: list[float] = items.tolist()
-    return found if all(map(math.isfinite, found)) else None
+    x, y, heading = items.tolist()
+    return (x, y, heading) if math.isfinite(x + y + heading) else None
 
 
 # name: (function, fewest arguments, most arguments, what it is)
