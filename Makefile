@@ -8,7 +8,7 @@ unexport PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX
 BIN := .venv/bin
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test lint check bench fuzz soak clean
+.PHONY: help setup demo test lint check bench fuzz soak study clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-7s %s\n' "$$name" "$$text"; done
@@ -45,7 +45,10 @@ soak: setup ## ten minutes under load for each executor (SOAK_MINUTES=10), and a
 	@$(BIN)/python -m evaluation.soak.soak --minutes $${SOAK_MINUTES:-10}
 	@FOREWARN_KILLS=$${FOREWARN_KILLS:-100} $(BIN)/python -m pytest --timeout=0 tests/actuators/test_journal.py $(PYTEST_ARGS)
 
+study: setup ## seven scenarios in SUMO against simpler monitors, under two hours (STUDY_SEEDS=150)
+	@$(BIN)/python -m evaluation.study.study --runs $${STUDY_SEEDS:-150}
+
 clean: ## remove what these commands made, .venv included
-	rm -rf .venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .study-venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +

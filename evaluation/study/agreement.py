@@ -1,16 +1,15 @@
-"""Do a bag and the quick way say the same? Verdicts of both, bit by bit.
+"""Do a bag and the quick way say the same? All signals of every tick, bit by bit.
 
-    python -m evaluation.study.agreement --scenario s3 --seed 4
+    python -m evaluation.study.agreement BAG TRACE
 
-Records one run as a bag, by the topics that a robot publishes, and as a trace, straight from the
-simulation; compares the signals of every tick. Needs SUMO.
+BAG is a run recorded by the topics that a robot publishes (`evaluation.sumo.scenarios`), TRACE the
+same run straight from the simulation (`evaluation.study.record`).
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from typing import Any
 import numpy as np
 import yaml
 
-from evaluation.study.record import write_trace
-from evaluation.sumo.scenarios import SETTINGS, frames, record_bag
 from forewarn.config import parse_spec
 from forewarn.learning.pipeline import observe
 from forewarn.properties.specification import compile_spec
@@ -58,11 +55,8 @@ def same(a: Any, b: Any) -> bool:
     return a == b or (math.isnan(a) and math.isnan(b))
 
 
-def disagreements(name: str, seed: int, networks: Path, work: Path) -> list[str]:
-    """Record one run both ways; return where they differ, nothing if they agree."""
-    bag, trace = work / f"{name}_{seed}", work / f"{name}_{seed}.jsonl.gz"
-    record_bag(name, seed, networks, bag)
-    write_trace(trace, frames(name, seed, networks))
+def disagreements(bag: Path, trace: Path) -> list[str]:
+    """Return where two recordings of one run differ; nothing if they agree."""
     ours, theirs = list(snapshots(trace)), list(snapshots(bag))
     if [tick for tick, _ in ours] != [tick for tick, _ in theirs]:
         return [f"{len(ours)} and {len(theirs)} ticks, or not the same ones"]
@@ -75,17 +69,15 @@ def disagreements(name: str, seed: int, networks: Path, work: Path) -> list[str]
 
 
 def main() -> None:
-    """Compare one run; exit with 1 if the ways disagree."""
+    """Compare two recordings of one run; exit with 1 if they disagree."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--scenario", choices=sorted(SETTINGS), required=True)
-    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("bag", type=Path)
+    parser.add_argument("trace", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        found = disagreements(arguments.scenario, arguments.seed, work, work)
+    found = disagreements(arguments.bag, arguments.trace)
     for line in found[:20]:
         print(line)
-    print(f"{arguments.scenario}, seed {arguments.seed}: {len(found)} values differ")
+    print(f"{arguments.trace}: {len(found)} values differ from {arguments.bag}")
     raise SystemExit(1 if found else 0)
 
 

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib import metadata
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +38,7 @@ from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.reports.run import RecordedRun
 
 HERE = Path(__file__).parent
-SCENARIOS = ("s1", "s2", "s3", "s4", "s5", "s6", "s7")
+SCENARIOS = tuple(rivals.SCENARIOS)
 # False alarms an hour that a tuned threshold may cost on the training runs.
 BUDGETS = {"s1": 6.0, "s2": 6.0, "s3": 6.0, "s4": 6.0, "s5": 6.0, "s6": 30.0, "s7": 30.0}
 RESAMPLES = 300
@@ -89,14 +94,16 @@ class Runs:
         )
 
 
-def best_single(runs: Runs, scenario: str, budget: float) -> tuple[Contender, dict[str, float]]:
+def best_single(
+    runs: Runs, quantities: Iterable[rivals.Quantity], budget: float
+) -> tuple[Contender, dict[str, float]]:
     """Return the quantity of longest lead within the budget on the tuning runs, and all leads.
 
     The lead is the mean over all violations, 0 s for a missed one.
     """
     found: dict[str, float] = {}
     contenders: dict[str, Contender] = {}
-    for quantity in rivals.QUANTITIES[scenario]:
+    for quantity in quantities:
         contender = runs.rival(
             quantity.name, lambda signals, each=quantity: rivals.score_of(each, signals)
         )
@@ -113,27 +120,46 @@ def lead_within(contender: Contender, budget: float) -> float:
     return max((sum(p.leads) / max(p.violations, 1) for p in allowed), default=0.0)
 
 
-def judge(scenario: str, train: Sequence[Path], test: Sequence[Path]) -> dict[str, Any]:
-    """Return the figures of one scenario."""
-    compiled = compile_spec(load_spec(HERE / f"{scenario}.yaml"))
+def judge(
+    monitor_file: Path,
+    against: rivals.Rivals,
+    budget: float,
+    train: Sequence[Path],
+    test: Sequence[Path],
+) -> dict[str, Any]:
+    """Return the figures of one scenario.
+
+    Parameters
+    ----------
+    monitor_file
+        Has one property.
+    against
+        The monitors to compare it with.
+    budget
+        False alarms an hour that a tuned threshold may cost.
+    train, test
+        Recordings to learn from and to tune on, and to judge on.
+    """
+    began = time.perf_counter()
+    compiled = compile_spec(load_spec(monitor_file))
     runs = Runs(compiled, train, test)
-    budget = BUDGETS[scenario]
     choose = within(budget)
     forewarn = runs.forewarn()
     rows = rows_of(forewarn, choose, fixed=THRESHOLDS, resamples=RESAMPLES, seed=SEED)
     rows += rows_of(runs.reactive(), choose, fixed=(0.5,), resamples=RESAMPLES, seed=SEED)[:1]
-    robust = runs.rival("robustness", lambda signals: -rivals.robustness(scenario, signals))
+    robust = runs.rival("robustness", lambda signals: -rivals.robustness(against.law, signals))
     levels = [-level for level in rivals.ROBUSTNESS_LEVELS]
     rows += rows_of(robust, choose, fixed=levels, resamples=RESAMPLES, seed=SEED)
-    if scenario in ("s6", "s7"):
+    if against.collisions:
         ttc = runs.rival("1/TTC", rivals.inverse_ttc)
         rows += rows_of(ttc, choose, resamples=RESAMPLES, seed=SEED)
-    single, candidates = best_single(runs, scenario, budget)
+    single, candidates = best_single(runs, against.quantities, budget)
     single = Contender(f"single: {single.name}", single.rule, single.groups)
     rows += rows_of(single, choose, resamples=RESAMPLES, seed=SEED)
     return {
-        "train": [path.name for path in train],
-        "test": [path.name for path in test],
+        "property": runs.name,
+        "train_seeds": _span(train),
+        "test_seeds": _span(test),
         "budget": budget,
         "horizon": compiled.spec.properties[runs.name].horizon,
         "states": len({s for run in runs.judged for s in run.history.states}),
@@ -141,7 +167,19 @@ def judge(scenario: str, train: Sequence[Path], test: Sequence[Path]) -> dict[st
         "calibration": calibration_of(runs.judged, runs.name),
         "tuning_lead": {"Forewarn": lead_within(forewarn, budget), **candidates},
         "rows": rows,
+        "seconds": time.perf_counter() - began,
     }
+
+
+def judge_scenario(name: str, train: Sequence[Path], test: Sequence[Path]) -> dict[str, Any]:
+    """Return the figures of one of the seven scenarios."""
+    return judge(HERE / f"{name}.yaml", rivals.SCENARIOS[name], BUDGETS[name], train, test)
+
+
+def _span(paths: Sequence[Path]) -> str:
+    """Return first and last seed, and how many of them ran."""
+    names = [path.name.split(".")[0].lstrip("0") for path in paths]
+    return f"{names[0]} to {names[-1]} ({len(names)} runs)"
 
 
 def traces_in(folder: Path, scenario: str, part: str, limit: int | None) -> list[Path]:
@@ -150,7 +188,26 @@ def traces_in(folder: Path, scenario: str, part: str, limit: int | None) -> list
     return found[:limit]
 
 
-def main() -> None:
+def versions(sumo: Path | None) -> dict[str, str | None]:
+    """Return what made the figures: the commit, and the versions of what it ran on."""
+    ask = "import importlib.metadata as m; print(m.version('eclipse-sumo'))"
+    return {
+        "forewarn": _said_by(["git", "-C", str(HERE), "describe", "--always", "--dirty"]),
+        "sumo": _said_by([str(sumo), "-c", ask]) if sumo else None,
+        "numpy": np.__version__,
+        "rtamt": metadata.version("rtamt"),
+        "python": platform.python_version(),
+    }
+
+
+def _said_by(command: list[str]) -> str | None:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Judge the scenarios whose runs are there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument(
@@ -158,18 +215,26 @@ def main() -> None:
     )
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=SCENARIOS)
-    parser.add_argument("--runs", type=int, help="at most so many runs of each part")
-    arguments = parser.parse_args()
-    results = {}
-    for scenario in arguments.scenarios:
-        parts = [
-            traces_in(arguments.folder, scenario, part, arguments.runs)
-            for part in ("train", "test")
-        ]
-        began = time.perf_counter()
-        results[scenario] = judge(scenario, *parts)
-        print(f"{scenario}: {time.perf_counter() - began:.0f} s", flush=True)
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    parser.add_argument("--train", type=int, help="at most so many training runs of each")
+    parser.add_argument("--test", type=int, help="at most so many test runs of each")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--sumo", type=Path, help="interpreter that has SUMO, to name its version")
+    options = parser.parse_args(arguments)
+    parts = {
+        name: (
+            traces_in(options.folder, name, "train", options.train),
+            traces_in(options.folder, name, "test", options.test),
+        )
+        for name in options.scenarios
+    }
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        found = {name: pool.submit(judge_scenario, name, *paths) for name, paths in parts.items()}
+        scenarios = {}
+        for name, future in found.items():
+            scenarios[name] = future.result()
+            print(f"study: {name} judged in {scenarios[name]['seconds']:.0f} s", flush=True)
+    results = {"versions": versions(options.sumo), "scenarios": scenarios}
+    options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

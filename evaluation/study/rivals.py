@@ -43,32 +43,9 @@ class Quantity(NamedTuple):
         return f"{self.signal}, worst of {self.memory:g} s" if self.memory else self.signal
 
 
-def with_memory(quantities: Iterable[tuple[str, bool]], seconds: float) -> list[Quantity]:
+def with_memory(quantities: Iterable[tuple[str, bool]], seconds: float) -> tuple[Quantity, ...]:
     """Return every quantity with and without a memory."""
-    return [Quantity(*each, memory) for each in quantities for memory in (0.0, seconds)]
-
-
-AT_RED = [("brake_at_red", False), ("time_at_red", True), ("line_at_red", True),
-          ("speed_at_red", False), ("brake_needed", False)]  # fmt: skip
-COLLISION = [
-    Quantity("soonest_conflict", falling=True),
-    Quantity("conflict_straight", falling=True),
-    Quantity("conflict_on_path", falling=True),
-    Quantity("clearance", falling=True),
-]
-QUANTITIES: dict[str, list[Quantity]] = {
-    "s1": with_memory(
-        [("brake_at_yellow", False), ("time_at_yellow", True), ("line_at_yellow", True),
-         ("speed_at_yellow", False)], 3.0),
-    "s2": with_memory(AT_RED, 2.0),
-    "s3": with_memory(AT_RED, 2.0),
-    "s4": with_memory(AT_RED, 2.0),
-    "s5": with_memory(
-        [("jam_brake", False), ("jam_time", True), ("jam_line", True), ("jam_speed", False),
-         ("room", True)], 2.0),
-    "s6": COLLISION,
-    "s7": [*COLLISION, Quantity("time_to_crossing", falling=True)],
-}  # fmt: skip
+    return tuple(Quantity(*each, memory) for each in quantities for memory in (0.0, seconds))
 
 
 def signals_of(run: RecordedRun) -> dict[str, Floats]:
@@ -134,45 +111,93 @@ def _clearance(s: Signals) -> dict[str, Floats]:
     return {"clearance": s["clearance"]}
 
 
-RED = (
-    "(red >= 0 and (line >= 0 or crossing >= 0 or lead >= 0))"
-    " implies eventually[0:20](standing >= 0)"
+class Law(NamedTuple):
+    """A rule in real values: a formula in RTAMT's words, and its margins computed from signals."""
+
+    formula: str
+    margins: Callable[[Signals], dict[str, Floats]]
+
+
+class Rivals(NamedTuple):
+    """What a scenario is compared with: its law, single quantities, and whether others matter."""
+
+    law: Law
+    quantities: tuple[Quantity, ...]
+    collisions: bool = False
+
+
+def _within(trigger: str, seconds: int) -> str:
+    return f"({trigger}) implies eventually[0:{seconds * TICKS_A_SECOND}](standing >= 0)"
+
+
+YELLOW = Law(_within("yellow >= 0 and near >= 0 and before >= 0 and outside >= 0", 3), _margins_38)
+RED = Law(_within("red >= 0 and (line >= 0 or crossing >= 0 or lead >= 0)", 2), _margins_51)
+JAM = Law(_within("jam >= 0 and (stopped >= 0 or lead >= 0 or crossing >= 0)", 2), _margins_53)
+CLEAR = Law("clearance >= 0", _clearance)
+
+AT_YELLOW = with_memory(
+    [
+        ("brake_at_yellow", False),
+        ("time_at_yellow", True),
+        ("line_at_yellow", True),
+        ("speed_at_yellow", False),
+    ],
+    3.0,
 )
-FORMULAS: dict[str, tuple[str, Callable[[Signals], dict[str, Floats]]]] = {
-    "s1": (
-        "(yellow >= 0 and near >= 0 and before >= 0 and outside >= 0)"
-        " implies eventually[0:30](standing >= 0)",
-        _margins_38,
+AT_RED = with_memory(
+    [
+        ("brake_at_red", False),
+        ("time_at_red", True),
+        ("line_at_red", True),
+        ("speed_at_red", False),
+        ("brake_needed", False),
+    ],
+    2.0,
+)
+IN_JAM = with_memory(
+    [
+        ("jam_brake", False),
+        ("jam_time", True),
+        ("jam_line", True),
+        ("jam_speed", False),
+        ("room", True),
+    ],
+    2.0,
+)
+AMONG_OTHERS = (
+    Quantity("soonest_conflict", falling=True),
+    Quantity("conflict_straight", falling=True),
+    Quantity("conflict_on_path", falling=True),
+    Quantity("clearance", falling=True),
+)
+SCENARIOS = {
+    "s1": Rivals(YELLOW, AT_YELLOW),
+    "s2": Rivals(RED, AT_RED),
+    "s3": Rivals(RED, AT_RED),
+    "s4": Rivals(RED, AT_RED),
+    "s5": Rivals(JAM, IN_JAM),
+    "s6": Rivals(CLEAR, AMONG_OTHERS, collisions=True),
+    "s7": Rivals(
+        CLEAR, (*AMONG_OTHERS, Quantity("time_to_crossing", falling=True)), collisions=True
     ),
-    "s2": (RED, _margins_51),
-    "s3": (RED, _margins_51),
-    "s4": (RED, _margins_51),
-    "s5": (
-        "(jam >= 0 and (stopped >= 0 or lead >= 0 or crossing >= 0))"
-        " implies eventually[0:20](standing >= 0)",
-        _margins_53,
-    ),
-    "s6": ("clearance >= 0", _clearance),
-    "s7": ("clearance >= 0", _clearance),
 }
 
 
-def robustness(scenario: str, signals: Signals) -> Floats:
-    """Return the robustness of the scenario's law, as RTAMT computes it online, shape (n,).
+def robustness(law: Law, signals: Signals) -> Floats:
+    """Return the robustness of a law, as RTAMT computes it online, shape (n,).
 
     Bounds of the future are moved into the past: at each tick it is the robustness of the newest
     instance of the law that is decided. `always` around the law is left out, so that it may rise
     again.
     """
-    formula, margins = FORMULAS[scenario]
     values = {
         name: np.clip(np.nan_to_num(series, nan=-FAR), -FAR, FAR)
-        for name, series in margins(signals).items()
+        for name, series in law.margins(signals).items()
     }
     spec = rtamt.StlDiscreteTimeSpecification()
     for name in (*values, "out"):
         spec.declare_var(name, "float")
-    spec.spec = f"out = {formula}"
+    spec.spec = f"out = {law.formula}"
     spec.parse()
     spec.pastify()
     rows = zip(*(series.tolist() for series in values.values()), strict=True)

@@ -1,0 +1,156 @@
+"""The figures of evaluation/study, made from the sample recordings: no SUMO is needed here."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
+
+from evaluation.study import rivals
+from evaluation.study.agreement import same
+from evaluation.study.analysis import judge
+from evaluation.study.study import jobs_for
+from evaluation.study.table import BEGIN, END, document, put_into, readable
+from forewarn.config import load_spec
+from forewarn.properties.specification import compile_spec
+
+MONITOR = """
+version: 1
+rate: 10
+include: [{study}/signals.yaml]
+predicates:
+  moving: speed > 1
+  red: light == 1
+  ran_red: light == 1 and stop_line <= 0 and stop_line > -0.2 - 0.15 * speed
+bins:
+  brake_needed: [1, 3, 5]
+  time_to_line: [1, 3]
+properties:
+  red_light:
+    formula: always(not ran_red)
+    horizon: 3.0
+    thresholds: {{warn: 0.3, act: 0.5, release: 0.3}}
+    unseen: ignore
+bounds: {{kind: none}}
+"""
+
+
+@pytest.fixture(scope="module")
+def figures(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    folder = repository / "evaluation" / "sumo" / "recordings"
+    file = tmp_path_factory.mktemp("study") / "red.yaml"
+    file.write_text(MONITOR.format(study=repository / "evaluation" / "study"), encoding="utf-8")
+    line = rivals.Law(
+        "line >= 0",
+        lambda s: {"line": np.where(s["must_stop"] > 0, s["stop_line_distance"] - 1, 1000.0)},
+    )
+    against = rivals.Rivals(line, (rivals.Quantity("brake_needed"),))
+    train = [folder / f"train_{i}" for i in (1, 2, 3)]
+    return judge(file, against, 6.0, train, [folder / "held_out"])
+
+
+def test_every_monitor_is_judged_on_the_same_violations(figures: dict[str, object]) -> None:
+    rows = figures["rows"]
+    assert isinstance(rows, list)
+    assert {row["violations"] for row in rows} == {1}  # the red light of held_out at 32.1 s
+    assert len({row["hours"] for row in rows}) == 1
+    names = [row["monitor"] for row in rows]
+    assert names.count("Forewarn") == 4
+    assert names.count("robustness") == 4
+    assert names.count("rule broken") == 1
+    assert names[-1] == "single: brake_needed"
+
+
+def test_a_reactive_monitor_foresees_nothing(figures: dict[str, object]) -> None:
+    (row,) = (row for row in figures["rows"] if row["monitor"] == "rule broken")  # type: ignore[attr-defined]
+    assert row["detected"] == 0
+    assert row["false_alarms"] == 0
+    assert row["lead_mean"] is None
+
+
+def test_the_red_light_of_the_held_out_sample_is_foreseen(figures: dict[str, object]) -> None:
+    rows = [row for row in figures["rows"] if row["monitor"] == "Forewarn"]  # type: ignore[attr-defined]
+    assert rows[0]["threshold"] == "0.3"
+    assert rows[0]["detected"] == 1
+    assert rows[0]["lead_median"] > 0.5
+
+
+def test_the_tables_name_every_monitor_and_every_figure(figures: dict[str, object]) -> None:
+    versions = {"forewarn": "x", "sumo": "1.0", "numpy": "2", "rtamt": "0", "python": "3"}
+    text = document({"versions": versions, "scenarios": {"s2": json.loads(json.dumps(figures))}})
+    assert "| s2 | red, straight on" in text
+    for row in readable(figures["rows"]):  # type: ignore[arg-type]
+        assert f"| {row['monitor']} |" in text
+    assert "| < 0.4 |" in text
+    page = put_into(f"before\n{BEGIN}\nyesterday\n{END}\nafter", text)
+    assert page.startswith("before\n") and page.endswith("\nafter")
+    assert "yesterday" not in page
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="lacks the marks"):
+        put_into("nothing", "tables")
+
+
+@pytest.mark.parametrize("name", sorted(rivals.SCENARIOS))
+def test_the_monitor_file_of_each_scenario_has_all_that_its_rivals_read(
+    repository: Path, name: str
+) -> None:
+    compiled = compile_spec(load_spec(repository / "evaluation" / "study" / f"{name}.yaml"))
+    signals = {signal: np.zeros(3) for signal in compiled.abstraction.signals}
+    against = rivals.SCENARIOS[name]
+    assert len(compiled.spec.properties) == 1
+    for quantity in against.quantities:
+        assert rivals.score_of(quantity, signals).shape == (3,)
+    assert rivals.robustness(against.law, signals).shape == (3,)
+    if against.collisions:
+        assert rivals.inverse_ttc(signals).max() == pytest.approx(1000.0)
+
+
+def test_the_robustness_of_a_bounded_response_falls_below_zero_when_the_law_is_broken() -> None:
+    # Red from tick 10 on, 1 m before the line, and the car keeps its 5 m/s: broken 2 s later.
+    red = np.arange(60) >= 10
+    signals = {
+        "light_colour": np.where(red, 1.0, 3.0),
+        "stop_line_distance": np.ones(60),
+        "junction_distance": np.full(60, math.inf),
+        "lead_distance": np.full(60, math.inf),
+        "speed": np.full(60, 5.0),
+    }
+    values = rivals.robustness(rivals.RED, signals)
+    assert int(np.flatnonzero(values < 0)[0]) == 30
+
+
+def test_a_memory_keeps_the_worst_of_the_last_seconds() -> None:
+    signals = {"q": np.array([0.0, 5.0, 1.0, 1.0, 1.0])}
+    assert rivals.score_of(rivals.Quantity("q", memory=0.2), signals).tolist() == [0, 5, 5, 5, 1]
+    assert rivals.score_of(rivals.Quantity("q", falling=True), signals).tolist() == [
+        0, -5, -1, -1, -1,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "alike"),
+    [
+        (1.0, 1.0, True),
+        (None, None, True),
+        (None, 1.0, False),
+        (math.nan, math.nan, True),
+        ([1.0, 2.0], np.array([1.0, 2.0]), True),
+        ([1.0], [1.0, 2.0], False),
+        ([0.0], [-0.0], False),
+    ],
+)
+def test_values_agree_only_bit_by_bit(a: object, b: object, alike: bool) -> None:
+    assert same(a, b) is alike
+
+
+def test_training_and_test_runs_share_the_number_that_is_asked_for() -> None:
+    jobs = jobs_for(150)
+    assert {job.scenario for job in jobs} == set(rivals.SCENARIOS)
+    assert {(job.part, job.runs) for job in jobs} == {("train", 90), ("test", 60)}
