@@ -6,6 +6,7 @@ longer than any test; those with the fixture `running` begin with nothing asked 
 
 from __future__ import annotations
 
+import os
 import signal
 import struct
 import sys
@@ -134,6 +135,26 @@ def test_a_bridge_that_was_killed_goes_on_where_it_stopped(
     running.bridge(**bridged)
     # The intervention is latched: the new bridge begins with what holds.
     running.apollo.wait_for(lambda line: line.get("pad") == STOP and line["time"] > late)
+    running.apollo.tell(speed=0.5)
+    running.apollo.wait_for(pad(RESUME_CRUISE))
+
+
+@pytest.mark.parametrize("mode", ["data", "scout"])
+def test_a_process_that_holds_cyber_is_started_again(
+    running: Any, module_listener: Any, bridged: dict[str, Any], mode: str
+) -> None:
+    bridge = running.bridge(**bridged).process.pid
+    children = Path(f"/proc/{bridge}/task/{bridge}/children").read_text().split()
+    commands = {each: Path(f"/proc/{each}/cmdline").read_bytes().split(b"\0") for each in children}
+    (found,) = (each for each, words in commands.items() if mode.encode() in words)
+    os.kill(int(found), signal.SIGKILL)
+    level, _, _ = module_listener.diagnostic(
+        "connection", lambda level, text, values: f"({mode}) ended" in text
+    )
+    assert level == ERROR
+    module_listener.diagnostic("connection", lambda level, text, values: level == OK)
+    running.apollo.tell(speed=4.5)
+    running.apollo.wait_for(pad(STOP))
     running.apollo.tell(speed=0.5)
     running.apollo.wait_for(pad(RESUME_CRUISE))
 

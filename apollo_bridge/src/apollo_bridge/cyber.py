@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ class CyberTransport:
         self._python = python or sys.executable
         self._children: dict[str, _Child] = {}
         self._restart_at: dict[str, float] = {}
+        self._down: dict[str, str] = {}
         self._selector = selectors.DefaultSelector()
         self._wake, self._waker = socket.socketpair()
         self._selector.register(self._wake, selectors.EVENT_READ, None)
@@ -63,11 +64,6 @@ class CyberTransport:
         self._names: list[str] = []
         self._services: list[str] = []
         self._targets: dict[str, tuple[str, int]] = {}
-
-    @property
-    def process_ids(self) -> dict[str, int]:
-        """The processes that hold Cyber, by what they do."""
-        return {mode: child.process.pid for mode, child in self._children.items()}
 
     def open(self, channels: Channels) -> None:
         """Start the processes; see `Transport.open`."""
@@ -118,8 +114,11 @@ class CyberTransport:
             data = b""
         if not data:
             return [self._gone(mode)]
-        found = [self._event(mode, *each) for each in child.frames.feed(data)]
-        return [event for event in found if event is not None]
+        return [
+            event
+            for kind, payload in child.frames.feed(data)
+            for event in self._events(mode, kind, payload)
+        ]
 
     def _gone(self, mode: str) -> Event:
         child = self._children[mode]
@@ -129,33 +128,41 @@ class CyberTransport:
         child.stop()
         self._restart_at[mode] = time.monotonic() + RESTART_PAUSE
         reason = child.problem or f"the Cyber process ({mode}) ended; it is started again"
+        self._down[mode] = reason
         return Lost(reason)
 
-    def _event(self, mode: str, kind: int, payload: bytes) -> Event | None:
+    def _events(self, mode: str, kind: int, payload: bytes) -> Iterator[Event]:
         if kind == process.ARRIVAL:
             index, time_ns = process.ARRIVAL_HEAD.unpack_from(payload)
-            return Arrival(self._names[index], time_ns, payload[process.ARRIVAL_HEAD.size :])
-        if kind == process.TOPOLOGY:
-            return Topology(json.loads(payload))
-        if kind == process.OFFER:
+            yield Arrival(self._names[index], time_ns, payload[process.ARRIVAL_HEAD.size :])
+        elif kind == process.TOPOLOGY:
+            yield Topology(json.loads(payload))
+        elif kind == process.OFFER:
             (length,) = struct.unpack_from("<H", payload)
             channel, message = json.loads(payload[2 : 2 + length])
-            return Offer(channel, message, payload[2 + length :])
-        if kind == process.READY:
-            problem = json.loads(payload).get("error", "")
-            if problem:
-                self._children[mode].problem = (
-                    f"{self._python} has no Cyber RT ({problem}); install pycyber (Python 3.10), "
-                    "run in Apollo's container, or use the transport 'tcp'"
-                )
-                return None
-            return Connected()
-        if kind == process.ANSWER:
+            yield Offer(channel, message, payload[2 + length :])
+        elif kind == process.READY:
+            yield from self._ready(mode, json.loads(payload).get("error", ""))
+        elif kind == process.ANSWER:
             (index,) = process.WRITE_HEAD.unpack_from(payload)
             service = self._services[index]
             answered = payload[process.WRITE_HEAD.size]
-            return Answer(service, "" if answered else f"nobody answers the service {service}")
-        return None
+            yield Answer(service, "" if answered else f"nobody answers the service {service}")
+
+    def _ready(self, mode: str, problem: str) -> Iterator[Event]:
+        """Yield what it means that a process stands, or cannot."""
+        if problem:
+            self._children[mode].problem = (
+                f"{self._python} has no Cyber RT ({problem}); install pycyber (Python 3.10), "
+                "run in Apollo's container, or use the transport 'tcp'"
+            )
+            return
+        was_down = self._down.pop(mode, "")
+        if mode == "data":
+            yield Connected()
+        if was_down or self._down:
+            # Another process may still be down, and if none is, nothing is lost any more.
+            yield Lost(next(iter(self._down.values()), ""))
 
     def write(self, channel: str, data: bytes) -> bool:
         """Write a message, or call a service with it; see `Transport.write`."""

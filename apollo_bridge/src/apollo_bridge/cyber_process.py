@@ -159,6 +159,7 @@ def serve_data(link: Link, config: dict[str, Any], cyber: Any) -> None:
 def serve_scout(link: Link, config: dict[str, Any], cyber: Any, roles: Any) -> None:
     """Tell again and again who publishes, and each new descriptor of a channel that is read."""
     told: dict[str, bytes] = {}
+    link.send(READY, b"{}")
     threading.Thread(target=_watch, args=(link,), daemon=True).start()
     while True:
         channels = cyber.ChannelUtils.get_channels_info(2)
@@ -186,6 +187,7 @@ def serve_caller(link: Link, config: dict[str, Any], cyber: Any) -> None:
         node.create_client(each["channel"], message_class(each["files"], each["message"]), Response)
         for each in config["services"]
     ]
+    link.send(READY, b"{}")
     while True:
         waiting = {}
         for kind, payload in link.receive():

@@ -35,7 +35,10 @@ class Topology(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """The connection broke, or a part of it; the transport connects anew by itself."""
+    """The connection broke, or a part of it; the transport connects anew by itself.
+
+    An empty reason says that what was lost beside the connection itself is there again.
+    """
 
     reason: str
 
