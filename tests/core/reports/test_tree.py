@@ -96,8 +96,10 @@ def test_its_ways_are_ways_of_the_chain_and_the_likeliest_is_among_them(numbers:
     compiled = found["never"]
     tree, way = violation_tree(compiled, model, ways=99), likeliest_way(compiled, model)
     start = int(np.argmax(model.visits))
+    if start == 3:
+        return  # the commonest state is the violation itself: there is no way to it
     if tree is None:
-        assert way is None or len(way.stays) == 1 or start == 3
+        assert way is None
         return
     moves = counts * (1 - np.eye(6, dtype=int))
     for step in tree.steps[1:]:
@@ -111,9 +113,8 @@ def test_its_ways_are_ways_of_the_chain_and_the_likeliest_is_among_them(numbers:
             length -= math.log(tree.steps[i].probability)
             i = tree.steps[i].parent
         lengths.append(length)
-    if start != 3:
-        assert way is not None
-        assert math.exp(-min(lengths)) == pytest.approx(way.probability)
+    assert way is not None
+    assert math.exp(-min(lengths)) == pytest.approx(way.probability)
 
 
 VOCABULARY = Vocabulary(("red", "gap<1", "gap<2", "fast"), ("hit",))
