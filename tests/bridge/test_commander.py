@@ -20,7 +20,7 @@ PAD, PLANNING = "/apollo/planning/pad", "/apollo/planning/command"
 def updated(
     commander: Commander, action: str, active: bool, now_ns: int, limit: float = math.nan
 ) -> list[Command]:
-    return list(commander.update(action, active, limit, now_ns))
+    return commander.update(action, active, limit, now_ns)
 
 
 def pad(commands: list[Command]) -> Any:

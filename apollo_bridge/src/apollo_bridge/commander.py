@@ -11,7 +11,7 @@ instead, the same message carries that as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -197,10 +197,8 @@ class Commander:
         self.stops = Stops(way, repeat_ns)
         self.limits = Limits(repeat_ns) if limits else None
 
-    def update(
-        self, action: str, active: bool, speed_limit: float, now_ns: int
-    ) -> Iterator[Command]:
-        """Yield the commands to write for the intervention that holds now.
+    def update(self, action: str, active: bool, speed_limit: float, now_ns: int) -> list[Command]:
+        """Return the commands to write for the intervention that holds now, stops first.
 
         Parameters
         ----------
@@ -214,15 +212,15 @@ class Commander:
             Time on the system's clock.
         """
         stop = STOPPING.get(action) if active else None
-        limit = None
+        limit: float | None = None
         if active and action == "LIMIT_SPEED" and self.limits is not None:
             # A limit that is no number is none to drive by.
             limit = speed_limit if speed_limit >= LEAST_LIMIT else None
             stop = "STOP" if limit is None else None
-        for part, wanted in ((self.stops, stop), (self.limits, limit)):
-            command = None if part is None else part.update(wanted, now_ns)
-            if command is not None:
-                yield command
+        commands = [self.stops.update(stop, now_ns)]
+        if self.limits is not None:
+            commands.append(self.limits.update(limit, now_ns))
+        return [each for each in commands if each is not None]
 
     def not_written(self, target: str) -> None:
         """Take note that the last command to a channel or service did not get through."""

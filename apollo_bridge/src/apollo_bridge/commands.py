@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
+from forewarn.sections import PropertySpec
 
 PAD = ("/apollo/planning/pad", "apollo.planning.PadMessage")
 ACTION = ("/apollo/external_command/action", "apollo.external_command.ActionCommand")
@@ -120,9 +121,9 @@ def check(spec: MonitorSpec, version: int) -> list[str]:
     return notes
 
 
-def _asked(section: object) -> dict[str, str]:
-    asked = {"intervention": section.intervention}  # type: ignore[attr-defined]
-    steps = enumerate(section.escalation)  # type: ignore[attr-defined]
+def _asked(section: PropertySpec) -> dict[str, str]:
+    asked: dict[str, str] = {"intervention": section.intervention}
+    steps = enumerate(section.escalation)
     return asked | {f"escalation[{i}].action": step.action for i, step in steps}
 
 
