@@ -70,8 +70,12 @@ def fuzz(strategy: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None
     def guarded(value: Any) -> None:
         nonlocal inputs
         inputs += 1
-        with _limited_time():
-            check(value)
+        try:
+            with _limited_time():
+                check(value)
+        except HangError:  # hypothesis shows no input for what is no Exception
+            print(f"hangs: {value!r}")
+            raise
 
     first = random.randrange(1 << 30) if "FOREWARN_FUZZ_SECONDS" in os.environ else 0
     end, turn = time.monotonic() + SECONDS, 0

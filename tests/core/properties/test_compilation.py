@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -141,6 +143,25 @@ def test_the_limit_of_states_can_be_changed():
 def test_effort_is_limited_whatever_the_number_of_states():
     with pytest.raises(FormulaError, match="too many states to be compiled in reasonable time"):
         compiled("always(a implies eventually[0:100](always[0:100](b)))")
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        (
+            "always(((((true) iff r) iff (q until[0:3 steps] r)) until[0:3 steps] (s_next(p) iff"
+            " (q or true))) unless[0:40 steps] (q since[0:3 steps] historically(r iff p)))",
+            0.1,
+        ),
+        ("always(next(r) unless[0:40 steps] (next(q) until[0:3 steps] always[0:40 steps](r)))", 10),
+    ],
+)
+def test_effort_is_counted_where_the_time_goes(text, rate):
+    """Found by fuzzing: 8 to 20 s passed before these were refused."""
+    begun = time.process_time()
+    with pytest.raises(FormulaError, match="states"):
+        compile_formula(parse_formula(text), rate, max_states=500)
+    assert time.process_time() - begun < 6.0
 
 
 def test_a_wide_conjunction_is_refused_before_it_fills_the_memory():

@@ -28,7 +28,9 @@ YES: Clauses = frozenset([frozenset()])
 NO: Clauses = frozenset()
 #: How much work a formula may cause, in comparisons of clauses; some ten seconds.
 MAX_EFFORT = 6_000_000
+MAX_IMPLIED = 200_000
 _EFFORT_PER_STEP = 20
+_EFFORT_PER_EXPANSION = 5
 
 
 class State(NamedTuple):
@@ -51,6 +53,7 @@ class Progression:
         self._progressed: dict[tuple[int, int], Clauses] = {}
         self._joined: dict[tuple[Clauses, Clauses], Clauses] = {}
         self._chosen: dict[tuple[Clauses, Clauses], Clauses] = {}
+        self._implied: dict[tuple[Clause, Clause], bool] = {}
 
     def start(self, root: int) -> State:
         """Return the state before the first letter."""
@@ -140,6 +143,7 @@ class Progression:
         return found
 
     def _expand(self, number: int, letter_class: int, now: dict[int, Clauses]) -> Clauses:
+        self._spend(_EFFORT_PER_EXPANSION)
         node = self.arena.nodes[number]
         if node.kind == "prop":
             return YES if self.arena.tables[node.table][self.letters[letter_class]] else NO
@@ -221,8 +225,14 @@ class Progression:
         return frozenset(kept)
 
     def _clause_implies(self, first: Clause, second: Clause) -> bool:
-        implies = self.arena.implies
-        return all(any(implies(x, y) for x in first) for y in second)
+        known = self._implied.get((first, second))
+        if known is None:
+            implies = self.arena.implies
+            known = all(any(implies(x, y) for x in first) for y in second)
+            if len(self._implied) >= MAX_IMPLIED:
+                self._implied.clear()
+            self._implied[first, second] = known
+        return known
 
 
 def _memory_length(node: Node) -> int:
