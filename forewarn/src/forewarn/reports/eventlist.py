@@ -5,6 +5,7 @@ from __future__ import annotations
 from forewarn.monitoring.events import Alert, Outcome, Violation
 from forewarn.monitoring.monitor import Monitor
 from forewarn.reports.page import absent, escape, table
+from forewarn.reports.published import LiveEvent
 from forewarn.reports.results import elapsed, state_name
 from forewarn.reports.run import RecordedRun
 
@@ -27,23 +28,29 @@ def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
     picture : str or None
         Identifier of the run's picture; None if it has none.
     """
-    happened: list[tuple[int, bool, Alert | Violation]] = []
+    happened: list[tuple[float, int, Alert | Violation | LiveEvent]] = []
     for events in run.events:
-        happened += [(alert.start, False, alert) for alert in events.alerts]
-        happened += [(violation.tick, True, violation) for violation in events.violations]
+        happened += [(elapsed(monitor, run, a.start), 1, a) for a in events.alerts]
+        happened += [(elapsed(monitor, run, v.tick), 2, v) for v in events.violations]
+    text = "" if happened else absent("No alert and no violation.")
+    if run.published is not None:
+        happened += [(each.seconds, 0, each) for each in run.published.events]
     happened.sort(key=lambda item: item[:2])
-    if not happened:
-        return absent("No alert and no violation.")
     rows = [_row(monitor, run, event, picture) for _, _, event in happened[:MAX_EVENTS]]
-    text = table(COLUMNS, rows, long="state")
+    if rows:
+        text += table(COLUMNS, rows, long="state")
     if len(happened) > MAX_EVENTS:
         text += absent(f"{len(happened) - MAX_EVENTS} more are not listed.")
     return text
 
 
 def _row(
-    monitor: Monitor, run: RecordedRun, event: Alert | Violation, picture: str | None
+    monitor: Monitor, run: RecordedRun, event: Alert | Violation | LiveEvent, picture: str | None
 ) -> list[str]:
+    if isinstance(event, LiveEvent):
+        when = _when(monitor, run, (event.seconds,) * 3, picture)
+        tag = _tag(f"live: {event.kind}", "")
+        return [when, "", tag, "", "", "", "", escape(event.details)]
     if isinstance(event, Violation):
         first = last = event.tick
         if event.alert is not None:
@@ -58,14 +65,22 @@ def _row(
         asks = monitor.spec.properties[event.name].intervention
         cells = [_alert_tag(event), "", lasted, peak, escape(asks.lower().replace("_", " "))]
     tick = event.tick if isinstance(event, Violation) else event.start
-    at, start, end = (elapsed(monitor, run, each) for each in (tick, first, last))
-    when = clock(at, len(run.history) / monitor.spec.rate)
-    if picture is not None:
-        when = (
-            f'<button class="jump" data-run="{escape(picture)}" data-at="{at:.3f}" '
-            f'data-from="{start:.3f}" data-to="{end:.3f}" title="show it">{when}</button>'
-        )
+    when = _when(
+        monitor, run, tuple(elapsed(monitor, run, each) for each in (tick, first, last)), picture
+    )
     return [when, escape(event.name), *cells, escape(state_name(monitor, run, tick))]
+
+
+def _when(monitor: Monitor, run: RecordedRun, times: tuple[float, ...], picture: str | None) -> str:
+    """Return a time that can be clicked where there is a picture: itself, begin and end."""
+    at, start, end = times
+    when = clock(at, len(run.history) / monitor.spec.rate)
+    if picture is None:
+        return when
+    return (
+        f'<button class="jump" data-run="{escape(picture)}" data-at="{at:.3f}" '
+        f'data-from="{start:.3f}" data-to="{end:.3f}" title="show it">{when}</button>'
+    )
 
 
 def _alert_tag(alert: Alert) -> str:

@@ -86,7 +86,7 @@ def render(monitor: Monitor, model: CountModel | None, runs: Sequence[RecordedRu
     else:
         reason = "No model: give one with -m to see risk, coverage and the chain."
         parts.append(("chain", "Model", section("chain", "Model", "", absent(reason))))
-    parts.append(("remarks", "Left out", _remarks(monitor, runs)))
+    parts.append(("remarks", "Remarks", _remarks(monitor, runs)))
     links = [
         (identifier, title)
         for identifier, title, _ in parts
@@ -234,7 +234,7 @@ def _scores(judged: Sequence[tuple[str, Calibration]]) -> str:
 def _remarks(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
     lines = list(_remark_lines(monitor, runs))
     body = f"<ul>{''.join(lines)}</ul>" if lines else absent("Nothing.")
-    return section("remarks", "What was left out or worked around", "", body)
+    return section("remarks", "Remarks", "What was left out, worked around or compared.", body)
 
 
 def _remark_lines(monitor: Monitor, runs: Sequence[RecordedRun]) -> Iterator[str]:

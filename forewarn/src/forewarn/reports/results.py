@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.monitoring.calibration import Calibration, calibrate, pool
 from forewarn.monitoring.events import Outcome, Score, score
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.recalibrate import raw_predictions
+from forewarn.reports.published import Published
 from forewarn.reports.run import RecordedRun
 from forewarn.signals.grid import NANOSECONDS
 
@@ -76,10 +80,38 @@ def remarks(run: RecordedRun) -> list[str]:
         lines.append(
             f"{run.out_of_order} messages are older than one before them and were left out"
         )
+    if run.published is not None:
+        lines += _live_remarks(run, run.published)
     worst = max((int((~track.in_model).sum()) for track in run.tracks), default=0)
     if worst:
         lines.append(f"the state was unknown to the model on {worst} of {ticks} ticks")
     return lines
+
+
+def _live_remarks(run: RecordedRun, live: Published) -> Iterator[str]:
+    """Say whether the replay agrees with what a live monitor published."""
+    names = {track.name: track for track in run.tracks}
+    missing = [name for name in names if name not in live.risks]
+    if missing:
+        yield f"{live.topic} in the recording says nothing of {', '.join(missing)} at these ticks"
+    for name, values in live.risks.items():
+        if name in names:
+            apart = differs(values, names[name].probability)
+            told = int((~np.isnan(values)).sum())
+            if not apart.any():
+                yield f"{name}: the same risk as {live.topic} published at {told} ticks"
+            else:
+                yield (
+                    f"{name}: another risk than {live.topic} published at {int(apart.sum())} of "
+                    f"{told} ticks (another monitor file or model, a command, or a lost message)"
+                )
+    if live.elsewhere:
+        yield f"{live.elsewhere} risks in {live.topic} belong to other ticks than the replay's"
+
+
+def differs(published: NDArray[np.float64], replayed: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell where a published risk is not the replayed one, shape (n,)."""
+    return ~np.isnan(published) & ~np.isclose(published, replayed, rtol=0, atol=1e-9)
 
 
 def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:

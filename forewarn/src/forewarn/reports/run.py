@@ -19,6 +19,7 @@ from forewarn.monitoring.verdict import Verdict
 from forewarn.predicates import Abstraction
 from forewarn.recordings import Recording
 from forewarn.reports.lanes import Lanes, StateLog
+from forewarn.reports.published import Published, find_published
 from forewarn.reports.signals import SignalLog, SignalSeries
 from forewarn.signals import MessageType
 
@@ -51,6 +52,8 @@ class RecordedRun:
         Messages read; those of the wrong layout; those left out because time went backwards.
     notes : tuple of str
         What was worked around.
+    published : Published or None
+        What a live monitor said in this recording; looked for if signals were asked for.
     """
 
     path: Path
@@ -65,6 +68,7 @@ class RecordedRun:
     undecodable: int
     out_of_order: int
     notes: tuple[str, ...]
+    published: Published | None = None
 
     @property
     def name(self) -> str:
@@ -146,9 +150,11 @@ def replay(
         if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
             progress((verdict.tick - first) / span)
     tracks = history.tracks()
+    start_ns = session.grid.time_ns(first)
+    live = find_published(recording, start_ns, first, len(history)) if keep_signals else None
     return RecordedRun(
         path=recording.path,
-        start_ns=session.grid.time_ns(first),
+        start_ns=start_ns,
         history=history,
         tracks=tracks,
         events=tuple(find_events(track) for track in tracks),
@@ -159,6 +165,7 @@ def replay(
         undecodable=session.feed.counters.undecodable,
         out_of_order=session.feed.counters.out_of_order,
         notes=(*_flattery(recording, learned_from), *recording.warnings, *session.feed.notes),
+        published=live,
     )
 
 

@@ -23,6 +23,7 @@ from forewarn.reports.lanes import Lanes, requests
 from forewarn.reports.packing import Column
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS
+from forewarn.reports.results import differs
 from forewarn.reports.run import RecordedRun
 from forewarn.reports.signals import SignalSeries
 from forewarn.sections import PropertySpec
@@ -119,6 +120,7 @@ def _risk_row(
     if names["upper"] in columns:
         risk["bounds"] = [names["lower"], names["upper"]]
     traces.append(risk)
+    traces += _live(run, index, track, columns)
     traces += [_level_line(value, colour, name, run) for value, colour, name in _limits(section)]
     traces += _events(run.events[index], track)
     row = _row(
@@ -148,6 +150,17 @@ LEVELS = (
 def _limits(section: PropertySpec) -> tuple[tuple[float, str, str], ...]:
     levels = section.thresholds
     return (levels.warn, "warn", "warn"), (levels.act, "act", "act")
+
+
+def _live(
+    run: RecordedRun, index: int, track: Track, columns: dict[str, Column]
+) -> Iterator[Trace]:
+    """Draw the risk that a live monitor published, where it is not the replay's."""
+    values = None if run.published is None else run.published.risks.get(track.name)
+    if values is not None and differs(values, track.probability).any():
+        columns[f"live{index}"] = Column(values, exact=True)
+        line = {"color": COLOURS["unseen"], "width": 1.6, "dash": "dot"}
+        yield {"draw": "line", "column": f"live{index}", "name": "published live", "line": line}
 
 
 def _where(column: str, equals: int, top: float, colour: str, name: str) -> Trace:

@@ -1,0 +1,135 @@
+"""Recordings with the topics of a live monitor: what it said is compared with the replay."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forewarn.config import load_spec
+from forewarn.models import CountModel
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.record import RISK_TYPE, Names, RecordWriter
+from forewarn.monitoring.watch import Watch
+from forewarn.properties.specification import compile_spec
+from forewarn.recordings import open_recording
+from forewarn.reports.html import render
+from forewarn.reports.results import remarks
+from forewarn.reports.run import RecordedRun, replay
+from forewarn.signals import MessageType, installed_message_type
+
+MUTED_AT, FORGED = 20.0, slice(100, 130)
+
+
+@pytest.fixture
+def risk_type(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MessageType:
+    share = tmp_path / "ament" / "share" / "forewarn_msgs"
+    shutil.copytree(repository / "ros2_ws" / "src" / "forewarn_msgs" / "msg", share / "msg")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "ament"))
+    return installed_message_type(RISK_TYPE)
+
+
+def risk_array(mtype: MessageType, rows: Any) -> bytes:
+    types = mtype.typestore.types
+    messages = []
+    for row in rows:
+        values = row._asdict()
+        values["automaton_states"] = np.array(row.automaton_states, dtype=np.int32)
+        values["stale_ages"] = np.array(row.stale_ages, dtype=np.float64)
+        for name in ("automaton_state_names", "stale_signals", "most_likely_path"):
+            values[name] = list(values[name])
+        messages.append(types["forewarn_msgs/msg/Risk"](**values))
+    header = types["std_msgs/msg/Header"](types["builtin_interfaces/msg/Time"](0, 0), "")
+    array = types[RISK_TYPE](header, "digest", messages)
+    return bytes(mtype.typestore.serialize_cdr(array, RISK_TYPE))
+
+
+@pytest.fixture
+def live(
+    risk_type: MessageType, corridor_run: Any, learned: tuple[Monitor, CountModel], tmp_path: Path
+) -> Callable[[slice | None], RecordedRun]:
+    """Return a function that records a live session and replays the record.
+
+    In it an operator muted a property for nothing, and at some ticks another risk was published.
+    """
+
+    def run(forged: slice | None) -> RecordedRun:
+        path = tmp_path / f"live_{forged is not None}.mcap"
+        compiled = compile_spec(load_spec(corridor_run.config))
+        with open_recording(corridor_run.held_out) as recording:
+            types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
+            watch = Watch(compiled, learned[1], types)
+            grid = watch.monitor.grid
+            writer = RecordWriter(path, Names.of("/car/monitor"), "", types)
+            first = tick = grid.tick_at_or_after(recording.start_ns)
+            writer.start(recording.start_ns, {"event": "start", "model": None})
+            for sample in recording.read():
+                while grid.time_ns(tick) < sample.time_ns:
+                    rows = watch.tick(tick).rows
+                    if forged is not None and forged.start <= tick - first < forged.stop:
+                        rows = (rows[0]._replace(probability=0.987), *rows[1:])
+                    writer.risk(grid.time_ns(tick), risk_array(risk_type, rows))
+                    if tick - first == MUTED_AT * 10:
+                        writer.event({"event": "mute", "properties": ["<b>"], "duration": 0.0})
+                    tick += 1
+                watch.accept(sample.topic, sample.time_ns, sample.data)
+                writer.message(sample.topic, sample.time_ns, bytes(sample.data))
+            writer.close()
+        with open_recording(path) as record:
+            return replay(learned[0], record, keep_signals=True)
+
+    return run
+
+
+def test_a_record_of_the_node_says_that_the_replay_agrees(
+    live: Callable[[slice | None], RecordedRun], learned: tuple[Monitor, CountModel]
+) -> None:
+    run = live(None)
+    assert run.published is not None
+    assert run.published.topic == "/car/monitor/output/risk"
+    assert run.published.ticks == 600
+    for track in run.tracks:
+        told = run.published.risks[track.name]
+        assert np.array_equal(told[:600], track.probability[:600], equal_nan=True)
+    same = "the same risk as /car/monitor/output/risk published at"
+    assert sum(same in line for line in remarks(run)) == 2
+    page = render(*learned, [run])
+    assert "published live" not in page
+
+
+def test_commands_of_an_operator_are_among_the_events(
+    live: Callable[[slice | None], RecordedRun], learned: tuple[Monitor, CountModel]
+) -> None:
+    run = live(None)
+    assert run.published is not None
+    (event,) = run.published.events
+    assert (event.kind, event.details) == ("mute", "properties: ['<b>'], duration: 0.0")
+    assert event.seconds == pytest.approx(MUTED_AT, abs=0.11)
+    page = render(*learned, [run])
+    assert "live: mute" in page
+    assert "properties: [&#x27;&lt;b&gt;&#x27;], duration: 0.0" in page
+
+
+def test_where_the_node_said_something_else_both_are_drawn(
+    live: Callable[[slice | None], RecordedRun], learned: tuple[Monitor, CountModel], look: Any
+) -> None:
+    run = live(FORGED)
+    (line,) = [line for line in remarks(run) if "another risk than" in line]
+    assert line.startswith("slow_down: another risk than /car/monitor/output/risk published at 30 ")
+    shown = look(render(*learned, [run]))
+    x, y = shown.evaluate(
+        "document.getElementById('timeline0').data.filter(t => t.name === 'published live')"
+        ".map(t => [t.x, t.y])[0]"
+    )
+    drawn = dict(zip(np.rint(np.array(x) * 10).astype(int).tolist(), y, strict=True))
+    assert all(drawn[tick] == pytest.approx(0.987) for tick in range(FORGED.start, FORGED.stop))
+    assert drawn[90] == pytest.approx(run.tracks[0].probability[90], abs=1e-6)
+    assert shown.console == []
+
+
+def test_a_recording_without_a_monitor_has_nothing_to_compare(replayed: RecordedRun) -> None:
+    assert replayed.published is None
