@@ -20,8 +20,10 @@ from forewarn.reports.html import render
 from forewarn.reports.results import result
 
 DESCRIPTION = """\
-Replay recordings and write one self-contained HTML page: timeline of risk, alerts, violations,
-states and raw signals; events; calibration; the riskiest states. It needs no network to be read."""
+Replay recordings and write one self-contained HTML page: timeline of risk with its bounds,
+interventions, violations, states and raw signals, down to every tick; events; what other thresholds
+would give; calibration; coverage; how violations come about. A record of the node, or a bag with
+its topics, is compared with what it published live. The page needs no network to be read."""
 
 EPILOG = """\
 exit codes: 0 the page was written, 2 wrong usage or input.
