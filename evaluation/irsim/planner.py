@@ -1,0 +1,146 @@
+"""A local planner that goes to its goal, steers around what it sees, and is late at times.
+
+It takes what it sees for standing still, it sees it some ticks late, now and then it looks away,
+and it trusts its brakes: how much of each depends on its temper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.irsim.scenes import ROBOT_RADIUS
+
+Floats = NDArray[np.float64]
+
+
+class Temper(NamedTuple):
+    """What makes a planner careful or reckless.
+
+    Attributes
+    ----------
+    speed
+        m/s on a free way.
+    brakes
+        Deceleration that it counts on, in m/s^2.
+    margin
+        Metres that it wants to keep.
+    delay
+        Ticks by which its view of the scan is late.
+    lapses
+        Lapses of attention a second, and their mean length in seconds.
+    """
+
+    speed: float
+    brakes: float
+    margin: float
+    delay: int
+    lapses: tuple[float, float]
+
+
+TEMPERS = {
+    "careful": Temper(0.45, 0.5, 0.25, 1, (0.03, 0.4)),
+    "hasty": Temper(0.7, 0.8, 0.12, 2, (0.08, 0.6)),
+    "reckless": Temper(0.95, 1.2, 0.05, 3, (0.15, 0.8)),
+}
+
+COURSES = np.radians(np.arange(-100.0, 101.0, 10.0))
+SIGHT = 2.5
+
+
+@dataclass(frozen=True)
+class View:
+    """What the planner sees at a tick: scan and pose."""
+
+    ranges: Floats
+    angles: Floats
+    x: float
+    y: float
+    yaw: float
+
+
+class Planner:
+    """The planner of one episode.
+
+    Parameters
+    ----------
+    temper
+        How it is.
+    goal
+        Where to.
+    seed
+        Of its lapses.
+    rate
+        Ticks a second.
+    """
+
+    def __init__(
+        self, temper: Temper, goal: tuple[float, float], seed: int, rate: float = 10.0
+    ) -> None:
+        self.temper = temper
+        self.limit = math.inf
+        self._goal = goal
+        self._rate = rate
+        self._rng = np.random.default_rng([seed, 77])
+        self._views: list[View] = []
+        self._command = (0.0, 0.0)
+        self._course = 0.0
+        self._away = 0
+
+    def command(self, view: View) -> tuple[float, float]:
+        """Return forward speed and turn rate, in m/s and rad/s.
+
+        `limit` caps the speed, as Nav2's controller server does on its topic `speed_limit`.
+        """
+        self._views.append(view)
+        del self._views[: -self.temper.delay - 1]
+        often, long = self.temper.lapses
+        if self._away > 0:
+            self._away -= 1
+        elif self._rng.random() < often / self._rate:
+            self._away = int(self._rng.exponential(long) * self._rate)
+        if self._away == 0:
+            self._command = self._look(self._views[0], view)
+        speed, turn = self._command
+        return min(speed, self.limit), turn
+
+    def _look(self, seen: View, pose: View) -> tuple[float, float]:
+        ahead = math.atan2(self._goal[1] - pose.y, self._goal[0] - pose.x)
+        wanted = math.remainder(ahead - pose.yaw, math.tau)
+        left = math.hypot(self._goal[0] - pose.x, self._goal[1] - pose.y)
+        free = free_distance(seen, COURSES, ROBOT_RADIUS + self.temper.margin / 2)
+        blocked = np.clip(min(SIGHT, left) - free, 0.0, None) / SIGHT
+        turned = np.abs(np.remainder(COURSES - wanted + math.pi, math.tau) - math.pi)
+        cost = turned + 4.0 * blocked + 0.3 * np.abs(COURSES - self._course)
+        best = int(np.argmin(cost))
+        self._course = float(COURSES[best])
+        turn = float(np.clip(2.0 * self._course, -1.5, 1.5))
+        room = max(float(free[best]) - self.temper.margin, 0.0)
+        speed = min(self.temper.speed, math.sqrt(2 * self.temper.brakes * room))
+        speed *= max(math.cos(self._course), 0.1)
+        return speed, turn
+
+
+def free_distance(view: View, courses: Floats, half_width: float) -> Floats:
+    """Return how far the robot could go along each course before it touches what it sees.
+
+    Parameters
+    ----------
+    view
+        Scan; ranges that are not finite see nothing.
+    courses
+        Directions relative to the robot's, shape (k,).
+    half_width
+        Half the width of the way that has to be free.
+    """
+    seen = np.isfinite(view.ranges)
+    x = view.ranges[seen] * np.cos(view.angles[seen])
+    y = view.ranges[seen] * np.sin(view.angles[seen])
+    along = np.cos(courses)[:, None] * x + np.sin(courses)[:, None] * y
+    across = np.abs(np.cos(courses)[:, None] * y - np.sin(courses)[:, None] * x)
+    hit = (along > 0) & (across < half_width)
+    return np.min(np.where(hit, along, np.inf), axis=1, initial=np.inf) - ROBOT_RADIUS
