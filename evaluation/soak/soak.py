@@ -44,7 +44,6 @@ from evaluation.soak.load import TOPICS
 RATE = 10.0
 FLOOD = 3.0
 OFFERED = (2_000, 4_000, 6_000, 8_000, 10_000, 12_000, 16_000, 24_000)
-WARM_UP = 10.0
 GROWTH = 5.0
 LOAD = "evaluation.soak.load"
 
@@ -208,7 +207,7 @@ def run(
     memory: list[float] = []
     with (
         monitor(folder, domain, executor, queue_depth=depth, **quality) as pid,
-        process("publish", "--rate", str(rate), "--seconds", str(WARM_UP + seconds),
+        process("publish", "--rate", str(rate), "--seconds", str(options.warm_up + seconds),
                 "--result", str(result), domain=domain, module=LOAD) as publisher,
     ):  # fmt: skip
 
@@ -219,7 +218,7 @@ def run(
 
         while not witness.received:
             witness.watch(0.5)
-        witness.watch(WARM_UP)
+        witness.watch(options.warm_up)
         first, before, begun = len(witness.samples), used(), time.monotonic()
         while not result.exists() and time.monotonic() - begun < 2 * seconds + 60:
             witness.watch(0.1)
@@ -240,9 +239,8 @@ def run(
     )
 
 
-def soak(options: argparse.Namespace, executor: str) -> dict[str, Any]:
+def soak(options: argparse.Namespace, executor: str, domain: int) -> dict[str, Any]:
     """Run the monitor under load and return what was seen."""
-    domain = 20 + os.getpid() % 70  # the tests take theirs from 91 on
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "monitor.yaml").write_text(monitor_file())
@@ -314,8 +312,8 @@ def verdict(found: dict[str, Any]) -> list[str]:
     return problems
 
 
-def main() -> int:
-    """Run and print."""
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of a run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument(
@@ -328,10 +326,17 @@ def main() -> int:
         default="best_effort",
         help="what the monitor asks for; the sender is reliable, and auto follows it",
     )
-    options = parser.parse_args()
+    parser.add_argument("--warm-up", type=float, default=10.0, help="seconds before all counts")
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Run and print."""
+    options = parse()
     problems = []
     for executor in options.executor:
-        found = soak(options, executor)
+        # The tests take theirs from 91 on.
+        found = soak(options, executor, domain=20 + os.getpid() % 70)
         for name, value in found.items():
             print(f"{name:42} {value}", flush=True)
         print(versions(), flush=True)
