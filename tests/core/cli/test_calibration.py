@@ -176,6 +176,18 @@ def test_recordings_serve_one_purpose(
     )
     assert tuned.code == 2
     assert "was calibrated on this recording: thresholds chosen on it" in tuned.err
+    bag = sorted(kept_back.iterdir())[0]
+    shown = forewarn("replay", bag, "-c", corridor_run.config, "-m", learned, "--exit-zero")
+    assert f"{bag.name}: the model was calibrated on this very recording" in shown.err
+    held_out = corridor_run.held_out
+    other = forewarn("replay", held_out, "-c", corridor_run.config, "-m", learned, "--exit-zero")
+    assert "this very recording" not in other.err
+
+
+def test_inspect_names_what_is_calibrated(forewarn: Callable[..., Any], learned: Path) -> None:
+    result = forewarn("inspect", learned)
+    assert "the risk of slow_down is calibrated: isotonic, " in result.out
+    assert "ticks of 3 held-out recordings" in result.out
 
 
 def test_the_key_of_the_monitor_file_asks_for_held_out_recordings(

@@ -10,8 +10,8 @@ from typing import Any
 
 from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
+from forewarn.cli.purposes import refuse_known
 from forewarn.cli.replay_command import replay_all
-from forewarn.cli.tune_runs import refuse_known
 from forewarn.errors import ConfigError
 from forewarn.models import CountModel
 from forewarn.models.recalibration import METHODS, Method

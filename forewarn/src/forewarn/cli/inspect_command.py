@@ -86,6 +86,11 @@ def run(options: Options, output: Output) -> int:
         model
     )
     _print_head(model, output)
+    for mended in model.recalibration:
+        output.say(
+            f"the risk of {mended.name} is calibrated: {mended.method}, {mended.ticks} ticks of "
+            f"{len(mended.recordings)} held-out recordings"
+        )
     limit = options.top or model.size
     _print_states(model, found, limit, output)
     print_coverage(model, found, limit, output)
@@ -197,6 +202,7 @@ def _document(
         "smoothing": model.smoothing,
         "intervened": model.intervened,
         "recordings": [item.__dict__ for item in model.provenance],
+        "recalibration": model.recalibration,
         "states": [
             {
                 "state": model.vocabulary.key(model.states[index]),

@@ -21,6 +21,7 @@ from forewarn.cli.common import (
     write_text,
 )
 from forewarn.cli.output import Output
+from forewarn.cli.purposes import mended_on
 from forewarn.cli.tables import print_runs
 from forewarn.errors import InputError
 from forewarn.models import Provenance
@@ -91,9 +92,15 @@ def run(options: Options, output: Output) -> int:
         output.note(f"note: {note}")
     if model is None:
         output.note("note: without a model there are verdicts but no risk; give one with -m")
+    recordings = existing_recordings(options.recordings)
+    for path in mended_on(recordings, model):
+        output.warn(
+            f"{path.name}: the model was calibrated on this very recording: its Brier score and "
+            "ECE flatter the model"
+        )
     runs = replay_all(
         monitor,
-        existing_recordings(options.recordings),
+        recordings,
         output,
         learned_from=model.provenance if model else (),
         allow_missing=options.allow_missing,

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from forewarn.cli.common import find_model, load_compiled
 from forewarn.cli.output import Output
+from forewarn.cli.purposes import refuse_known
 from forewarn.cli.replay_command import replay_all
-from forewarn.errors import InputError, ModelError, RecordingError
+from forewarn.errors import InputError, ModelError
 from forewarn.learning.pipeline import learn
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.episodes import Trace, trace_of
 from forewarn.monitoring.monitor import Monitor
 from forewarn.properties.specification import CompiledSpec
-from forewarn.recordings import open_recording
 from forewarn.reports.run import RecordedRun
 
 
@@ -55,25 +55,6 @@ def held_out_runs(
     except ModelError as error:
         raise error.located(file=path) from error
     return monitor, replay_all(monitor, recordings, output)
-
-
-def refuse_known(
-    recordings: Sequence[Path], model: CountModel, name: str, consequence: str, accepted: str
-) -> None:
-    """Raise RecordingError if a model was learned from, or calibrated on, one of the recordings."""
-    mended = {digest for each in model.recalibration for digest in each.recordings}
-    for path in recordings:
-        with open_recording(path) as recording:
-            alike = mended | {
-                each.digest
-                for each in model.provenance
-                if each.digest and abs(each.duration - recording.duration) < 1e-3
-            }
-            if alike and recording.digest() in alike:
-                verb = "calibrated on" if recording.digest() in mended else "learned from"
-                raise RecordingError(
-                    f"{name} was {verb} this recording: {consequence}", file=path, accepted=accepted
-                )
 
 
 def folded_runs(
