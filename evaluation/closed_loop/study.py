@@ -57,7 +57,9 @@ def main() -> None:
     parser.add_argument("--config", type=Path, default=CONFIG, help="monitor file")
     parser.add_argument("--seeds", default="701:721", help="first:end (default: 701:721)")
     parser.add_argument("--learned-on", type=Path, help="model written by learn_on.py")
-    parser.add_argument("--only", default="", help="drive only arms whose names begin so")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="drive only arms whose names begin so"
+    )
     parser.add_argument("--only-summary", action="store_true", help="drive nothing")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +69,7 @@ def main() -> None:
     keys = keys_of(monitored, learned_on, compared)
     first, end = (int(part) for part in arguments.seeds.split(":"))
     if not arguments.only_summary:
-        wanted = {n: c for n, c in compared.items() if n.startswith(arguments.only)}
+        wanted = {n: c for n, c in compared.items() if n.startswith(tuple(arguments.only))}
         for seed in range(first, end):
             _drive(seed, wanted, keys, arguments.folder)
     trips = [

@@ -104,28 +104,33 @@ def counts(trips: Trips) -> dict[str, Any]:
     }
 
 
-def by_arm(trips: Trips, arms: Sequence[str]) -> dict[str, list[Trip]]:
-    """Return the trips of each arm in the order of seeds, those seeds that all arms have."""
-    driven = [trip for trip in trips if "failed" not in trip]
-    found = {arm: {t["seed"]: t for t in driven if t["arm"] == arm} for arm in arms}
-    found = {arm: members for arm, members in found.items() if members}
-    common = sorted(set.intersection(*(set(members) for members in found.values())))
-    return {arm: [members[seed] for seed in common] for arm, members in found.items()}
+def by_arm(trips: Trips, arms: Sequence[str]) -> dict[str, tuple[list[Trip], list[Trip]]]:
+    """Return the trips of each arm, and those of the first arm on the same seeds."""
+    driven: dict[str, dict[int, Trip]] = {arm: {} for arm in arms}
+    for trip in trips:
+        if "failed" not in trip:
+            driven[trip["arm"]][trip["seed"]] = trip
+    reference = driven[arms[0]]
+    found = {}
+    for arm, members in driven.items():
+        seeds = sorted(members.keys() & reference.keys())
+        if seeds:
+            found[arm] = [members[s] for s in seeds], [reference[s] for s in seeds]
+    return found
 
 
 def write_results(trips: Trips, arms: Sequence[str], keys: Mapping[str, str]) -> None:
     """Write results.json, the plot, and the table of the results' page."""
     grouped = by_arm(trips, arms)
-    reference = grouped[arms[0]]
     rows = {
         arm: {
             **counts(members),
             **{name: bootstrap(members, reference, f) for name, f in FIGURES.items()},
         }
-        for arm, members in grouped.items()
+        for arm, (members, reference) in grouped.items()
     }
     report = {
-        "seeds": [trip["seed"] for trip in reference],
+        "seeds": {arm: [trip["seed"] for trip in members] for arm, (members, _) in grouped.items()},
         "keys": dict(keys),
         "arms": rows,
     }
