@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,13 +168,43 @@ def test_who_only_observes_has_nothing_to_act_with(
         assert not [name for name in {**topics, **clients} if name.startswith(("/plan", "/api"))]
 
 
-def test_missing_messages_are_named_when_the_node_is_configured(
-    world: Path, tmp_path: Path, probe: Probe
+LOADED = """
+import sys
+from pathlib import Path
+import monitor_node.node
+from forewarn.config import load_spec
+from monitor_node.actuators import check_messages
+check_messages(load_spec(sys.argv[1]).actuators)
+print(*sorted(each for each in sys.modules if each.startswith("monitor_node.actuators.")))
+"""
+
+
+@pytest.mark.parametrize(("named", "expected"), [("{}", []), ("{twist: {}}", ["twist"])])
+def test_an_actuator_that_is_not_named_is_not_loaded(
+    tmp_path: Path, named: str, expected: list[str]
 ) -> None:
-    path = config(tmp_path, "{autoware: {}}")
+    named = named.replace("twist: {}", "twist: {input: /a, output: /b}")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, config(tmp_path, named)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {each.rpartition(".")[2] for each in done.stdout.split()}
+    assert loaded == {"interface", "loading", *expected}
+
+
+@pytest.mark.parametrize(
+    ("named", "package"),
+    [("autoware", "autoware_internal_planning_msgs"), ("nav2", "nav2_msgs")],
+)
+def test_missing_messages_are_named_when_the_node_is_configured(
+    world: Path, tmp_path: Path, probe: Probe, named: str, package: str
+) -> None:
+    path = config(tmp_path, f"{{{named}: {{}}}}")
     parameters = monitor_parameters(world, config=path, mode="act", autostart=False)
     with Process("main", probe.domain, parameters):
         assert not probe.change("configure")
-        probe.wait_for_status("node", "ERROR", "actuators.autoware")
-        assert "autoware_internal_planning_msgs" in probe.text("node")
+        probe.wait_for_status("node", "ERROR", f"actuators.{named}")
+        assert f"an installed package {package}" in probe.text("node")
         assert probe.state == "unconfigured"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import Any
 
 from rclpy.clock import Clock, ClockType
@@ -11,18 +12,22 @@ from rclpy.node import Node
 
 from forewarn.actuation import ActuatorsSpec
 from forewarn.monitoring.intervention import Request
-from monitor_node.actuators import autoware, nav2, twist
 from monitor_node.actuators.interface import NOTHING, Actuator, Demand, demand_of
 from monitor_node.message_types import interface_class
 from monitor_node.status import Severity, Status
 
 POLL_PERIOD = 0.1
-KINDS: dict[str, Any] = {"autoware": autoware, "nav2": nav2, "twist": twist}
 
 
 def named(spec: ActuatorsSpec) -> dict[str, Any]:
     """Return the sections that the monitor file names."""
-    return {name: section for name in KINDS if (section := getattr(spec, name)) is not None}
+    found = {name: getattr(spec, name) for name in type(spec).model_fields}
+    return {name: section for name, section in found.items() if section is not None}
+
+
+def module(name: str) -> Any:
+    """Return the module of an actuator, which nobody loads who does not name it."""
+    return import_module(f"monitor_node.actuators.{name}")
 
 
 def check_messages(spec: ActuatorsSpec) -> None:
@@ -34,7 +39,7 @@ def check_messages(spec: ActuatorsSpec) -> None:
         Naming the actuator and the package that is missing.
     """
     for name in named(spec):
-        for interface in KINDS[name].INTERFACES:
+        for interface in module(name).INTERFACES:
             interface_class(interface, where=f"actuators.{name}")
 
 
@@ -57,7 +62,7 @@ class Actuators:
         self._failures: dict[str, str] = {}
         self.present: Demand = NOTHING
         self.actuators: list[Actuator] = [
-            KINDS[name].make(node, section) for name, section in named(spec).items()
+            module(name).make(node, section) for name, section in named(spec).items()
         ]
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = node.create_timer(POLL_PERIOD, self.poll, clock=steady)
