@@ -23,10 +23,15 @@ def render(tunings: Sequence[Tuning]) -> str:
         ],
     )
     for row, tuning in enumerate(tunings, 1):
+        limit = tuning.wish.alert_share
         for column in (1, 2):
             for enter in sorted({each.enter for each in tuning.candidates}):
-                chosen = [each for each in tuning.candidates if each.enter == enter]
-                figure.add_trace(_line(go, chosen, column, f"enter {enter}"), row, column)
+                found = [each for each in tuning.candidates if each.enter == enter]
+                within = [each for each in found if (each.point.alert_share or 0.0) <= limit]
+                beyond = [each for each in found if each not in within]
+                dots = _line(go, beyond, column, f"enter {enter}, too long in alert", faint=True)
+                figure.add_trace(dots, row, column)
+                figure.add_trace(_line(go, within, column, f"enter {enter}"), row, column)
             figure.add_trace(_mark(go, tuning.present, column, "in the file"), row, column)
             if tuning.chosen is not None:
                 figure.add_trace(_mark(go, tuning.chosen, column, "chosen"), row, column)
@@ -43,15 +48,17 @@ def _place(each: Candidate, column: int) -> tuple[float | None, float | None]:
     return point.false_alarms_per_hour, each.lead if column == 1 else lost
 
 
-def _line(go, candidates: Sequence[Candidate], column: int, name: str):  # type: ignore[no-untyped-def]
+def _line(  # type: ignore[no-untyped-def]
+    go, candidates: Sequence[Candidate], column: int, name: str, *, faint: bool = False
+):
     places = [_place(each, column) for each in candidates]
     return go.Scatter(
         x=[x for x, _ in places],
         y=[y for _, y in places],
-        mode="lines+markers",
+        mode="markers" if faint else "lines+markers",
         name=name,
         text=[f"act {each.thresholds.act:g}, {name}" for each in candidates],
-        marker={"size": 5, "color": "#2a6fb0"},
+        marker={"size": 5, "color": "#b6c2cf" if faint else "#2a6fb0"},
         line={"color": "#2a6fb0", "width": 1},
     )
 
@@ -64,6 +71,6 @@ def _mark(go, candidate: Candidate, column: int, name: str):  # type: ignore[no-
         mode="markers+text",
         name=name,
         text=[name],
-        textposition="top right",
+        textposition="top right" if name == "chosen" else "bottom right",
         marker={"size": 11, "color": "#c2410c" if name == "chosen" else "#6b7280"},
     )
