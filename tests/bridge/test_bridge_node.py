@@ -59,15 +59,6 @@ def test_over_tcp_from_a_channel_to_a_pad(world: Any, server: Any, listener: Any
     assert pad.header.module_name == "forewarn"
 
 
-def test_without_a_server_the_diagnostics_say_so(world: Any, listener: Any) -> None:
-    world.bridge(transport="tcp", port=1)
-    level, text, _ = listener.diagnostic(
-        "connection", lambda level, text, values: "Connection refused" in text
-    )
-    assert level == ERROR
-    assert "is cyber_bridge running?" in text
-
-
 def test_what_cannot_work_is_an_error_at_autostart(world: Any, listener: Any) -> None:
     world.bridge(transport="pigeon")
     _, found, _ = listener.diagnostic("node", lambda level, text, values: level == ERROR)
@@ -86,14 +77,16 @@ def waiting(module_world: Any) -> Iterator[Any]:
     probe.close()
 
 
-def status(probe: Any, name: str, level: int) -> str:
+def status(probe: Any, name: str, level: int, unlike: str = "not connected yet") -> str:
     """Return what a report says once it has a subcomponent at this level."""
     full = f"apollo_bridge: {name}"
     known = probe.reports
 
     def found() -> bool:
         entry = probe.diagnostics.get(full)
-        return probe.reports > known and entry is not None and ord(entry.level) == level
+        if probe.reports <= known or entry is None or entry.message == unlike:
+            return False
+        return bool(ord(entry.level) == level)
 
     probe.wait(found, lambda: f"{name} at {level}: {probe.diagnostics}")
     return str(probe.diagnostics[full].message)
@@ -127,6 +120,15 @@ def test_what_cannot_work_is_an_error_when_it_is_configured(
     assert waiting.set(**{**usual, **parameters}).successful
     assert not waiting.change("configure")
     assert text in status(waiting, "node", ERROR)
+
+
+def test_without_a_server_the_diagnostics_say_so(waiting: Any, module_world: Any) -> None:
+    config = module_world.folder / "monitor.yaml"
+    waiting.set(transport="tcp", port=1, version=9, way="pad", config=str(config))
+    assert waiting.change("configure") and waiting.change("activate")
+    text = status(waiting, "connection", ERROR)
+    assert "Connection refused; is cyber_bridge running?" in text
+    assert waiting.change("deactivate") and waiting.change("cleanup")
 
 
 def test_a_layout_that_is_not_known_is_a_problem_of_its_channel(

@@ -194,23 +194,29 @@ def test_a_session_with_all_that_replays_bit_for_bit(running: Any) -> None:
     assert main(["verify", str(record)]) == 0
 
 
-def limiting(config: Path) -> Path:
-    text = config.read_text().replace(
-        "intervention: COMFORTABLE_STOP", "intervention: LIMIT_SPEED\n    speed_limit: 2.0"
-    )
-    path = config.with_name("limit.yaml")
-    path.write_text(text)
-    return path
+@pytest.fixture
+def other(processes: Any) -> Any:
+    """Return a bridge with a type of its own and speed limits, for a monitor that tests play."""
+    text = (processes.world.folder / "monitor.yaml").read_text()
+    for old, new in (
+        ("/apollo/canbus/chassis", "/demo/tyres"),
+        ("apollo.canbus.Chassis", "demo.Tyres"),
+        ("speed_mps", "grip"),
+        ("intervention: COMFORTABLE_STOP", "intervention: LIMIT_SPEED\n    speed_limit: 2.0"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    config = processes.world.folder / "other.yaml"
+    config.write_text(text)
+    return processes.bridge(config=config, monitor="/other", repeat=0.5)
 
 
 def test_a_limit_of_speed_is_given_for_the_route_and_taken_back(
-    processes: Any, module_listener: Any
+    processes: Any, module_listener: Any, other: Any
 ) -> None:
     from forewarn_msgs.msg import Intervention
     from rclpy.qos import DurabilityPolicy, QoSProfile
 
-    config = limiting(processes.world.folder / "monitor.yaml")
-    processes.bridge(config=config, monitor="/other", repeat=0.5)
     latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     publisher = module_listener.node.create_publisher(
         Intervention, "/other/output/intervention", latched
@@ -253,21 +259,13 @@ def test_a_limit_of_speed_is_given_for_the_route_and_taken_back(
 
 
 def test_a_channel_of_a_type_that_only_its_publisher_knows(
-    processes: Any, module_listener: Any, apollo: Any
+    processes: Any, module_listener: Any, other: Any, apollo: Any
 ) -> None:
     from forewarn_msgs.msg import Signals
 
     file = apollo.FileDescriptorProto(name="demo/tyres.proto", package="demo", syntax="proto2")
     file.message_type.add(name="Tyres").field.add(name="grip", number=7, type=1, label=1)
     grip = b"\x39" + struct.pack("<d", 0.25)  # field 7, 64 bits
-    config = processes.world.folder / "tyres.yaml"
-    text = (processes.world.folder / "monitor.yaml").read_text()
-    config.write_text(
-        text.replace("/apollo/canbus/chassis", "/demo/tyres")
-        .replace("apollo.canbus.Chassis", "demo.Tyres")
-        .replace("speed_mps", "grip")
-    )
-    processes.bridge(config=config, monitor="/tyres")
     definition = file.SerializeToString().hex()
 
     def publish() -> None:
@@ -277,7 +275,7 @@ def test_a_channel_of_a_type_that_only_its_publisher_knows(
 
     timer = module_listener.node.create_timer(0.2, publish)
     found = module_listener.wait_for(
-        Signals, "/tyres/input/signals", lambda m: m.values and m.values[0] == 0.25
+        Signals, "/other/input/signals", lambda m: m.values and m.values[0] == 0.25
     )
     module_listener.node.destroy_timer(timer)
     assert found
