@@ -26,22 +26,21 @@ from evaluation.comparison import (
     Contender,
     Group,
     calibration_of,
-    learn_and_observe,
     risk_traces,
     rows_of,
     within,
 )
 from evaluation.study import rivals
+from evaluation.study.passes import Pass, learn_from, pass_over, with_risk
 from forewarn.config import load_spec
 from forewarn.monitoring.tradeoff import AlertRule, Trace, trade_off
 from forewarn.properties.specification import CompiledSpec, compile_spec
-from forewarn.reports.run import RecordedRun
 
 HERE = Path(__file__).parent
 SCENARIOS = tuple(rivals.SCENARIOS)
 # False alarms an hour that a tuned threshold may cost on the training runs.
 BUDGETS = {"s1": 6.0, "s2": 6.0, "s3": 6.0, "s4": 6.0, "s5": 6.0, "s6": 30.0, "s7": 30.0}
-RESAMPLES = 300
+RESAMPLES = 200
 SEED = 1
 
 Score = Callable[[rivals.Signals], rivals.Floats]
@@ -56,12 +55,14 @@ class Runs:
 
     def __init__(self, compiled: CompiledSpec, train: Sequence[Path], test: Sequence[Path]) -> None:
         (self.name,) = compiled.spec.properties
-        halves = train[::2], train[1::2]
+        learning = [pass_over(compiled, path) for path in train]
+        unseen = [pass_over(compiled, path) for path in test]
+        halves = learning[::2], learning[1::2]
         self.tuning = [
-            *learn_and_observe(compiled, halves[0], halves[1]),
-            *learn_and_observe(compiled, halves[1], halves[0]),
+            *with_risk(compiled, learn_from(compiled, halves[0]), halves[1]),
+            *with_risk(compiled, learn_from(compiled, halves[1]), halves[0]),
         ]
-        self.judged = learn_and_observe(compiled, train, test)
+        self.judged = with_risk(compiled, learn_from(compiled, learning), unseen)
         section = compiled.spec.properties[self.name]
         self.rule = AlertRule(None, section.enter, section.exit, section.hold, section.unseen)
 
@@ -73,9 +74,9 @@ class Runs:
     def rival(self, name: str, score: Score) -> Contender:
         """Return a monitor that computes its score from the signals."""
 
-        def traces(runs: Iterable[RecordedRun]) -> list[Trace]:
+        def traces(runs: Iterable[Pass]) -> list[Trace]:
             runs = list(runs)
-            scores = [score(rivals.signals_of(run)) for run in runs]
+            scores = [score(run.signals) for run in runs]
             return rivals.rescored(risk_traces(runs, self.name), scores)
 
         return Contender(name, self.rule, [Group(traces(self.tuning), traces(self.judged))])
@@ -83,7 +84,7 @@ class Runs:
     def reactive(self) -> Contender:
         """Return a monitor that alerts when the rule is broken."""
 
-        def traces(runs: Iterable[RecordedRun]) -> list[Trace]:
+        def traces(runs: Iterable[Pass]) -> list[Trace]:
             return [
                 trace._replace(score=trace.violation.astype(np.float64), unseen=None)
                 for trace in risk_traces(runs, self.name)
@@ -162,7 +163,7 @@ def judge(
         "test_seeds": _span(test),
         "budget": budget,
         "horizon": compiled.spec.properties[runs.name].horizon,
-        "states": len({s for run in runs.judged for s in run.history.states}),
+        "states": len({s for run in runs.judged for s in run.codes.tolist()}),
         "violations_in_training": sum(int(t.violation.sum()) for t in forewarn.tuning),
         "calibration": calibration_of(runs.judged, runs.name),
         "tuning_lead": {"Forewarn": lead_within(forewarn, budget), **candidates},

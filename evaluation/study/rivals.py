@@ -14,7 +14,6 @@ import rtamt
 from numpy.typing import NDArray
 
 from forewarn.monitoring.tradeoff import Trace
-from forewarn.reports.run import RecordedRun
 
 Floats = NDArray[np.float64]
 Signals = Mapping[str, Floats]
@@ -46,11 +45,6 @@ class Quantity(NamedTuple):
 def with_memory(quantities: Iterable[tuple[str, bool]], seconds: float) -> tuple[Quantity, ...]:
     """Return every quantity with and without a memory."""
     return tuple(Quantity(*each, memory) for each in quantities for memory in (0.0, seconds))
-
-
-def signals_of(run: RecordedRun) -> dict[str, Floats]:
-    """Return the values of all signals of a run by name."""
-    return {each.name: each.values for each in run.signals}
 
 
 def score_of(quantity: Quantity, signals: Signals) -> Floats:

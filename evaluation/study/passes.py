@@ -1,0 +1,171 @@
+"""One pass over a run gives all that needs no model; risks of any model are looked up afterwards.
+
+Two thirds of the time of `learn` and `replay` goes into signals and predicates, and a study asks
+several models about the same runs. What a pass found is kept beside the run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.learning.counting import TransitionCounter
+from forewarn.learning.pipeline import RecordingReport, assemble, wanted_types
+from forewarn.models import CountModel, Provenance
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.history import UNKNOWN_STATE, History, Track
+from forewarn.monitoring.session import Session, run
+from forewarn.monitoring.verdict import Status
+from forewarn.predicates import Abstraction
+from forewarn.predicates.validity import build_validity
+from forewarn.properties.specification import CompiledSpec
+from forewarn.recordings import Recording, open_recording
+from forewarn.reports.signals import SignalLog
+
+TRACK_ARRAYS = tuple(
+    field.name
+    for field in dataclasses.fields(Track)
+    if field.name not in ("name", "rate", "horizon")
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What one run says without a model.
+
+    Attributes
+    ----------
+    name : str
+        The recording.
+    tracks : tuple of Track
+        The one property; without probabilities.
+    codes : ndarray of int64, shape (states,)
+        State codes that `Track.state` points to.
+    signals : dict of str to ndarray, shape (n,)
+        All signals that are no lists.
+    """
+
+    name: str
+    tracks: tuple[Track, ...]
+    codes: NDArray[np.int64]
+    signals: dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class _Logging(Abstraction):
+    """An abstraction that keeps the values that it completed."""
+
+    log: SignalLog | None = None
+
+    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
+        values, failures = super().complete(sources)
+        assert self.log is not None
+        self.log.add(values)
+        return values, failures
+
+
+def pass_over(compiled: CompiledSpec, path: Path) -> Pass:
+    """Run one recording through signals, predicates and automaton, or read what it gave before."""
+    kept = path.with_name(f"{path.name.split('.')[0]}.pass.npz")
+    key = _key(compiled)
+    if path.is_file() and kept.exists():
+        found = _read(compiled, kept, key)
+        if found is not None:
+            return found
+    with open_recording(path) as recording:
+        found = _watch(compiled, recording)
+    if path.is_file():
+        _write(found, kept, key)
+    return found
+
+
+def _watch(compiled: CompiledSpec, recording: Recording) -> Pass:
+    monitor = build_monitor(compiled, None)
+    plain = {f.name: getattr(compiled.abstraction, f.name) for f in dataclasses.fields(Abstraction)}
+    log = SignalLog(compiled.abstraction.signals)
+    monitor = dataclasses.replace(monitor, abstraction=_Logging(**plain, log=log))
+    types = wanted_types(compiled.spec, recording) if recording.topics else {}
+    session, history = Session(monitor, types), History(compiled.spec)
+    samples = recording.read(types.keys() if recording.topics else None)
+    for verdict in run(session, samples, recording.start_ns, recording.end_ns):
+        history.add(verdict)
+    return Pass(
+        recording.path.name,
+        history.tracks(),
+        np.array(history.known_states, dtype=np.int64),
+        {each.name: each.values for each in log.series() if each.kind != "array"},
+    )
+
+
+def _key(compiled: CompiledSpec) -> str:
+    """Return what a pass depends on: the monitor file with all that it includes."""
+    return hashlib.sha256(compiled.spec.model_dump_json().encode()).hexdigest()
+
+
+def _write(found: Pass, path: Path, key: str) -> None:
+    (track,) = found.tracks
+    arrays = {f"track.{name}": getattr(track, name) for name in TRACK_ARRAYS}
+    signals = {f"signal.{name}": values for name, values in found.signals.items()}
+    np.savez_compressed(path, key=key, name=found.name, codes=found.codes, **arrays, **signals)
+
+
+def _read(compiled: CompiledSpec, path: Path, key: str) -> Pass | None:
+    with np.load(path) as kept:
+        if str(kept["key"]) != key:
+            return None
+        (blank,) = History(compiled.spec).tracks()
+        track = dataclasses.replace(blank, **{n: kept[f"track.{n}"] for n in TRACK_ARRAYS})
+        signals = {n.removeprefix("signal."): kept[n] for n in kept if n.startswith("signal.")}
+        return Pass(str(kept["name"]), (track,), kept["codes"], signals)
+
+
+def learn_from(compiled: CompiledSpec, passes: Iterable[Pass]) -> CountModel:
+    """Count the transitions of runs, as `learn` does."""
+    validity = build_validity(compiled.spec, compiled.abstraction)
+    reports = []
+    for found in passes:
+        (track,) = found.tracks
+        counter = TransitionCounter(
+            compiled.abstraction.vocabulary, compiled.spec.learning.end, validity.allows
+        )
+        codes = [*found.codes.tolist(), None]  # the last one, at -1, is the unknown state
+        for tick, state in zip(track.ticks.tolist(), track.state.tolist(), strict=True):
+            counter.add(tick, codes[state])
+        counter.end_recording()
+        counts = counter.result
+        provenance = Provenance(
+            recording=found.name,
+            digest="",
+            duration=len(track.ticks) / track.rate,
+            ticks=counts.ticks,
+            transitions=sum(counts.transitions.values()),
+        )
+        reports.append(RecordingReport(provenance, counts))
+    return assemble(reports, compiled.spec, compiled.abstraction, validity).model
+
+
+def with_risk(compiled: CompiledSpec, model: CountModel, passes: Iterable[Pass]) -> list[Pass]:
+    """Return runs with the probabilities that a monitor with this model gives."""
+    monitor = build_monitor(compiled, model)
+    (solved,) = monitor.properties
+    assert monitor.model is not None and solved.table is not None
+    values = solved.table.values
+    found = []
+    for each in passes:
+        (track,) = each.tracks
+        rows = np.array([monitor.model.rows.get(code, -1) for code in each.codes.tolist()] + [-1])
+        row = rows[track.state]
+        risk = np.where(row >= 0, values[row, track.automaton], np.nan)
+        violated = track.status == Status.VIOLATED
+        risk = np.where(violated, 1.0, risk)
+        unseen = np.isnan(risk) & (track.state != UNKNOWN_STATE)
+        scored = dataclasses.replace(track, probability=risk, in_model=~unseen)
+        found.append(dataclasses.replace(each, tracks=(scored,)))
+    return found
