@@ -18,6 +18,11 @@ from google.protobuf import descriptor_pb2
 from apollo_bridge.layouts import own_class, own_pool
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from apollo_scenes import player, scene, scene_abstraction, scene_spec
+
+__all__ = ["player", "scene", "scene_abstraction", "scene_spec"]
 
 CHASSIS, POSE = "/apollo/canbus/chassis", "/apollo/localization/pose"
 SECTION = struct.Struct("<i4xq")
