@@ -157,20 +157,26 @@ def times_to_conflict(path: Floats, vehicle: Vehicle, boxes: Boxes, horizon: flo
         `horizon`. Touching is no overlap.
     """
     result = np.full(len(boxes.x), np.inf)
-    near = _within_reach(vehicle, boxes, horizon)
+    course = course_along(path, vehicle, horizon)
+    near = _within_reach(course, boxes, horizon)
     if len(near):
         chosen = boxes if len(near) == len(result) else Boxes(*(each[near] for each in boxes))
-        course = course_along(path, vehicle, horizon)
         result[near] = _first_overlaps(course, chosen)
     return result
 
 
-def _within_reach(vehicle: Vehicle, boxes: Boxes, horizon: float) -> npt.NDArray[np.intp]:
-    """Return which boxes can be met at all: the others are too far away for the time there is."""
-    reach = np.hypot(boxes.vx, boxes.vy) + max(vehicle.speed, 0.0)
-    sizes = (boxes.length + boxes.width + boxes.own_length + boxes.own_width) / 2
-    distance = np.hypot(boxes.x - vehicle.x, boxes.y - vehicle.y)
-    return np.flatnonzero(distance <= reach * horizon + sizes)
+def _within_reach(course: Course, boxes: Boxes, horizon: float) -> npt.NDArray[np.intp]:
+    """Return which boxes can be met: those whose way passes the bounds of the course."""
+    reach = (boxes.length + boxes.width + boxes.own_length + boxes.own_width) / 2
+    near = np.ones(len(reach), dtype=np.bool_)
+    for axis, place, speed in ((0, boxes.x, boxes.vx), (1, boxes.y, boxes.vy)):
+        moved = course.unit[axis] * course.speed
+        starts = (course.origin[axis] + moved * course.begin).tolist()
+        last = (course.origin[axis, -1] + moved[-1] * course.end[-1]).item()
+        way = speed * horizon
+        near &= place + np.minimum(way, 0.0) <= max(*starts, last) + reach
+        near &= place + np.maximum(way, 0.0) >= min(*starts, last) - reach
+    return np.flatnonzero(near)
 
 
 def _first_overlaps(course: Course, boxes: Boxes) -> Floats:

@@ -87,7 +87,8 @@ def _times(path: Any, vehicle: Vehicle, columns: list[Any], horizon: float) -> A
 
 def _path(notes: Notes, path: Any) -> Any:
     """Return a path as an array of shape (2, k), or None with a note."""
-    parts = _columns(notes, "a path", "[xs, ys]", path, 2)
+    columns = _columns(notes, "a path", "[xs, ys]", path, 2)
+    parts = None if columns is None else numbers(notes, *columns)
     if parts is None:
         return None
     if not all(isinstance(each, np.ndarray) for each in parts):
@@ -100,18 +101,14 @@ def _path(notes: Notes, path: Any) -> Any:
     return line
 
 
-def _columns(notes: Notes, name: str, what: str, value: Any, count: int) -> list[Any] | None:
-    """Return the numbers or vectors, all of one length, that a list is made of."""
+def _columns(notes: Notes, name: str, what: str, value: Any, count: int) -> Any:
+    """Return the numbers or vectors that a list is made of, or None with a note."""
     if is_unknown(value):
         return None
     if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != count:
         notes.unknown(f"{kind(value)} where {name} is needed: {what}")
         return None
-    return numbers(notes, *(each if isinstance(each, np.ndarray) else _one(each) for each in value))
-
-
-def _one(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (list, tuple)) else value.tolist()
 
 
 def _pose(notes: Notes, value: Any) -> tuple[float, float, float] | None:
