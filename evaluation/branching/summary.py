@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scipy.stats import beta
+
 from evaluation.branching.plot import plot_frequencies
 from evaluation.branching.states import predictions_of
 from evaluation.closed_loop.page import put, table
@@ -18,6 +20,7 @@ from forewarn.monitoring.monitor import Monitor
 
 HERE = Path(__file__).resolve().parent
 RESAMPLES = 2000
+FEW = 10  # runs or recordings, too few for a bootstrap
 FIELDS = ("red_light", "collision")  # of a future, in a run's file
 
 
@@ -42,7 +45,7 @@ class Spread(NamedTuple):
     moments, runs, futures : int
         How many.
     mean, low, high : float
-        Mean frequency, and 95 % of its bootstrap distribution over whole runs.
+        Mean frequency, and 95 % bounds over whole runs.
     between : float
         Standard deviation of the moments' own probabilities: what is left of the deviation of
         their frequencies when that of counting finitely many futures is taken away.
@@ -97,13 +100,31 @@ def bootstrap_mean(tallies: Sequence[Tally], seed: int) -> tuple[float, float]:
     runs: dict[int, list[float]] = {}
     for each in tallies:
         runs.setdefault(each.run, []).append(each.frequency)
-    groups = list(runs.values())
+    return bootstrap_share([(len(group), sum(group)) for group in runs.values()], seed)
+
+
+def bootstrap_share(groups: Sequence[tuple[int, float]], seed: int) -> tuple[float, float]:
+    """Return 95 % bounds of a share; whole groups of (size, successes) are resampled.
+
+    A bootstrap of few groups is too sure, and one without any success, or failure, entirely so.
+    There the bounds are widened to those of Clopper and Pearson, each group being one trial.
+    """
     rng = random.Random(seed)
-    means = sorted(
-        statistics.fmean(f for group in rng.choices(groups, k=len(groups)) for f in group)
-        for _ in range(RESAMPLES)
-    )
-    return means[round(0.025 * RESAMPLES)], means[round(0.975 * RESAMPLES) - 1]
+
+    def share(chosen: Sequence[tuple[int, float]]) -> float:
+        return sum(successes for _, successes in chosen) / sum(size for size, _ in chosen)
+
+    shares = sorted(share(rng.choices(groups, k=len(groups))) for _ in range(RESAMPLES))
+    low, high = shares[round(0.025 * RESAMPLES)], shares[round(0.975 * RESAMPLES) - 1]
+    whole, trials = share(groups), len(groups)
+    if trials >= FEW and 0.0 < whole < 1.0:
+        return low, high
+    successes = whole * trials
+    if successes < trials:
+        high = max(high, float(beta.ppf(0.975, successes + 1, trials - successes)))
+    if successes > 0:
+        low = min(low, float(beta.ppf(0.025, successes, trials - successes + 1)))
+    return low, high
 
 
 def tallies_of(runs: Sequence[Mapping[str, Any]], state: str, field: int) -> list[Tally]:
@@ -133,24 +154,14 @@ class Followed(NamedTuple):
 def followed(counts: Sequence[tuple[int, int]], seed: int = 0) -> Followed | None:
     """Return what followed the visits; each pair has ticks and violations of one recording.
 
-    The share is of all ticks, and its bounds are 95 % of a bootstrap over recordings.
+    The share is of all ticks; recordings stay together.
     """
     counts = [pair for pair in counts if pair[0]]
     if not counts:
         return None
-    rng = random.Random(seed)
-
-    def share(pairs: Sequence[tuple[int, int]]) -> float:
-        return sum(violations for _, violations in pairs) / sum(ticks for ticks, _ in pairs)
-
-    shares = sorted(share(rng.choices(counts, k=len(counts))) for _ in range(RESAMPLES))
-    return Followed(
-        sum(ticks for ticks, _ in counts),
-        len(counts),
-        share(counts),
-        shares[round(0.025 * RESAMPLES)],
-        shares[round(0.975 * RESAMPLES) - 1],
-    )
+    ticks = sum(ticks for ticks, _ in counts)
+    share = sum(violations for _, violations in counts) / ticks
+    return Followed(ticks, len(counts), share, *bootstrap_share(counts, seed))
 
 
 def write_results(
@@ -226,7 +237,10 @@ def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int]:
         for row in rows
         if row["recorded"]
     ]
+    frequencies = [each for row in rows for each in row["frequencies"]]
     return {
+        "moments": len(frequencies),
+        "unanimous": sum(each in (0.0, 1.0) for each in frequencies),
         "recorded_states": len(recorded),
         "recorded_bias": round(statistics.fmean(recorded), 4) if recorded else None,
         "recorded_mean_absolute_error": (
@@ -288,9 +302,14 @@ def _tables(report: Mapping[str, Any]) -> str:
         for against, prefix in (("recorded", "recorded_"), ("in futures", ""))
         if each["states"] and each[f"{prefix}states"]
     ]
+    alike = [
+        f"`{name}`: all futures ended alike in {each['unanimous']} of {each['moments']} moments."
+        for name, each in report["overall"].items()
+        if each["states"]
+    ]
     head = (
         f"{report['futures']:,} futures of {report['moments']} moments in {len(report['runs'])} "
-        "runs; visits in {report['recordings']} recordings.\n\n"
+        f"runs; visits in {report['recordings']} recordings. {' '.join(alike)}\n\n"
     )
     return (
         head

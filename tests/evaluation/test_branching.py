@@ -116,6 +116,7 @@ def test_tallies_count_the_futures_with_a_violation() -> None:
 
 def test_intervals_meet_unless_they_lie_apart() -> None:
     row = {
+        "frequencies": [0.0, 0.3],
         "recorded": None,
         "risk": 0.5,
         "lower": 0.4,
@@ -125,14 +126,17 @@ def test_intervals_meet_unless_they_lie_apart() -> None:
         "binomial": 0.05,
     }
     told = overall([{**row, "low": 0.2, "high": 0.39}, {**row, "low": 0.2, "high": 0.41}])
-    assert told["intervals_meet"] == 1 and told["bias"] == 0.2
+    assert (told["intervals_meet"], told["bias"], told["unanimous"]) == (1, 0.2, 2)
 
 
 def test_what_followed_is_a_share_of_all_ticks_of_all_recordings() -> None:
     found = followed([(10, 10), (30, 0), (0, 0)])
     assert found is not None
     assert (found.ticks, found.recordings, found.share) == (40, 2, 0.25)
-    assert (found.low, found.high) == (0.0, 1.0)
+    assert found.low == 0.0 and found.high == 1.0  # one recording or the other, drawn twice
+    never = followed([(100, 0)] * 10)
+    # of ten recordings none: 1 - 0.025 ** (1 / 10)
+    assert never is not None and never.high == pytest.approx(0.3085, abs=1e-4)
     assert followed([(0, 0)]) is None
 
 
