@@ -17,6 +17,7 @@ from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigErrors, FieldError, ForewarnError, InputError
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
+from forewarn.predicates.kindcheck import Misuse, find_misuse
 from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.recordings import JsonTrace, Recording, open_recording
@@ -27,6 +28,7 @@ from forewarn.signals import (
     parse_expression,
 )
 from forewarn.signals.grid import Grid
+from forewarn.vocabulary import CUT
 
 DESCRIPTION = """\
 Check monitor files: YAML, keys, names, expressions, formulas, constraints; message fields against
@@ -279,6 +281,33 @@ def _fields(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[F
             continue
         for note in extractor.notes:
             yield _warning(compiled.spec, key, note)
+    yield from _kinds(compiled, types)
+
+
+def _kinds(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[Finding]:
+    """Check that numbers are compared with numbers, and that conditions are true or false."""
+    told = set()
+    for misuse in find_misuse(compiled.abstraction, types):
+        key = _key(compiled, misuse)
+        if key not in told:
+            told.add(key)
+            yield Finding("error", str(misuse.error.located(file=compiled.spec.file, key=key)))
+
+
+def _key(compiled: CompiledSpec, misuse: Misuse) -> str:
+    """Return where an expression stands: thresholds are predicates, and so are comparisons."""
+    spec, name = compiled.spec, misuse.name
+    if misuse.place == "signals":
+        return f"signals.{name}.value"
+    if misuse.place != "predicates" or name in spec.predicates:
+        return f"{misuse.place}.{name}".rstrip(".")
+    cut = CUT.match(name)
+    if cut is not None and cut[1] in spec.bins:
+        return f"bins.{cut[1]}"
+    for rule, automaton in zip(spec.properties, compiled.automata, strict=True):
+        if name in automaton.atoms:
+            return f"properties.{rule}.formula"
+    return f"predicates.{name}"
 
 
 def _named_model(spec: MonitorSpec) -> Path | None:
