@@ -198,6 +198,21 @@ def test_without_a_route_a_limit_waits_and_says_so() -> None:
     assert updated(waiting, "NONE", False, NOW + 1) == []
 
 
+def test_a_route_that_was_cleared_is_not_brought_back() -> None:
+    commander = limiting(route())
+    updated(commander, "LIMIT_SPEED", True, NOW, 4.0)
+    assert commander.limits is not None
+    message = own_class("apollo.planning.PadMessage")
+    commander.limits.heard_pad(message(action=STOP).SerializeToString())
+    assert commander.in_force == {PLANNING: 4.0}
+    commander.limits.heard_pad(message(action=6).SerializeToString())
+    assert commander.in_force == {}
+    (command,) = updated(commander, "LIMIT_SPEED", True, NOW + SECOND, 4.0)
+    assert command.data is None
+    # There is nothing to take back either; a new route has its own speed.
+    assert updated(commander, "NONE", False, NOW + 2 * SECOND) == []
+
+
 def test_parking_is_not_ended_by_a_limit() -> None:
     commander = limiting(route(parking_command=b"spot 3"))
     (command,) = updated(commander, "LIMIT_SPEED", True, NOW, 4.0)

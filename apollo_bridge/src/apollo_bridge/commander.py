@@ -11,11 +11,11 @@ instead, the same message carries that as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from apollo_bridge.commands import NEEDS_ROUTE, NO_PREEMPTION, PLANNING, STOPPING, Way
+from apollo_bridge.commands import NEEDS_ROUTE, NO_PREEMPTION, PAD, PLANNING, STOPPING, Way
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import DAMAGE
 
@@ -24,6 +24,7 @@ SPEED_COMMAND = "apollo.external_command.SpeedCommand"
 # Planning takes a command of a number that it saw last for an old one, whoever sent it; those who
 # send routes count from one.
 FIRST_NUMBER = 1 << 30
+CLEAR_PLANNING = 6
 REPEAT_NS = 1_000_000_000
 LEAST_LIMIT = 0.1
 """m/s. A target speed of 0 is none at all for planning, which then drives at its default."""
@@ -134,6 +135,20 @@ class Limits:
     def recall(self, limit: float) -> None:
         """Take over a limit that was given in a former life."""
         self.latch.current, self._limited = limit, True
+
+    @property
+    def listeners(self) -> dict[tuple[str, str], Callable[[bytes], None]]:
+        """What is to be read, channel and message, and who takes it."""
+        return {PLANNING: self.heard, PAD: self.heard_pad}
+
+    def heard_pad(self, data: bytes) -> None:
+        """Forget a route that somebody has cleared: writing it again would bring it back."""
+        try:
+            action = own_class(PAD[1]).FromString(data).action
+        except DAMAGE:  # planning cannot read it either
+            return
+        if action == CLEAR_PLANNING:
+            self._route, self._limited = None, False
 
     def heard(self, data: bytes) -> None:
         """Take note of a planning command; a new route comes without the limit in force."""

@@ -154,7 +154,7 @@ class BridgeNode(LifecycleNode):
         limits = self._relay.commander.limits
         transport.open(_channels(self._derivation, self._relay.commander))
         rate = self._value("max_rate") or 5 * self._derivation.rate
-        listeners = {} if limits is None else {limits.target: limits.heard}
+        listeners = {} if limits is None else {k[0]: v for k, v in limits.listeners.items()}
         self.pump = Pump(transport, self._derivation, self._publish, rate, listeners)
         self._relay.start(transport.write)
         self.pump.start()
@@ -266,9 +266,9 @@ def _channels(derivation: Derivation, commander: Commander) -> Channels:
     readers, writers = dict(derivation.channels), {}
     stops = {commander.way.target: commander.way.message}
     if commander.limits is not None:
-        channel, message = commands.PLANNING
-        readers.setdefault(channel, message)
-        writers[channel] = message
+        for channel, message in commander.limits.listeners:
+            readers.setdefault(channel, message)
+        writers |= dict([commands.PLANNING])
     if commander.way.service:
         return Channels(readers, writers, stops)
     return Channels(readers, {**stops, **writers})
