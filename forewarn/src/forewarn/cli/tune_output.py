@@ -145,31 +145,56 @@ def obstacles(tuning: Tuning) -> list[str]:
     useful = [c for c in tuning.candidates if c.lead > 0]
     if not useful:
         return ["no threshold foresees half of the violations"]
-    proven = [c for c in useful if c.proven]
-    affordable = [c for c in useful if c.affordable]
+    quiet = [c for c in useful if (c.point.alert_share or 0.0) <= wish.alert_share]
+    if not quiet:
+        least = min(useful, key=lambda c: c.point.alert_share or 0.0)
+        return [
+            "every threshold that foresees half of the violations is in alert for more than "
+            f"{100 * wish.alert_share:g} % of the time; the least is "
+            f"{share(least.point.alert_share)}, at act {least.thresholds.act:g}"
+        ]
+    proven = [c for c in quiet if c.proven]
+    affordable = [c for c in quiet if c.affordable]
     lines = []
-    if not proven:
+    if not any(c.proven for c in useful):
         lines.append(_unproven(tuning))
     if not affordable:
-        lines.append(_unaffordable(tuning, useful))
-    if proven and affordable:
-        cheapest = min(proven, key=lambda c: (c.point.false_alarms, -c.thresholds.act))
-        lines.append(
-            f"the guarantee needs act {max(c.thresholds.act for c in proven):g} or less, which "
-            f"costs {cheapest.point.false_alarms_per_hour:.2g} false alarms an hour at the best "
-            f"(act {cheapest.thresholds.act:g}); the budget of {wish.false_alarms_per_hour:g} an "
-            f"hour needs act {min(c.thresholds.act for c in affordable):g} or more"
-        )
+        lines.append(_unaffordable(tuning, quiet))
+    if affordable and not lines:
+        lines.append(_apart(tuning, proven, affordable))
     return lines
 
 
-def _unaffordable(tuning: Tuning, useful: Sequence[Candidate]) -> str:
+def _cheapest(candidates: Sequence[Candidate]) -> Candidate:
+    return min(candidates, key=lambda c: (c.point.false_alarms, -c.thresholds.act))
+
+
+def _apart(tuning: Tuning, proven: Sequence[Candidate], affordable: Sequence[Candidate]) -> str:
+    """Say how far guarantee and budget are apart."""
     wish = tuning.wish
-    least = min(useful, key=lambda c: (c.point.false_alarms, -c.thresholds.act))
+    highest = max(c.thresholds.act for c in tuning.candidates if c.proven)
+    text = f"the guarantee needs act {highest:g} or less, which "
+    if proven:
+        least = _cheapest(proven)
+        text += (
+            f"costs {least.point.false_alarms_per_hour:.2g} false alarms an hour at the best (act "
+            f"{least.thresholds.act:g})"
+        )
+    else:
+        text += f"is in alert for more than {100 * wish.alert_share:g} % of the time"
+    return (
+        f"{text}; the budget of {wish.false_alarms_per_hour:g} an hour needs act "
+        f"{min(c.thresholds.act for c in affordable):g} or more"
+    )
+
+
+def _unaffordable(tuning: Tuning, quiet: Sequence[Candidate]) -> str:
+    wish = tuning.wish
+    least = _cheapest(quiet)
     text = (
-        f"no threshold that foresees half of the violations keeps to {wish.false_alarms_per_hour:g}"
-        f" false alarms an hour and {100 * wish.alert_share:g} % of the time in alert; the fewest "
-        f"are {least.point.false_alarms_per_hour:.2g} an hour, at act {least.thresholds.act:g}"
+        "no threshold that foresees half of the violations keeps to "
+        f"{wish.false_alarms_per_hour:g} false alarms an hour; the fewest are "
+        f"{least.point.false_alarms_per_hour:.2g} an hour, at act {least.thresholds.act:g}"
     )
     within = [c for c in tuning.candidates if c.affordable]
     most = max(within, key=lambda c: c.point.detected, default=None)
