@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,9 @@ NOBODY = "nobody"
 FOREWARN = "Forewarn"
 LEARNED_ON = f"{FOREWARN} as shipped, learned on"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
+ADAPTED = ", adapted"
 HOLD = 8.0  # s: as long as this ego's driver ignores a light that has turned red
+MOST = 5.0  # s
 AT_LIGHTS = ("red_light", "brake_for_red")
 
 Controls = Library | OnSignals
@@ -42,6 +45,7 @@ def as_shipped(spec: MonitorSpec) -> Policies:
     return {
         name: {
             "hold": section.hold,
+            "escalation": [step.model_dump() for step in section.escalation],
             **{key: getattr(section.thresholds, key) for key in ("warn", "act", "release")},
         }
         for name, section in spec.properties.items()
@@ -54,11 +58,18 @@ def at_threshold(spec: MonitorSpec, threshold: float) -> Policies:
     return {name: {**policy, **levels} for name, policy in as_shipped(spec).items()}
 
 
-def held(spec: MonitorSpec) -> Policies:
-    """Return the policies of the monitor file, but let stops at lights last for `HOLD`."""
+def adapted(spec: MonitorSpec) -> Policies:
+    """Return the policies of the monitor file, adapted to what a stop leads to.
+
+    Whoever is let go before a red light creeps over it: stops at lights last for `HOLD` at the
+    least. Whoever stands where others want to go is in danger until he leaves: after `MOST` a stop
+    before others becomes a warning.
+    """
+    policies = as_shipped(spec)
+    way_back = [{"after": MOST, "action": "WARN"}]
     return {
-        name: {**policy, "hold": HOLD} if name in AT_LIGHTS else policy
-        for name, policy in as_shipped(spec).items()
+        name: {**policy, "hold": HOLD} if name in AT_LIGHTS else {**policy, "escalation": way_back}
+        for name, policy in policies.items()
     }
 
 
@@ -76,9 +87,11 @@ def arms(monitored: Monitored, learned_on: CountModel | None) -> dict[str, Contr
     spec = compiled.spec
     with_model, without = open_watch(compiled, model), open_watch(compiled, None)
 
-    def physical(deceleration: float, conflict: float, hold: float) -> OnSignals:
-        ticks = round(hold * spec.rate)
-        return OnSignals(without, physical_quantities(deceleration, conflict, ticks))
+    def physical(deceleration: float, conflict: float, hold: float, most: float) -> OnSignals:
+        quantities = physical_quantities(
+            deceleration, conflict, round(hold * spec.rate), most * spec.rate
+        )
+        return OnSignals(without, quantities)
 
     later = {}
     if learned_on is not None:
@@ -87,11 +100,11 @@ def arms(monitored: Monitored, learned_on: CountModel | None) -> dict[str, Contr
         NOBODY: None,
         "reactive": Library(without),
         "stop always": OnSignals(without, stops_for_everything()),
-        "physical 3 m/s², 1.5 s": physical(3.0, 1.5, 0.5),
-        "physical 5 m/s², 1 s": physical(5.0, 1.0, 0.5),
-        "physical 5 m/s², 1 s, held": physical(5.0, 1.0, HOLD),
+        "physical 3 m/s², 1.5 s": physical(3.0, 1.5, 0.5, math.inf),
+        "physical 5 m/s², 1 s": physical(5.0, 1.0, 0.5, math.inf),
+        f"physical 5 m/s², 1 s{ADAPTED}": physical(5.0, 1.0, HOLD, MOST),
         f"{FOREWARN} as shipped": Library(with_model, as_shipped(spec)),
-        f"{FOREWARN} as shipped, held": Library(with_model, held(spec)),
+        f"{FOREWARN} as shipped{ADAPTED}": Library(with_model, adapted(spec)),
         **{f"{FOREWARN} at {t:g}": Library(with_model, at_threshold(spec, t)) for t in THRESHOLDS},
         **later,
     }

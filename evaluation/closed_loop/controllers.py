@@ -11,7 +11,7 @@ from forewarn.monitoring.watch import Outcome, Watch
 from forewarn.properties.specification import CompiledSpec
 from forewarn.signals import MessageType, installed_message_type
 
-Policies = Mapping[str, Mapping[str, float]]
+Policies = Mapping[str, Mapping[str, object]]
 
 
 class Library:

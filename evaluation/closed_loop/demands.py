@@ -45,6 +45,7 @@ class Quantity(NamedTuple):
     release: float
     action: str
     hold: int = 5  # ticks that an alert lasts at the least
+    most: float = math.inf  # ticks after which nothing is demanded, though it lasts
 
 
 class QuantityRules:
@@ -81,9 +82,8 @@ class QuantityRules:
         for index, quantity in enumerate(self._quantities):
             state = decide(self._rules[index], self._states[index], tick, quantity.score(values))
             self._states[index] = state
-            if state.level is Level.ACT and SEVERITY.index(quantity.action) > SEVERITY.index(
-                demanded.action
-            ):
+            acts = state.level is Level.ACT and tick - state.since < quantity.most
+            if acts and SEVERITY.index(quantity.action) > SEVERITY.index(demanded.action):
                 demanded = Demand(quantity.action)
         return demanded
 
@@ -101,7 +101,7 @@ def time_to_conflict(values: Values) -> float:
 
 
 def physical_quantities(
-    deceleration: float, conflict: float, hold: int = 5
+    deceleration: float, conflict: float, hold: int = 5, most: float = math.inf
 ) -> tuple[Quantity, ...]:
     """Return the rules that a monitor without a model would have.
 
@@ -113,6 +113,8 @@ def physical_quantities(
         Seconds until the ego meets somebody if both go on as they do.
     hold : int
         Ticks for which a stop at a light lasts at the least.
+    most : float
+        Ticks for which a stop before others lasts at the most.
     """
     return (
         Quantity(
@@ -129,6 +131,7 @@ def physical_quantities(
             -conflict,
             -1.5 * conflict,
             "EMERGENCY_STOP",
+            most=most,
         ),
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from evaluation.closed_loop.arms import AT_LIGHTS, HOLD, adapted
 from evaluation.closed_loop.demands import (
     NOTHING,
     Demand,
@@ -22,6 +24,7 @@ from evaluation.closed_loop.plot import plot_trade_off
 from evaluation.closed_loop.summary import FIGURES, bootstrap, by_arm, counts
 from evaluation.closed_loop.trip import Brakes, Referee, role_of
 from evaluation.sumo.simulation import Frame
+from forewarn.config import load_spec
 from forewarn.monitoring.intervention import Request
 
 
@@ -74,6 +77,23 @@ def test_a_quantity_holds_its_demand_for_half_a_second_and_until_five_calm_ticks
     ]
     # calm (below 0.6 * 5) from the fourth tick on: the fifth calm tick is the eighth
     assert actions == ["NONE", *["EMERGENCY_STOP"] * 6, "NONE", "NONE"]
+
+
+def test_a_stop_before_others_may_end_though_they_stay() -> None:
+    rules = QuantityRules(physical_quantities(5.0, 1.0, most=3))
+    actions = [rules.decide(tick, {"conflict_car": 0.2}).action for tick in range(5)]
+    assert actions == ["EMERGENCY_STOP"] * 3 + ["NONE"] * 2
+
+
+def test_adapted_policies_hold_stops_at_lights_and_end_those_before_others(
+    repository: Path,
+) -> None:
+    spec = load_spec(repository / "config" / "demo.yaml")
+    policies = adapted(spec)
+    assert {name for name, policy in policies.items() if policy["hold"] == HOLD} == set(AT_LIGHTS)
+    watched = spec.with_thresholds("collision", policies["collision"]).properties["collision"]
+    assert [(step.after, step.action) for step in watched.escalation] == [(5.0, "WARN")]
+    assert watched.thresholds == spec.properties["collision"].thresholds
 
 
 def test_the_nearest_conflict_counts_and_unknown_ones_do_not() -> None:
