@@ -164,6 +164,15 @@ def test_the_help_of_the_launch_file_and_the_parameters_agree(repository: Path) 
         assert ast.unparse(value.elts[2]) == type(declared[name]).__name__
 
 
+def test_the_parameters_are_in_the_guide(repository: Path) -> None:
+    from apollo_bridge.node import PARAMETERS
+
+    guide = (repository / "docs" / "howto" / "apollo.md").read_text()
+    for name, default, text in PARAMETERS:
+        shown = str(default).lower() if isinstance(default, bool) else str(default)
+        assert f"| `{name}` | {f'`{shown}`' if shown else ''} | {text} |" in guide
+
+
 def test_the_launch_file_starts_both_nodes(repository: Path) -> None:
     for module in ("launch.actions", "launch_ros.actions"):
         pytest.importorskip(module, reason=f"{module} comes with ROS 2, it has no wheel")

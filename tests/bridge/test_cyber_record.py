@@ -7,6 +7,7 @@ own: a test that fails there says that a fault was mended, and that code of ours
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 import struct
 import subprocess
@@ -204,3 +205,21 @@ def test_the_package_is_not_imported_before_a_record_is_read() -> None:
     code = "import apollo_bridge.records, sys; print('cyber_record' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "False\n", done.stderr
+
+
+def test_records_are_read_with_protobuf_in_pure_python(path: Path, apollo: Any) -> None:
+    messages = apollo.drive(7)
+    data = bytearray(apollo.record_bytes([messages[:4], messages[4:]]))
+    data[-3:] = b"\xff" * 3  # the index is damaged
+    path.write_bytes(data)
+    code = (
+        "from google.protobuf.internal import api_implementation; "
+        "from forewarn.recordings import open_recording; "
+        f"found = open_recording({str(path)!r}); "
+        "print(api_implementation.Type(), sum(1 for _ in found.read()))"
+    )
+    environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "python 7\n", done.stderr
