@@ -71,9 +71,13 @@ class Page:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.prefer(scheme)
+        self.resize(width, height)
+
+    def prefer(self, scheme: str) -> None:
+        """Say which colours the reader prefers, ``light`` or ``dark``."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
-        self.resize(width, height)
 
     def resize(self, width: int, height: int) -> None:
         """Change the size of the window."""

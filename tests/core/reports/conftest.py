@@ -56,12 +56,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def look(browser: Page, tmp_path: Path) -> Callable[..., Page]:
     """Return a function that opens a page in the browser and waits until it is drawn."""
 
-    def show(text: str, width: int = 1400) -> Page:
+    def show(text: str, width: int = 1400, scheme: str = "light") -> Page:
         file = tmp_path / "report.html"
         file.write_text(text, encoding="utf-8")
         browser.console.clear()
         browser.requests.clear()
         browser.resize(width, 1000)
+        browser.prefer(scheme)
         browser.open(file)
         return browser
 

@@ -13,6 +13,7 @@ from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.policy import Level
 from forewarn.reports.html import render
 from forewarn.reports.lanes import TERMINAL, requests
+from forewarn.reports.palette import DARK
 from forewarn.reports.run import RecordedRun
 
 Look = Callable[..., Any]
@@ -59,6 +60,21 @@ def test_nothing_fails_and_nothing_is_fetched(browser_page: Any) -> None:
     assert sum(url.startswith("file:") for url in browser_page.requests) == 1
     drawn = browser_page.evaluate("document.querySelectorAll('.plot .main-svg').length")
     assert drawn >= 5
+    buttons = browser_page.evaluate(
+        "[...document.querySelectorAll('.modebar-btn')].map(e => e.dataset.title)"
+    )
+    assert "Download plot as a PNG" in buttons
+    # plotly has a button that uploads a chart to somebody's server.
+    assert not [text for text in buttons if "hare" in text or "loud" in text]
+
+
+def test_only_what_occurs_is_explained(browser_page: Any, replayed: RecordedRun) -> None:
+    key = browser_page.evaluate("document.querySelector('.key').innerText")
+    assert "lead time" in key
+    assert "its bounds" in key
+    assert ("unknown" in key) == bool((replayed.tracks[0].state < 0).any())
+    assert "not monitored" not in key
+    assert "published live" not in key
 
 
 def test_the_page_may_not_fetch_even_if_it_wanted_to(browser_page: Any) -> None:
@@ -221,6 +237,21 @@ def test_nothing_sticks_out_of_the_page(browser_page: Any, width: int) -> None:
         ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.className || e.tagName)"
     )
     assert wide == []
+    assert shown.console == []
+
+
+def test_in_the_dark_every_colour_has_its_counterpart(look: Look, page: str) -> None:
+    shown = look(page, scheme="dark")
+    try:
+        found = shown.evaluate(
+            "document.getElementById('timeline0').data.filter(t => t.name === 'state')[0]"
+            ".colorscale.map(each => each[1])"
+        )
+        ink = shown.evaluate("document.getElementById('timeline0').layout.font.color")
+    finally:
+        shown.prefer("light")
+    assert found == [DARK[n] for n in ("lane", "unknown", "holds", "violation") for _ in "ab"]
+    assert ink == DARK["ink"]
     assert shown.console == []
 
 

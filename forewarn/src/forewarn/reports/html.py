@@ -29,18 +29,20 @@ LIMITS = (None, 40_000, 12_000, 4_000, 1_200)
 YEAR_2000 = 946_684_800
 
 KEY = (
-    ("risk", "risk"),
-    ("bounds", "its bounds"),
-    ("warn_fill", "warning"),
-    ("act_fill", "alert: intervention asked for"),
-    ("lead", "lead time"),
-    ("violation", "violation (hollow cross: missed)"),
-    ("act", "start of an alert (hollow: false alarm)"),
-    ("holds", "holds"),
-    ("unknown", "unknown"),
-    ("unseen", "state never seen by the model"),
-    ("inactive", "not monitored"),
+    ("risk", "risk", "risk"),
+    ("bounds", "its bounds", "bounds"),
+    ("uncovered", "risk that was published live, where it is another", "published live"),
+    ("warn_fill", "warning", ""),
+    ("act_fill", "alert: intervention asked for", ""),
+    ("lead", "lead time", "lead time"),
+    ("violation", "violation (hollow cross: missed)", "violation"),
+    ("act", "start of an alert (hollow: false alarm)", ""),
+    ("holds", "holds", ""),
+    ("unknown", "unknown", "unknown"),
+    ("unseen", "state never seen by the model", "unseen"),
+    ("inactive", "not monitored", "inactive"),
 )
+"""Colour, meaning, and what has to occur in a picture for it to be explained there."""
 HINT = (
     "Drag across to zoom in, double-click for all of it; a click on the time of an event, below, "
     "shows it. Gaps in a signal: unknown or infinite."
@@ -152,8 +154,11 @@ def _when(monitor: Monitor, run: RecordedRun) -> str:
 
 
 def _picture(name: str, drawn: Timeline, packed: dict[str, Any]) -> str:
+    there = drawn.meanings
     key = "".join(
-        f'<span><i style="background:var(--c-{colour})"></i>{text}</span>' for colour, text in KEY
+        f'<span><i style="background:var(--c-{colour})"></i>{text}</span>'
+        for colour, text, needed in KEY
+        if not needed or needed in there
     )
     value = {"rate": drawn.rate, "count": drawn.ticks, "rows": drawn.rows, "packed": packed}
     height = sum(row["height"] + 36 for row in drawn.rows if row["shown"]) + 80

@@ -19,7 +19,7 @@ from forewarn.monitoring.history import Track
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import Status
-from forewarn.reports.lanes import Lanes, requests
+from forewarn.reports.lanes import UNKNOWN, Lanes, requests
 from forewarn.reports.packing import Column
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS
@@ -63,6 +63,18 @@ class Timeline(NamedTuple):
     rows: list[Row]
     rate: float
     ticks: int
+
+    @property
+    def meanings(self) -> set[str]:
+        """Return names of what occurs in the picture: traces, and ``unknown`` in a lane."""
+        found: set[str] = set()
+        for row in self.rows:
+            for trace in row["traces"]:
+                plain = trace.get("trace", trace)
+                found.add(str(plain.get("means", plain.get("name"))))
+                if any(UNKNOWN in lane for lane in trace.get("table", ())):
+                    found.add("unknown")
+        return found
 
 
 def timeline(monitor: Monitor, run: RecordedRun) -> Timeline:
@@ -114,7 +126,8 @@ def _risk_row(
     if not np.isnan(track.upper).all():
         columns[names["lower"]] = Column(track.lower)
         columns[names["upper"]] = Column(track.upper)
-        traces.append({"draw": "between", "lower": names["lower"], "upper": names["upper"]})
+        ends = {"lower": names["lower"], "upper": names["upper"]}
+        traces.append({"draw": "between", "name": "bounds", **ends})
     line = {"color": COLOURS["risk"], "width": 1.8}
     risk: Trace = {"draw": "line", "column": names["risk"], "name": "risk", "line": line}
     if names["upper"] in columns:
@@ -159,7 +172,7 @@ def _live(
     values = None if run.published is None else run.published.risks.get(track.name)
     if values is not None and differs(values, track.probability).any():
         columns[f"live{index}"] = Column(values, exact=True)
-        line = {"color": COLOURS["unseen"], "width": 1.6, "dash": "dot"}
+        line = {"color": COLOURS["uncovered"], "width": 1.8, "dash": "dot"}
         yield {"draw": "line", "column": f"live{index}", "name": "published live", "line": line}
 
 
@@ -172,6 +185,7 @@ def _where(column: str, equals: int, top: float, colour: str, name: str) -> Trac
         "top": top,
         "colour": COLOURS[colour],
         "name": name,
+        "means": colour,
     }
 
 
