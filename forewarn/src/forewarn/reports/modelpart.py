@@ -25,7 +25,7 @@ TREE = (
 )
 MAP = (
     "All states: further right is riskier, further up was seen more often; lines are transitions. "
-    "Point at a dot for its name."
+    "Point at a dot for its name. The thick line is the likeliest way to a violation."
 )
 
 

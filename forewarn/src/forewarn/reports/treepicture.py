@@ -215,7 +215,7 @@ def _bar(tree: Tree, columns: dict[int, float], bottom: float, name: str) -> str
     shown = sum(each.number for each in tree.endings)
     text = f"violation of {_short(name)}"
     if tree.exact:
-        text += f": {shown:,} of the {tree.total:,} counted came in these ways"
+        text += f": {shown:,} of the {tree.total:,} that were counted came from these states"
     shares = [
         _text(
             columns[each.step],
