@@ -11,7 +11,10 @@ TITLES = {"red_light": "red_light within 5 s", "collision": "collision within 2 
 
 
 def plot_frequencies(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return one panel for each property; a dot is a moment, a cross a product state."""
+    """Return one panel for each property; a dot is a moment, a cross a product state.
+
+    A cross has the predicted bounds across, and those of the recorded share upright.
+    """
     width = MARGIN + len(TITLES) * (SIDE + MARGIN)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{SIDE + 2 * MARGIN}" '
@@ -35,12 +38,12 @@ def _panel(rows: Sequence[Mapping[str, Any]], name: str, left: int) -> list[str]
     parts = [
         f'<text x="{x(0.5):.0f}" y="20" text-anchor="middle">{TITLES[name]}</text>',
         f'<text x="{x(0.5):.0f}" y="38" text-anchor="middle" fill="#7d899a">'
-        "dots: single moments; crosses: product states, 95 % intervals</text>",
+        "dots: futures of single moments; crosses: product states as recorded, 95 %</text>",
         f'<rect x="{left}" y="{MARGIN}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#888"/>',
         f'<line x1="{x(0)}" y1="{y(0)}" x2="{x(1)}" y2="{y(1)}" stroke="#bbb"/>',
         f'<text x="{x(0.5):.0f}" y="{y(0) + 36:.0f}" text-anchor="middle">predicted risk</text>',
         f'<text x="{left - 36}" y="{y(0.5):.0f}" text-anchor="middle" '
-        f'transform="rotate(-90 {left - 36} {y(0.5):.0f})">share of futures</text>',
+        f'transform="rotate(-90 {left - 36} {y(0.5):.0f})">share with a violation</text>',
     ]
     parts += [
         f'<text x="{left - 5}" y="{y(mark) + 4:.0f}" text-anchor="end">{mark}</text>'
@@ -53,11 +56,14 @@ def _panel(rows: Sequence[Mapping[str, Any]], name: str, left: int) -> list[str]
             f'<circle cx="{at:.1f}" cy="{y(each):.1f}" r="3.5" fill="{colour}" opacity="0.3"/>'
             for each in row["frequencies"]
         ]
+        recorded = row["recorded"]
+        if recorded is None:
+            continue
         parts.append(
-            f'<line x1="{at:.1f}" y1="{y(row["low"]):.1f}" x2="{at:.1f}" '
-            f'y2="{y(row["high"]):.1f}" stroke="{colour}" stroke-width="2"/>'
-            f'<line x1="{x(row["lower"]):.1f}" y1="{y(row["mean"]):.1f}" '
-            f'x2="{x(row["upper"]):.1f}" y2="{y(row["mean"]):.1f}" stroke="{colour}" '
+            f'<line x1="{at:.1f}" y1="{y(recorded["low"]):.1f}" x2="{at:.1f}" '
+            f'y2="{y(recorded["high"]):.1f}" stroke="{colour}" stroke-width="2"/>'
+            f'<line x1="{x(row["lower"]):.1f}" y1="{y(recorded["share"]):.1f}" '
+            f'x2="{x(row["upper"]):.1f}" y2="{y(recorded["share"]):.1f}" stroke="{colour}" '
             'stroke-width="2"/>'
         )
     return parts

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from evaluation.branching.futures import Future, Glance, follow, in_a_copy, ran_red
+from evaluation.branching.plot import plot_frequencies
 from evaluation.branching.states import EDGES, chances, choose, predictions_of
 from evaluation.branching.summary import Tally, followed, overall, spread, tallies_of
 from evaluation.sumo.simulation import Frame, Light
@@ -138,6 +139,18 @@ def test_what_followed_is_a_share_of_all_ticks_of_all_recordings() -> None:
     # of ten recordings none: 1 - 0.025 ** (1 / 10)
     assert never is not None and never.high == pytest.approx(0.3085, abs=1e-4)
     assert followed([(0, 0)]) is None
+
+
+def test_the_plot_has_a_dot_for_each_moment_and_a_cross_for_each_recorded_state() -> None:
+    row = {"property": "collision", "risk": 0.5, "lower": 0.4, "upper": 0.6}
+    recorded = {"share": 0.3, "low": 0.1, "high": 0.5}
+    rows = [
+        {**row, "frequencies": [0.0, 1.0, 0.2], "recorded": recorded},
+        {**row, "frequencies": [0.1], "recorded": None},
+    ]
+    picture = plot_frequencies(rows)
+    assert picture.count("<circle") == 4
+    assert picture.count('stroke-width="2"') == 2
 
 
 @pytest.fixture(scope="module")
