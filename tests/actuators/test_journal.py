@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from acting import ESCALATING, alert, config
 from forewarn_msgs.msg import RiskArray
-from live_ros import Probe, Process, Stepper, monitor_parameters, of
+from life import WORLD, measured
+from live_ros import Probe, Process, Stepper, environment, monitor_parameters, of
 from planners import Planner
-from rclpy.duration import Duration
 from rclpy.serialization import deserialize_message
-from small_world import DISTANCE, MONITOR, ODOMETRY, TYPES, serialized
+from small_world import MONITOR, TYPES, serialized
 
 from forewarn.config import load_spec
 from forewarn.models import load_model
@@ -33,7 +33,7 @@ from monitor_node.conversions import serialized as serialized_message
 from monitor_node.journal import Journal
 
 pytestmark = pytest.mark.ros
-WORLD = {"speed": ODOMETRY, "distance": DISTANCE}
+LIFE = Path(__file__).with_name("life.py")
 KILLS = int(os.environ.get("FOREWARN_KILLS", "2"))  # `make soak` sets it to 100
 
 
@@ -173,12 +173,6 @@ def test_an_obligation_is_still_pending_after_a_kill(
     assert not [text for tick in replayed for text in tick.differences()]
 
 
-def measured(tick: int) -> dict[str, float]:
-    """Return what is measured at a tick, by its number alone: each life goes on with the same."""
-    dice = random.Random(tick // 4)
-    return {"speed": dice.choice([3.0, 3.0, 0.0]), "distance": dice.choice([5.0, 5.0, 12.0, 30.0])}
-
-
 def uninterrupted(world: Path, first: int) -> Iterator[tuple[int, str]]:
     """Yield what a monitor that nobody kills publishes at each tick."""
     types = {topic: installed_message_type(name) for topic, name in TYPES.items()}
@@ -194,47 +188,21 @@ def uninterrupted(world: Path, first: int) -> Iterator[tuple[int, str]]:
         yield tick, repr(deserialize_message(serialized_message(message), RiskArray))
 
 
-class Life:
-    """One life of a monitor under simulated time, until somebody kills it.
-
-    Each has a probe of its own: a reader that was killed never acknowledges anything.
-    """
-
-    def __init__(self, domain: int, process: Process, tick: int) -> None:
-        self.process = process
-        self.probe = Probe(domain)
-        self.stepper = Stepper(self.probe, start=tick)
-
-    def over(self) -> bool:
-        return self.process.process.poll() is not None
-
-    def run(self, kill_later: threading.Timer) -> dict[int, str]:
-        """Step as fast as it goes; return what was published at which tick."""
-        probe, stepper = self.probe, self.stepper
-        probe.wait(lambda: probe._publishers_of_risk() or self.over())
-        while not self.over() and not probe.starts:
-            stepper.tell(stepper.tick - 1, lambda: probe.starts or self.over(), later_ns=1)
-        if not kill_later.is_alive() and not self.over():
-            kill_later.start()
-        while not self.over():
-            self._step(measured(stepper.tick))
-        kill_later.join()
-        known = -1
-        while len(probe.risks) > known:  # what was published may still be on its way
-            known = len(probe.risks)
-            probe.executor.spin_once(timeout_sec=0.2)
-        return {each.risks[0].tick: repr(each) for each in probe.risks}
-
-    def _step(self, values: dict[str, float]) -> None:
-        stepper = self.stepper
-        for name, value in values.items():
-            publisher = self.probe.publisher(WORLD[name])
-            self.probe.wait(lambda p=publisher: p.get_subscription_count() or self.over())
-            publisher.publish(serialized(WORLD[name], value))
-            while not self.over() and not publisher.wait_for_all_acked(Duration(seconds=0.05)):
-                pass
-        stepper.tell(stepper.tick, lambda: stepper.verdict() or self.over())
-        stepper.tick += stepper.verdict() is not None
+def watched(
+    process: Process, timer: threading.Timer, domain: int, tick: int, *, early: bool
+) -> tuple[dict[int, str], int]:
+    """Return what a life published until it was killed, and which tick it was at."""
+    command = [sys.executable, LIFE, str(domain), str(process.process.pid), str(tick)]
+    with subprocess.Popen(
+        command, env=environment(domain), stdout=subprocess.PIPE, text=True
+    ) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline() == "begun\n"
+        if not early:
+            timer.start()
+        found = json.loads(watcher.stdout.readline())
+    timer.join()
+    return {int(each): text for each, text in found["told"].items()}, found["tick"]
 
 
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_been(
@@ -244,29 +212,32 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_been(
     dice, path = random.Random(11), tmp_path / "journal"
     first = tick = 17_000_000_000
     whole, expected = uninterrupted(world, first), dict[int, str]()
-    published = 0
+    published = recalled = silent = 0
     for number in range(KILLS):
         process = begin(journal=str(path))
         early = dice.random() < 0.2  # while it starts, or reads what was left
         timer = threading.Timer(dice.uniform(0.0, 2.0 if early else 1.0), process.process.kill)
         if early:
             timer.start()
-        life = Life(domain, process, tick)
-        told = life.run(timer)
-        life.probe.close()
+        told, reached = watched(process, timer, domain, tick, early=early)
         newest = max(told, default=tick - 1)
         expected.update(islice(whole, max(0, newest - first + 1 - len(expected))))
         assert told == {each: expected[each] for each in range(tick, newest + 1)}, f"life {number}"
         published += len(told)
+        silent += not told
         journal = Journal(path, 60.0)
         left = journal.read()
         assert not journal.problem
         if left is not None:
             if left.memory["pending"]:
-                assert newest <= left.memory["tick"] <= life.stepper.tick
+                assert newest <= left.memory["tick"] <= reached
+                recalled += 1
             newest = max(newest, left.memory["tick"])
         tick = newest + 1
-    print(f"{KILLS} kills, {published} ticks published, {tick - first} passed")
+    print(
+        f"{KILLS} kills: {published} ticks published, {tick - first} evaluated; {recalled} lives "
+        f"left something pending, {silent} published nothing"
+    )
     assert published
 
 
