@@ -73,6 +73,8 @@ class Course(NamedTuple):
         Along the path.
     begin, end : ndarray of float64, shape (p,)
         Times between which a piece holds.
+    low, high : tuple of two floats
+        Least and greatest x and y of the centre.
     """
 
     origin: Floats
@@ -80,6 +82,8 @@ class Course(NamedTuple):
     speed: float
     begin: Floats
     end: Floats
+    low: tuple[float, float]
+    high: tuple[float, float]
 
 
 def course_along(path: Floats, vehicle: Vehicle, horizon: float) -> Course:
@@ -117,7 +121,19 @@ def _pieces(
     x, y, direction, begin = np.array(pieces).T
     unit = np.array([np.cos(direction), np.sin(direction)])
     end = np.append(begin[1:], horizon)
-    return Course(np.array([x, y]) - unit * (speed * begin), unit, speed, begin, end)
+    last_x, last_y, last, at = pieces[-1]
+    left = speed * (horizon - at)
+    xs = [last_x + left * math.cos(last), *(each[0] for each in pieces)]
+    ys = [last_y + left * math.sin(last), *(each[1] for each in pieces)]
+    return Course(
+        origin=np.array([x, y]) - unit * (speed * begin),
+        unit=unit,
+        speed=speed,
+        begin=begin,
+        end=end,
+        low=(min(xs), min(ys)),
+        high=(max(xs), max(ys)),
+    )
 
 
 def _ahead(path: Floats, x: float, y: float) -> list[tuple[float, float]]:
@@ -169,13 +185,12 @@ def _within_reach(course: Course, boxes: Boxes, horizon: float) -> npt.NDArray[n
     """Return which boxes can be met: those whose way passes the bounds of the course."""
     reach = (boxes.length + boxes.width + boxes.own_length + boxes.own_width) / 2
     near = np.ones(len(reach), dtype=np.bool_)
-    for axis, place, speed in ((0, boxes.x, boxes.vx), (1, boxes.y, boxes.vy)):
-        moved = course.unit[axis] * course.speed
-        starts = (course.origin[axis] + moved * course.begin).tolist()
-        last = (course.origin[axis, -1] + moved[-1] * course.end[-1]).item()
-        way = speed * horizon
-        near &= place + np.minimum(way, 0.0) <= max(*starts, last) + reach
-        near &= place + np.maximum(way, 0.0) >= min(*starts, last) - reach
+    for low, high, place, speed in zip(
+        course.low, course.high, (boxes.x, boxes.y), (boxes.vx, boxes.vy), strict=True
+    ):
+        later = place + speed * horizon
+        near &= np.minimum(place, later) - reach <= high
+        near &= np.maximum(place, later) + reach >= low
     return np.flatnonzero(near)
 
 
