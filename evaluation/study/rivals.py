@@ -145,6 +145,7 @@ AT_RED = with_memory(
         ("line_at_red", True),
         ("speed_at_red", False),
         ("brake_needed", False),
+        ("brake_short", False),
     ],
     2.0,
 )

@@ -55,10 +55,16 @@ def readable(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             row["threshold"] = f"< {-float(row['threshold']):g}"
         elif name == "rule broken":
             row["threshold"] = "reactive"
-        elif name != "Forewarn":
+        elif not name.startswith("Forewarn"):
             row["thresholds"] = [each and abs(each) for each in row["thresholds"]]
         found.append(row)
     return found
+
+
+def first_rows(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the first version of the monitor file, if there is one."""
+    rows = found.get("first", {}).get("rows", [])
+    return [{**row, "monitor": "Forewarn, first version"} for row in rows]
 
 
 def document(results: Mapping[str, Any]) -> str:
@@ -73,7 +79,7 @@ def document(results: Mapping[str, Any]) -> str:
         parts += [
             f"**{name}: {TITLES[name]}.** Horizon {found['horizon']:g} s; tuned to at most "
             f"{found['budget']:g} false alarms an hour on the training runs.",
-            markdown(readable(found["rows"])),
+            markdown(readable(found["rows"] + first_rows(found))),
         ]
     return "\n\n".join(parts)
 

@@ -14,10 +14,16 @@ pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 from evaluation.study import rivals
 from evaluation.study.agreement import same
 from evaluation.study.analysis import judge
+from evaluation.study.passes import learn_from, pass_over, with_risk
 from evaluation.study.study import jobs_for
 from evaluation.study.table import BEGIN, END, document, put_into, readable
 from forewarn.config import load_spec
+from forewarn.errors import RecordingError
+from forewarn.learning.pipeline import learn
+from forewarn.monitoring.build import build_monitor
 from forewarn.properties.specification import compile_spec
+from forewarn.recordings import open_recording
+from forewarn.reports.run import replay
 
 MONITOR = """
 version: 1
@@ -41,17 +47,22 @@ bounds: {{kind: none}}
 
 
 @pytest.fixture(scope="module")
-def figures(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    folder = repository / "evaluation" / "sumo" / "recordings"
+def monitor_file(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("study") / "red.yaml"
     file.write_text(MONITOR.format(study=repository / "evaluation" / "study"), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def figures(repository: Path, monitor_file: Path) -> dict[str, object]:
+    folder = repository / "evaluation" / "sumo" / "recordings"
     line = rivals.Law(
         "line >= 0",
         lambda s: {"line": np.where(s["must_stop"] > 0, s["stop_line_distance"] - 1, 1000.0)},
     )
     against = rivals.Rivals(line, (rivals.Quantity("brake_needed"),))
     train = [folder / f"train_{i}" for i in (1, 2, 3)]
-    return judge(file, against, 6.0, train, [folder / "held_out"])
+    return judge(monitor_file, against, 6.0, train, [folder / "held_out"])
 
 
 def test_every_monitor_is_judged_on_the_same_violations(figures: dict[str, object]) -> None:
@@ -64,6 +75,43 @@ def test_every_monitor_is_judged_on_the_same_violations(figures: dict[str, objec
     assert names.count("robustness") == 4
     assert names.count("rule broken") == 1
     assert names[-1] == "single: brake_needed"
+
+
+def test_risks_that_are_looked_up_are_those_of_the_monitor_to_the_bit(
+    monitor_file: Path, repository: Path
+) -> None:
+    compiled = compile_spec(load_spec(monitor_file))
+    folder = repository / "evaluation" / "sumo" / "recordings"
+    model = learn([folder / "train_3"], compiled.spec, compiled.abstraction).model
+    counted = learn_from(compiled, [pass_over(compiled, folder / "train_3")])
+    assert counted.states == model.states
+    assert (counted.counts != model.counts).nnz == 0
+    (found,) = with_risk(compiled, counted, [pass_over(compiled, folder / "held_out")])
+    with open_recording(folder / "held_out") as recording:
+        run = replay(build_monitor(compiled, model), recording)
+    for name in ("probability", "in_model", "violation", "status", "state"):
+        ours, theirs = getattr(found.tracks[0], name), getattr(run.tracks[0], name)
+        assert ours.tobytes() == theirs.tobytes(), name
+
+
+def test_what_a_pass_over_a_trace_gave_is_kept_for_its_monitor_file(
+    monitor_file: Path, tmp_path: Path
+) -> None:
+    compiled = compile_spec(load_spec(monitor_file))
+    path = tmp_path / "run.jsonl"
+    values = {"speed": 5.0, "light": 1, "light_age": 1.0, "stop_line": 9.0}
+    lines = [json.dumps({"t": 0.1 * i, **values}) for i in range(1, 20)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    first = pass_over(compiled, path)
+    path.write_text("no trace any more\n", encoding="utf-8")
+    again = pass_over(compiled, path)
+    assert again.signals["brake_needed"].tolist() == first.signals["brake_needed"].tolist()
+    assert again.tracks[0].state.tolist() == first.tracks[0].state.tolist()
+    other = monitor_file.read_text(encoding="utf-8").replace("speed > 1", "speed > 2")
+    changed = tmp_path / "other.yaml"
+    changed.write_text(other, encoding="utf-8")
+    with pytest.raises(RecordingError):
+        pass_over(compile_spec(load_spec(changed)), path)
 
 
 def test_a_reactive_monitor_foresees_nothing(figures: dict[str, object]) -> None:
