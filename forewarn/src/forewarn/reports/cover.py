@@ -164,13 +164,6 @@ def coverage_figure(model: CountModel, found: Coverage) -> dict[str, Any]:
     visits = model.visits[rows]
     place = np.arange(1, len(rows) + 1)
     done = found.covered[rows]
-    layout = base_layout(350, 30, 92)
-    layout["xaxis"] = axis(title={"text": "states, the most visited first"})
-    layout["yaxis"] = axis(title={"text": "visits"}, type="log", nticks=6, exponentformat="power")
-    layout["showlegend"] = True
-    layout["legend"] = {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top"}
-    layout["hovermode"] = "closest"
-    layout["bargap"] = 0
     names = [model.name(int(row)) for row in rows]
     data = []
     for chosen, name, colour in (
@@ -204,4 +197,15 @@ def coverage_figure(model: CountModel, found: Coverage) -> dict[str, Any]:
             "marker": {"color": COLOURS["ink"], "size": 3, "symbol": "line-ew-open"},
         }
     )
-    return {"data": data, "layout": layout}
+    return {"data": data, "layout": _layout()}
+
+
+def _layout() -> dict[str, Any]:
+    layout = base_layout(350, 30, 92)
+    layout["xaxis"] = axis(title={"text": "states, the most visited first"})
+    layout["yaxis"] = axis(title={"text": "visits"}, type="log", nticks=6, exponentformat="power")
+    layout["showlegend"] = True
+    layout["legend"] = {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top"}
+    layout["hovermode"] = "closest"
+    layout["bargap"] = 0
+    return layout

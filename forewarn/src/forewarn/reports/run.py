@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -140,15 +140,13 @@ def replay(
     abstraction = monitor.abstraction
     states = StateLog(abstraction.vocabulary, len(abstraction.predicates))
     first = session.grid.tick_at_or_after(recording.start_ns)
-    span = max(session.grid.tick_at_or_after(recording.end_ns) - first, 1)
     samples = recording.read(types.keys() if recording.topics else None)
-    for verdict in run(session, samples, recording.start_ns, recording.end_ns):
+    verdicts = run(session, samples, recording.start_ns, recording.end_ns)
+    for verdict in _told(verdicts, session, recording, progress):
         history.add(verdict)
         states.add(verdict.observation)
         if on_verdict is not None:
             on_verdict(verdict)
-        if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
-            progress((verdict.tick - first) / span)
     tracks = history.tracks()
     start_ns = session.grid.time_ns(first)
     live = find_published(recording, start_ns, first, len(history)) if keep_signals else None
@@ -167,6 +165,21 @@ def replay(
         notes=(*_flattery(recording, learned_from), *recording.warnings, *session.feed.notes),
         published=live,
     )
+
+
+def _told(
+    verdicts: Iterator[Verdict],
+    session: Session,
+    recording: Recording,
+    progress: Callable[[float], None] | None,
+) -> Iterator[Verdict]:
+    """Pass verdicts on, telling now and then how far the recording is through."""
+    first = session.grid.tick_at_or_after(recording.start_ns)
+    span = max(session.grid.tick_at_or_after(recording.end_ns) - first, 1)
+    for verdict in verdicts:
+        yield verdict
+        if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
+            progress((verdict.tick - first) / span)
 
 
 def _flattery(recording: Recording, learned_from: Sequence[Provenance]) -> list[str]:

@@ -115,14 +115,7 @@ def _risk_row(
     columns[names["risk"]] = Column(track.probability, exact=True)
     columns[names["level"]] = Column(track.level.astype(np.float64), exact=True, whole=True)
     traces = [_where(names["level"], level, TOP, colour, name) for level, colour, name in LEVELS]
-    missing = _missing(track)
-    if missing.any():
-        columns[names["missing"]] = Column(missing, exact=True, whole=True)
-        traces += [
-            _where(names["missing"], code, STRIP, colour, name)
-            for code, name, colour in MISSING
-            if (missing == code).any()
-        ]
+    traces += _gaps(track, names["missing"], columns)
     if not np.isnan(track.upper).all():
         columns[names["lower"]] = Column(track.lower)
         columns[names["upper"]] = Column(track.upper)
@@ -187,6 +180,16 @@ def _where(column: str, equals: int, top: float, colour: str, name: str) -> Trac
         "name": name,
         "means": colour,
     }
+
+
+def _gaps(track: Track, name: str, columns: dict[str, Column]) -> Iterator[Trace]:
+    """Mark where there is no risk, and why."""
+    missing = _missing(track)
+    if missing.any():
+        columns[name] = Column(missing, exact=True, whole=True)
+    for code, text, colour in MISSING:
+        if (missing == code).any():
+            yield _where(name, code, STRIP, colour, text)
 
 
 def _missing(track: Track) -> NDArray[np.float64]:
