@@ -28,6 +28,9 @@ from forewarn.sections import BoundsSpec
 
 HERE = Path(__file__).resolve().parent
 NOBODY = "nobody"
+FIRST = "first attempt: Forewarn at 0.4, gate, all three rules"
+SLOW = {"speed_limit": 0.2}
+JUDGED = ("no_contact", "keep_distance")
 LEVELS = (0.2, 0.4)
 CREEP = 0.1
 """m/s: what `speed_limit` is set to, since 0 would mean no limit to Nav2."""
@@ -39,7 +42,7 @@ Arms = dict[str, Governor | None]
 
 
 def acting(
-    spec: MonitorSpec, level: float | None = None, limit: float | None = None
+    spec: MonitorSpec, level: float | None = None, *, limit: float | None = None, late: bool = False
 ) -> CompiledSpec:
     """Return the monitor file as one that acts.
 
@@ -51,15 +54,22 @@ def acting(
         One threshold for contact and distance; the file's if left out.
     limit
         Ask for this speed instead of a stop.
+    late
+        As it was first: stop for the distance as well, limit the speed for `slow_when_near`, and
+        release at 0.4 of the threshold.
     """
     properties = {}
     for name, section in spec.properties.items():
         changes: dict[str, Any] = {}
-        if limit is not None:
+        if limit is not None and section.intervention == "EMERGENCY_STOP":
             changes |= {"intervention": "LIMIT_SPEED", "speed_limit": limit}
-        if level is not None and section.intervention != "LIMIT_SPEED":
-            levels = {"warn": level, "act": level, "release": 0.4 * level}
+        if name in JUDGED and level is not None:
+            release = (0.4 if late else 0.9) * level
+            levels = {"warn": level, "act": level, "release": release}
             changes["thresholds"] = section.thresholds.model_copy(update=levels)
+        if late:
+            stops = {"intervention": "EMERGENCY_STOP", "speed_limit": None}
+            changes |= stops if name in JUDGED else {"intervention": "LIMIT_SPEED", **SLOW}
         properties[name] = section.model_copy(update=changes)
     # What acts is the estimate: its bounds, which take a while to solve, are left out.
     update = {"mode": "act", "properties": properties, "bounds": BoundsSpec(kind="none")}
@@ -73,7 +83,7 @@ def arms(spec: MonitorSpec, model: CountModel) -> Arms:
     def ruled(signal: str, threshold: float) -> Governor:
         return Ruled(plain, Rule(signal, -1.0, -threshold), Gate())
 
-    slowing = Monitored(acting(spec, LEVELS[0], CREEP), model, SpeedLimit())
+    slowing = acting(spec, LEVELS[0], limit=CREEP)
     return {
         NOBODY: None,
         "reactive (acts once a rule is broken)": Monitored(plain, None, Gate()),
@@ -83,7 +93,8 @@ def arms(spec: MonitorSpec, model: CountModel) -> Arms:
             f"Forewarn at {level:g}, gate": Monitored(acting(spec, level), model, Gate())
             for level in LEVELS
         },
-        f"Forewarn at {LEVELS[0]:g}, speed_limit": slowing,
+        f"Forewarn at {LEVELS[0]:g}, speed_limit": Monitored(slowing, model, SpeedLimit()),
+        FIRST: Monitored(acting(spec, LEVELS[1], late=True), model, Gate()),
     }
 
 
@@ -155,23 +166,31 @@ def note_of(folder: Path, place: int, seed: int) -> Path:
     return folder / f"arm{place}_{seed}.json"
 
 
-def drive_all(world: Simulator, seed: int, compared: Arms, folder: Path) -> None:
-    """Drive the episodes of a seed that are missing."""
+def drive_all(world: Simulator, seed: int, compared: Arms, folder: Path, *, first: bool) -> None:
+    """Drive the episodes of a seed that are missing; those of the first attempt if asked to."""
     for place, (name, governor) in enumerate(compared.items()):
         note = note_of(folder, place, seed)
-        if not note.exists():
+        if not note.exists() and (first or name != FIRST):
             episode = {"arm": name} | run_episode(world, seed, governor)
             note.write_text(json.dumps(episode), encoding="utf-8")
             print(json.dumps(episode), flush=True)
 
 
 def load_all(folder: Path, compared: Arms, seeds: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
-    """Return the episodes of every arm, of seeds that no arm lacks."""
-    places = range(len(compared))
-    whole = [s for s in seeds if all(note_of(folder, place, s).exists() for place in places)]
+    """Return the episodes of every arm, of seeds that no arm lacks but the first attempt."""
+    places = {name: place for place, name in enumerate(compared)}
+
+    def done(name: str, seed: int) -> bool:
+        return note_of(folder, places[name], seed).exists()
+
+    whole = [s for s in seeds if all(done(name, s) for name in compared if name != FIRST)]
     return {
-        name: [json.loads(note_of(folder, place, s).read_text(encoding="utf-8")) for s in whole]
-        for place, name in enumerate(compared)
+        name: [
+            json.loads(note_of(folder, place, seed).read_text(encoding="utf-8"))
+            for seed in whole
+            if done(name, seed)
+        ]
+        for name, place in places.items()
     }
 
 
@@ -181,6 +200,9 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--seeds", default="1000:1080", help="first:end, or one by one with commas")
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument(
+        "--first-attempt", type=int, default=8, help="seeds for the first attempt, too (8)"
+    )
     parser.add_argument("--only-summary", action="store_true", help="drive nothing")
     parser.add_argument("--output", type=Path, default=HERE / "results.json")
     arguments = parser.parse_args()
@@ -190,8 +212,9 @@ def main() -> None:
     seeds = seeds_of(arguments.seeds)
     if not arguments.only_summary:
         with simulator() as world:
-            for seed in seeds:
-                drive_all(world, seed, compared, arguments.folder)
+            for at, seed in enumerate(seeds):
+                first = at < arguments.first_attempt
+                drive_all(world, seed, compared, arguments.folder, first=first)
     found = load_all(arguments.folder, compared, seeds)
     base = {episode["seed"]: episode for episode in found[NOBODY]}
     figures = {name: summary(each, base) for name, each in found.items()}

@@ -29,7 +29,7 @@ from rclpy.context import Context
 from rclpy.parameter import Parameter
 
 from evaluation.closed_loop.node import Ego, monitor_process, row_of
-from evaluation.irsim.closed_loop import CREEP, HERE
+from evaluation.irsim.closed_loop import CREEP, HERE, LEVELS
 from evaluation.irsim.governors import GATE, accept, open_watch, tick_of
 from evaluation.irsim.messages import EPOCH_NS, GOAL, Message, Publisher, commanded, time_of
 from evaluation.irsim.planner import Planner
@@ -216,6 +216,9 @@ def gate_process(config: Path, domain: int, log: Path) -> Iterator[None]:
 def acting_file(config: Path, model: Path, means: str, folder: Path) -> Path:
     """Write the monitor file as one that acts by these means."""
     text = config.read_text(encoding="utf-8").replace("mode: observe", "mode: act")
+    level = LEVELS[0]
+    acts = f"{{warn: {level}, act: {level}, release: {0.9 * level:g}}}"
+    text = text.replace("{warn: 0.2, act: 0.3, release: 0.12}", acts)
     if means == "gate":
         section = f"twist: {{input: {GATE.input}, output: {GATE.output}, stamped: true, "
         section += f"emergency_deceleration: {GATE.emergency_deceleration}}}"

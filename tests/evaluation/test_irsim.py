@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluation.irsim.approach import DIRECTIONS, FASTEST, Approaches
-from evaluation.irsim.closed_loop import acting
+from evaluation.irsim.closed_loop import acting, seeds_of, summary, table
 from evaluation.irsim.governors import Gate, Monitored, Rule, Ruled, SpeedLimit
 from evaluation.irsim.messages import Publisher, commanded, write_bag
 from evaluation.irsim.people import Walker
@@ -209,3 +209,32 @@ def test_messages_of_a_frame_have_its_time_and_the_command_the_next_ticks() -> N
     assert len({message.time_ns for message in sensed}) == 1
     order = commanded(frame(7, 3.0), (0.5, 0.1))
     assert 0 < order.time_ns - sensed[0].time_ns < 100_000_000
+
+
+def test_contacts_are_told_apart_by_whether_they_happened_before() -> None:
+    def episode(seed: int, how: str, duration: float, impact: float = 0.0) -> dict[str, object]:
+        ended = {"collided": how == "contact", "arrived": how == "arrived"}
+        return {"seed": seed, "duration": duration, "impact": impact, "acting": 1.0, **ended}
+
+    before = [episode(1, "contact", 5.0, 0.9), episode(2, "arrived", 10.0), episode(3, "late", 45)]
+    after = [episode(1, "arrived", 12.0), episode(2, "arrived", 13.0), episode(3, "contact", 5.0)]
+    base = {each["seed"]: each for each in before}
+    found = summary(after, base)
+    assert (found["with_contact_before"], found["contacts_left"], found["contacts_new"]) == (
+        1,
+        0,
+        1,
+    )
+    assert (found["arrived"], found["out_of_time"]) == (2, 0)
+    assert found["contacts_while_driving"] == 0
+    assert found["time_lost_mean"] == 3.0  # seed 2 alone reached its goal both times
+    assert found["share_acting"] == pytest.approx(0.1)
+    assert summary(before, base)["contacts_while_driving"] == 1
+    assert (
+        table({"somebody": found}).splitlines()[2].startswith("| somebody | 0 of 1 | 1 of 2 | 0 |")
+    )
+
+
+def test_seeds_are_a_span_or_a_list() -> None:
+    assert list(seeds_of("3:6")) == [3, 4, 5]
+    assert list(seeds_of("7,3")) == [7, 3]
