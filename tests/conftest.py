@@ -27,10 +27,10 @@ def shared_data() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try live tests again: discovery on a busy machine can take longer than any fair limit.
+    """Try live tests once more: a busy machine can take longer than any fair limit.
 
-    What is broken fails three times; the closing lines of a run name what was tried again.
+    What is broken fails twice; the closing lines of a run name what was tried again.
     """
     for item in items:
         if item.get_closest_marker("ros") is not None:
-            item.add_marker(pytest.mark.flaky(reruns=2))
+            item.add_marker(pytest.mark.flaky(reruns=1))

@@ -77,7 +77,7 @@ def test_a_limit_that_is_not_taken_up_becomes_an_error(live: Callable[..., Live]
     probe, stepper, planner = live("{autoware: {confirm_timeout: 0.5}}", deaf=True)
     alert(stepper, 2)
     probe.wait_for_status("actuator autoware", "ERROR", "not taken up for")
-    assert "15 m/s by '' is in force" in probe.text("actuator autoware")
+    probe.wait_for_status("actuator autoware", "ERROR", "15 m/s by '' is in force")
     planner.tell(deaf=False)
     probe.wait_for_status("actuator autoware", "OK", "taken up")
 
