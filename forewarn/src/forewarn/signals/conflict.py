@@ -22,6 +22,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 JOIN = 3.0  # a vehicle beside its path comes back to it within so many metres
+FEW = 40  # pairs of a piece and a box up to which loops are quicker than arrays
 STANDSTILL = 1e-3  # m/s: slower than that, a path is not followed
 
 
@@ -60,28 +61,42 @@ class Boxes(NamedTuple):
     own_width: Floats
 
 
-class Course(NamedTuple):
-    """A motion in p straight pieces.
+class Piece(NamedTuple):
+    """A straight piece of a motion.
 
     Attributes
     ----------
-    origin : ndarray of float64, shape (2, p)
+    x, y : float
         Where the centre would be at time 0 if it always moved as in this piece.
-    unit : ndarray of float64, shape (2, p)
+    cos, sin : float
         Direction of the motion and of the rectangle's length.
+    begin, end : float
+        Times between which it holds.
+    """
+
+    x: float
+    y: float
+    cos: float
+    sin: float
+    begin: float
+    end: float
+
+
+class Course(NamedTuple):
+    """A motion in straight pieces, one after the other.
+
+    Attributes
+    ----------
+    pieces : list of Piece
+        At least one.
     speed : float
         Along the path.
-    begin, end : ndarray of float64, shape (p,)
-        Times between which a piece holds.
     low, high : tuple of two floats
         Least and greatest x and y of the centre.
     """
 
-    origin: Floats
-    unit: Floats
+    pieces: list[Piece]
     speed: float
-    begin: Floats
-    end: Floats
     low: tuple[float, float]
     high: tuple[float, float]
 
@@ -103,37 +118,27 @@ def course_along(path: Floats, vehicle: Vehicle, horizon: float) -> Course:
         Time after which nothing is asked.
     """
     x, y, speed = vehicle.x, vehicle.y, vehicle.speed
+    cos, sin = math.cos(vehicle.heading), math.sin(vehicle.heading)
     if speed < STANDSTILL:
-        return _pieces([(x, y, vehicle.heading, 0.0)], 0.0, horizon)
-    pieces, at = [], 0.0
+        return Course([Piece(x, y, cos, sin, 0.0, horizon)], 0.0, (x, y), (x, y))
+    pieces, xs, ys, at = [], [x], [y], 0.0
     for px, py in _ahead(path, x, y):
         length = math.hypot(px - x, py - y)
-        if length > 0.0 and at < horizon:
-            pieces.append((x, y, math.atan2(py - y, px - x), at))
-            x, y, at = px, py, at + length / speed
-    return _pieces(pieces or [(x, y, vehicle.heading, 0.0)], speed, horizon)
-
-
-def _pieces(
-    pieces: list[tuple[float, float, float, float]], speed: float, horizon: float
-) -> Course:
-    """Return the course of pieces that begin at x and y in a direction and at a time."""
-    x, y, direction, begin = np.array(pieces).T
-    unit = np.array([np.cos(direction), np.sin(direction)])
-    end = np.append(begin[1:], horizon)
-    last_x, last_y, last, at = pieces[-1]
-    left = speed * (horizon - at)
-    xs = [last_x + left * math.cos(last), *(each[0] for each in pieces)]
-    ys = [last_y + left * math.sin(last), *(each[1] for each in pieces)]
-    return Course(
-        origin=np.array([x, y]) - unit * (speed * begin),
-        unit=unit,
-        speed=speed,
-        begin=begin,
-        end=end,
-        low=(min(xs), min(ys)),
-        high=(max(xs), max(ys)),
-    )
+        if length > 0.0:
+            cos, sin = (px - x) / length, (py - y) / length
+            until, before = min(at + length / speed, horizon), speed * at
+            pieces.append(Piece(x - cos * before, y - sin * before, cos, sin, at, until))
+            x, y, at = px, py, until
+            xs.append(x)
+            ys.append(y)
+            if at >= horizon:
+                break
+    if at < horizon:
+        before, left = speed * at, speed * (horizon - at)
+        pieces.append(Piece(x - cos * before, y - sin * before, cos, sin, at, horizon))
+        xs.append(x + cos * left)
+        ys.append(y + sin * left)
+    return Course(pieces, speed, (min(xs), min(ys)), (max(xs), max(ys)))
 
 
 def _ahead(path: Floats, x: float, y: float) -> list[tuple[float, float]]:
@@ -177,7 +182,8 @@ def times_to_conflict(path: Floats, vehicle: Vehicle, boxes: Boxes, horizon: flo
     near = _within_reach(course, boxes, horizon)
     if len(near):
         chosen = boxes if len(near) == len(result) else Boxes(*(each[near] for each in boxes))
-        result[near] = _first_overlaps(course, chosen)
+        few = len(near) * len(course.pieces) <= FEW
+        result[near] = (_one_by_one if few else _all_at_once)(course, chosen)
     return result
 
 
@@ -194,12 +200,64 @@ def _within_reach(course: Course, boxes: Boxes, horizon: float) -> npt.NDArray[n
     return np.flatnonzero(near)
 
 
-def _first_overlaps(course: Course, boxes: Boxes) -> Floats:
-    """Intersect the intervals of the four directions, for every piece and box; shapes (p, n)."""
-    cos, sin = course.unit[:, :, None]
+def _one_by_one(course: Course, boxes: Boxes) -> list[float]:
+    """Return the first overlaps, pair by pair of box and piece: quicker than arrays for a few."""
+    speed, found = course.speed, []
+    for x, y, yaw, vx, vy, *sizes in zip(*(each.tolist() for each in boxes), strict=True):
+        c, s = math.cos(yaw), math.sin(yaw)
+        half, side, own, flank = (each / 2 for each in sizes)
+        first = math.inf
+        for px, py, cos, sin, begin, end in course.pieces:
+            dx, dy, wx, wy = x - px, y - py, vx - cos * speed, vy - sin * speed
+            along, across = abs(cos * c + sin * s), abs(cos * s - sin * c)
+            enter = _meeting(
+                (
+                    (dx * cos + dy * sin, wx * cos + wy * sin, own + half * along + side * across),
+                    (
+                        dy * cos - dx * sin,
+                        wy * cos - wx * sin,
+                        flank + half * across + side * along,
+                    ),
+                    (dx * c + dy * s, wx * c + wy * s, half + own * along + flank * across),
+                    (dy * c - dx * s, wy * c - wx * s, side + own * across + flank * along),
+                ),
+                begin,
+                end,
+            )
+            if enter < math.inf:
+                first = enter
+                break
+        found.append(first)
+    return found
+
+
+def _meeting(shadows: tuple[tuple[float, float, float], ...], begin: float, end: float) -> float:
+    """Return when all shadows begin to overlap; inf if they do not between two times.
+
+    Each shadow is a distance at time 0, its change in a second, and the distance within which
+    they overlap.
+    """
+    for distance, speed, reach in shadows:
+        if speed == 0.0:
+            if abs(distance) >= reach:
+                return math.inf
+            continue
+        one, two = (-reach - distance) / speed, (reach - distance) / speed
+        if speed < 0.0:
+            one, two = two, one
+        begin, end = max(begin, one), min(end, two)
+        if begin >= end:
+            return math.inf
+    return begin
+
+
+def _all_at_once(course: Course, boxes: Boxes) -> Floats:
+    """Return the first overlaps by arrays over all pieces and boxes, of shapes (p, n)."""
+    columns = np.array(course.pieces).T[:, :, None]
+    x0, y0, cos, sin, begin, end = columns
     c, s = np.cos(boxes.yaw), np.sin(boxes.yaw)
     turned = np.abs(np.array([cos * c + sin * s, cos * s - sin * c]))
-    offset = np.array([boxes.x - course.origin[0, :, None], boxes.y - course.origin[1, :, None]])
+    offset = np.array([boxes.x - x0, boxes.y - y0])
     motion = np.array([boxes.vx - cos * course.speed, boxes.vy - sin * course.speed])
     sizes = np.array([boxes.length, boxes.width, boxes.own_length, boxes.own_width]) / 2
     other, own = sizes[:2, None], sizes[2:, None]
@@ -214,7 +272,7 @@ def _first_overlaps(course: Course, boxes: Boxes) -> Floats:
     with np.errstate(all="ignore"):
         # Without a relative speed these are -inf and inf within reach, twice the same beyond.
         one, two = (-reach - distance) / speed, (reach - distance) / speed
-    enter = np.maximum(np.minimum(one, two).max(axis=0), course.begin[:, None])
-    leave = np.minimum(np.maximum(one, two).min(axis=0), course.end[:, None])
+    enter = np.maximum(np.minimum(one, two).max(axis=0), begin)
+    leave = np.minimum(np.maximum(one, two).min(axis=0), end)
     found: Floats = np.where(enter < leave, enter, np.inf).min(axis=0)
     return found
