@@ -23,6 +23,7 @@ from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_metadata import recorded_qualities
 from monitor_node.conversions import ClockMessage, RiskArray, String
+from monitor_node.interrupt import Interrupt
 from monitor_node.lockstep import LockStep, Step
 from monitor_node.message_types import message_class
 from monitor_node.outputs import KEPT_EVENTS
@@ -356,22 +357,23 @@ class _Pace:
 def main(args: Sequence[str] | None = None) -> None:
     """Play, and say in one line what went wrong if anything did."""
     code = 0
-    with prompt_acknowledgements():
-        rclpy.init(args=args)
-        player = BagPlayer()
-    try:
-        player.play()
-        player.get_logger().info(f"played {player.played} messages")
-    except ForewarnError as error:
-        player.get_logger().error(" | ".join(str(error).splitlines()))
-        code = 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        code = 130
-    except Exception:
-        if rclpy.ok():
-            raise
-        code = 130  # a signal shut the context down in the midst of a call to the middleware
-    finally:
-        player.destroy_node()
-        rclpy.try_shutdown()
-    sys.exit(code)
+    with Interrupt() as interrupt:
+        with prompt_acknowledgements():
+            rclpy.init(args=args)
+            player = BagPlayer()
+        try:
+            player.play()
+            player.get_logger().info(f"played {player.played} messages")
+        except ForewarnError as error:
+            player.get_logger().error(" | ".join(str(error).splitlines()))
+            code = 1
+        except (KeyboardInterrupt, ExternalShutdownException):
+            code = 130
+        except Exception:
+            if rclpy.ok() and not interrupt.told:
+                raise
+            code = 130  # a signal shut the context down in the midst of a call to the middleware
+        finally:
+            player.destroy_node()
+            rclpy.try_shutdown()
+    sys.exit(130 if interrupt.told else code)
