@@ -13,6 +13,7 @@ from forewarn.models import CountModel, load_model
 from forewarn.properties.specification import CompiledSpec, compile_spec
 
 NOBODY = "nobody"
+REACTIVE = "reactive"
 FOREWARN = "Forewarn"
 LEARNED_ON = f"{FOREWARN} as shipped, learned on"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
@@ -98,7 +99,7 @@ def arms(monitored: Monitored, learned_on: CountModel | None) -> dict[str, Contr
         later[LEARNED_ON] = Library(open_watch(compiled, learned_on), as_shipped(spec))
     return {
         NOBODY: None,
-        "reactive": Library(without),
+        REACTIVE: Library(without),
         "stop always": OnSignals(without, stops_for_everything()),
         "physical 3 m/s², 1.5 s": physical(3.0, 1.5, 0.5, math.inf),
         "physical 5 m/s², 1 s": physical(5.0, 1.0, 0.5, math.inf),

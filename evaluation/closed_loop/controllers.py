@@ -29,14 +29,14 @@ class Library:
     def __init__(self, watch: Watch, policies: Policies | None = None) -> None:
         self.watch = watch
         self.outcome: Outcome | None = None
-        self._policies = policies or {}
+        self.policies = policies or {}
         self._topics = frozenset(watch.spec.topics)
 
     def begin(self) -> None:
         """Forget the last trip."""
         self.watch.withdraw("another trip begins")
         self.watch.restart()
-        for name, values in self._policies.items():
+        for name, values in self.policies.items():
             self.watch.set_policy(name, values)
 
     def accept(self, message: Published) -> None:

@@ -9,14 +9,16 @@ is there (`--only-summary`).
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.closed_loop.arms import FOREWARN, LEARNED_ON, NOBODY, Controls, Monitored, arms
+from evaluation.closed_loop.arms import LEARNED_ON, REACTIVE, Controls, Monitored, arms
+from evaluation.closed_loop.controllers import Library
 from evaluation.closed_loop.loading import CONFIG
 from evaluation.closed_loop.summary import write_results
 from evaluation.closed_loop.town import NoEgoError, town_scenario
@@ -30,16 +32,20 @@ def trip_path(folder: Path, seed: int, arm: str) -> Path:
 
 
 def keys_of(
-    monitored: Monitored, learned_on: CountModel | None, names: Iterable[str]
+    monitored: Monitored, learned_on: CountModel | None, compared: Mapping[str, Controls | None]
 ) -> dict[str, str]:
-    """Return for each arm what its trips depend on: a model, or the monitor file's signals."""
-    keys = dict.fromkeys(names, monitored.compiled.abstraction.digest)
-    for name in keys:
-        if name.startswith(FOREWARN):
-            keys[name] = monitored.model.fingerprint
-    if learned_on is not None:
-        keys[LEARNED_ON] = learned_on.fingerprint
-    return {**keys, NOBODY: ""}
+    """Return for each arm what its trips depend on: model and policies, or the signals alone."""
+    keys = {}
+    for name, controller in compared.items():
+        if controller is None:
+            keys[name] = ""
+        elif isinstance(controller, Library) and name != REACTIVE:
+            model = learned_on if learned_on and name == LEARNED_ON else monitored.model
+            policies = json.dumps(controller.policies, sort_keys=True)
+            keys[name] = hashlib.sha256(f"{model.fingerprint} {policies}".encode()).hexdigest()
+        else:
+            keys[name] = monitored.compiled.abstraction.digest
+    return keys
 
 
 def load_trip(path: Path, key: str) -> dict[str, Any] | None:
@@ -77,7 +83,7 @@ def main() -> None:
         for seed in range(first, end)
         for name, key in keys.items()
     ]
-    write_results([trip for trip in trips if trip], list(compared), keys)
+    write_results([trip for trip in trips if trip], keys, monitored.model.fingerprint)
 
 
 def _drive(

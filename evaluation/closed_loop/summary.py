@@ -119,9 +119,19 @@ def by_arm(trips: Trips, arms: Sequence[str]) -> dict[str, tuple[list[Trip], lis
     return found
 
 
-def write_results(trips: Trips, arms: Sequence[str], keys: Mapping[str, str]) -> None:
-    """Write results.json, the plot, and the table of the results' page."""
-    grouped = by_arm(trips, arms)
+def write_results(trips: Trips, keys: Mapping[str, str], model: str) -> None:
+    """Write results.json, the plot, and the table of the results' page.
+
+    Parameters
+    ----------
+    trips : sequence of Trip
+        All trips.
+    keys : mapping
+        The arms, nobody first, and what their trips depend on.
+    model : str
+        The model's fingerprint.
+    """
+    grouped = by_arm(trips, list(keys))
     rows = {
         arm: {
             **counts(members),
@@ -131,6 +141,7 @@ def write_results(trips: Trips, arms: Sequence[str], keys: Mapping[str, str]) ->
     }
     report = {
         "seeds": {arm: [trip["seed"] for trip in members] for arm, (members, _) in grouped.items()},
+        "model": model,
         "keys": dict(keys),
         "arms": rows,
     }
