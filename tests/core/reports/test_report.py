@@ -87,6 +87,11 @@ def test_a_run_without_model_says_why_there_is_no_risk(
     assert "Without a model there is no risk to judge." in text
     assert "no threshold to choose" in text
     assert row(page, "risk:slow_down")["note"].startswith("no risk without a model")
+    with open_recording(corridor_run.held_out) as recording:
+        run = replay(monitor, recording)
+    assert any(each.violations for each in run.events)
+    page = render(monitor, None, [run])
+    assert row(page, "risk:no_contact")["note"].startswith("no risk without a model")
 
 
 def test_without_a_violation_false_alarms_are_shown_against_thresholds(

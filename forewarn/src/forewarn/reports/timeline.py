@@ -142,7 +142,7 @@ def _risk_row(
         {"at": value, "text": f"{name} {value:g}", "colour": COLOURS[colour]}
         for value, colour, name in _limits(section)
     ]
-    if np.isnan(track.probability).all():
+    if monitor.model is None or np.isnan(track.probability).all():
         row["note"] = _why_no_risk(monitor, track)
     return row
 
