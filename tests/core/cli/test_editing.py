@@ -122,9 +122,11 @@ def test_merged_keys_are_overridden(tmp_path: Path) -> None:
     assert after == text + "    thresholds: {act: 0.4}\n"
 
 
-def test_a_mapping_in_the_place_of_a_number_is_no_number(tmp_path: Path) -> None:
+def test_what_is_no_number_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a mapping"):
         edit(tmp_path, "properties: {rule: {thresholds: {act: {}}}}", rule(act=0.4))
+    with pytest.raises(ConfigError, match=r"properties\.rule: is a list \(accepted: a number\)"):
+        edit(tmp_path, "properties:\n  rule:\n  - {thresholds: {act: 0.3}}\n", rule(act=0.4))
 
 
 def test_small_numbers_stay_numbers(tmp_path: Path) -> None:
@@ -152,6 +154,28 @@ def test_shipped_files_change_in_the_thresholds_only(
     section = load_spec(copied).properties[chosen]
     assert (section.thresholds.act, section.thresholds.release, section.enter) == (0.321, 0.0123, 7)
     assert edited(copied, values)[1] == after
+
+
+def test_thresholds_of_a_fragment_are_overridden_where_it_is_included(tmp_path: Path) -> None:
+    fragment = tmp_path / "laws.yaml"
+    fragment.write_text(
+        "properties:\n  rule:\n    formula: always(not close)\n    horizon: 4.0\n"
+        "    thresholds: {warn: 0.3, act: 0.6, release: 0.2}\n"
+    )
+    top = tmp_path / "monitor.yaml"
+    top.write_text(
+        "version: 1\nrate: 10\ninclude: [laws.yaml]  # the law\nsignals:\n  gap: {timeout: 1.0}\n"
+        "predicates:\n  close: gap < 1\n"
+    )
+    before = fragment.read_text()
+    _, after = edited(top, rule(warn=0.2, act=0.4, release=0.1))
+    replace_text(top, after)
+    assert fragment.read_text() == before
+    section = load_spec(top).properties["rule"]
+    assert (section.formula, section.horizon) == ("always(not close)", 4.0)
+    assert section.thresholds.model_dump(exclude_none=True) == {
+        "warn": 0.2, "act": 0.4, "release": 0.1,
+    }  # fmt: skip
 
 
 def test_a_file_is_replaced_with_its_permissions_and_through_links(tmp_path: Path) -> None:
@@ -188,9 +212,11 @@ def test_any_file_differs_in_the_value_alone(
 ) -> None:
     text = yaml.safe_dump(data, default_flow_style=flow, indent=indent, sort_keys=False)
     place: Any = data
+    listed = False
     for key in keys:
         place = place.get(key) if isinstance(place, dict) else None
-    if isinstance(place, dict):
+        listed |= isinstance(place, list)
+    if isinstance(place, dict) or listed:
         return  # refused, see above
     if "&id" in text:
         return

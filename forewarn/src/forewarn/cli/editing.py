@@ -81,10 +81,16 @@ def _with_value(text: str, keys: KeyPath, value: float | int, path: Path) -> str
         name, child = found
         if child.start_mark.index < name.end_mark.index:  # an alias: its value is elsewhere
             raise _shared(path, keys)
+        if isinstance(child, yaml.SequenceNode):
+            raise _misplaced(path, keys[: depth + 1], "a list")
         if not isinstance(child, yaml.MappingNode):
             return _replace(text, child, keys[depth + 1 :], value)
         node = child
-    raise ConfigError("is a mapping", file=path, key=".".join(keys), accepted="a number")
+    raise _misplaced(path, keys, "a mapping")
+
+
+def _misplaced(path: Path, keys: KeyPath, what: str) -> ConfigError:
+    return ConfigError(f"is {what}", file=path, key=".".join(keys), accepted="a number")
 
 
 def _replace(text: str, node: yaml.Node, rest: KeyPath, value: float | int) -> str:
