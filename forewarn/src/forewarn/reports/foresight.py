@@ -86,6 +86,10 @@ def _card_notes(each: Score) -> list[str]:
 
 def trade_offs(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
     """Return the section with the trade-off of lead time and false alarms."""
+    title = "What other thresholds would give"
+    if monitor.model is None:
+        reason = "Without a model there is no risk, so no threshold to choose."
+        return section("trade-off", title, "", absent(reason))
     found, without = [], []
     for index, (name, spec) in enumerate(monitor.spec.properties.items()):
         traces = [trace_of(run.tracks[index], spec.figure) for run in runs]
@@ -98,11 +102,9 @@ def trade_offs(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
         else:
             without.append((name, "it was never watched"))
     body = "".join(absent(f"{name}: {reason}.") for name, reason in without)
-    if monitor.model is None:
-        body = absent("Without a model there is no risk, so no threshold to choose.")
     if found:
         body = _figures(found) + body
-    return section("trade-off", "What other thresholds would give", escape(TRADE), body)
+    return section("trade-off", title, escape(TRADE) if found else "", body)
 
 
 class Curve(NamedTuple):

@@ -213,7 +213,8 @@ def _calibration(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
     body = without
     if judged:
         body = plot("reliability", reliability(judged)) + _scores(judged) + without
-    return section("calibration", "Is the risk right?", escape(CALIBRATION), body)
+    lead = escape(CALIBRATION) if judged else ""
+    return section("calibration", "Is the risk right?", lead, body)
 
 
 def _scores(judged: Sequence[tuple[str, Calibration]]) -> str:

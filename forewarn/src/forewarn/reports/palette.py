@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 COLOURS = {
+    "paper": "#ffffff",
     "ink": "#1f2733",
     "muted": "#7d899a",
     "grid": "#e9edf2",
@@ -27,6 +28,7 @@ COLOURS = {
     "uncovered": "#d9822b",
 }
 DARK = {
+    "paper": "#18202c",
     "ink": "#e6ebf2",
     "muted": "#8d9aac",
     "grid": "#2a3444",

@@ -259,7 +259,8 @@ function stack(run, holder) {
     }
     text(row.title, {x: 0, y: domain[1], xanchor: 'left', yanchor: 'bottom', yshift: index ? 1 : 19});
     if (row.note) {
-      text(row.note, {x: 0.5, y: (domain[0] + domain[1]) / 2, font: {size: 12, color: theme.colours.muted}});
+      text(row.note, {x: 0.5, y: (domain[0] + domain[1]) / 2, font: {size: 12, color: theme.colours.ink},
+        bgcolor: theme.colours.paper, borderpad: 3});
     }
     (row.marks || []).forEach((each) => text(each.text, {
       x: 1, y: each.at, yref: name, xanchor: narrow ? 'right' : 'left', yanchor: narrow ? 'bottom' : 'middle',
