@@ -154,6 +154,26 @@ def test_a_limit_never_raises_the_speed() -> None:
     commander = limiting(route(target_speed=2.5))
     (command,) = updated(commander, "LIMIT_SPEED", True, NOW, 4.0)
     assert planning(command).target_speed == 2.5
+    # None at all for planning.
+    commander = limiting(route(target_speed=0.0))
+    (command,) = updated(commander, "LIMIT_SPEED", True, NOW, 4.0)
+    assert planning(command).target_speed == 4.0
+
+
+def test_ends_are_written_again_if_asked_or_not_written() -> None:
+    commander = limiting(route(target_speed=12.0))
+    for action, target in (("LIMIT_SPEED", PLANNING), ("EMERGENCY_STOP", PAD)):
+        updated(commander, action, True, NOW, 4.0)
+        (end,) = updated(commander, "NONE", False, NOW)
+        assert updated(commander, "NONE", False, NOW) == []
+        commander.not_written(target)
+        (again,) = updated(commander, "NONE", False, NOW)
+        assert (again.name, again.target) == (end.name, target)
+        commander.repeat_end(target, 2)
+        assert updated(commander, "NONE", False, NOW + SECOND // 2) == []
+        for number in range(1, 5):
+            written = updated(commander, "NONE", False, NOW + number * SECOND)
+            assert [each.name for each in written] == ([end.name] if number <= 2 else [])
 
 
 def test_a_new_route_gets_the_limit_at_once() -> None:

@@ -134,6 +134,31 @@ def test_what_was_not_written_is_not_remembered_and_tried_again(journal: Path) -
     assert Memory(journal).read() == {PAD: "STOP"}
 
 
+def test_soon_after_connecting_an_end_is_written_several_times(journal: Path) -> None:
+    # Readers may not have found the bridge's writer yet, and Cyber keeps nothing for them.
+    second = 1_000_000_000
+    Bridge(journal).relay.intervene(STOPPING, NOW)
+    later = Bridge(journal)
+    later.relay.connected(NOW)
+    later.relay.intervene(OVER, NOW)
+    for number in range(1, 8):
+        later.relay.update(NOW + number * second)
+    assert later.written == [RESUME] * 4
+    # Long after connecting once is enough.
+    later.relay.intervene(STOPPING._replace(id=2), NOW + 20 * second)
+    later.relay.intervene(OVER, NOW + 20 * second + 1)
+    for number in range(21, 25):
+        later.relay.update(NOW + number * second)
+    assert later.written == [RESUME] * 4 + [STOP, RESUME]
+    # A new intervention stops the repeating.
+    later.relay.connected(NOW + 30 * second)
+    later.relay.intervene(STOPPING._replace(id=3), NOW + 30 * second)
+    later.relay.intervene(OVER, NOW + 30 * second)
+    later.relay.intervene(STOPPING._replace(id=4), NOW + 30 * second)
+    later.relay.update(NOW + 31 * second)
+    assert later.written[6:] == [STOP, RESUME, STOP, STOP]
+
+
 def test_stopping_the_bridge_names_what_stays_in_force() -> None:
     bridge = Bridge(None)
     bridge.relay.intervene(STOPPING, NOW)

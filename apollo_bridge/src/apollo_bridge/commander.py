@@ -61,18 +61,26 @@ class Latch:
         What is in force; None for nothing.
     repeat_ns : int
         Nanoseconds after which what is in force is written again.
+    ends_again : int
+        How many times more the end of it is written.
     """
 
     current: Any = None
     repeat_ns: int = REPEAT_NS
+    ends_again: int = 0
     _sent_ns: int = 0
     _unwritten: bool = False
 
     def update(self, wanted: Any, now_ns: int) -> bool:
         """Tell whether what is wanted now is to be written."""
-        again = wanted is not None and now_ns - self._sent_ns >= self.repeat_ns
+        old = now_ns - self._sent_ns >= self.repeat_ns
+        again = old and (wanted is not None or self.ends_again > 0)
         due = wanted != self.current or self._unwritten or again
         self.current = wanted
+        if due and wanted is None and self.ends_again:
+            self.ends_again -= 1
+        elif wanted is not None:
+            self.ends_again = 0
         if due:
             self._sent_ns, self._unwritten = now_ns, False
         return due
@@ -124,7 +132,7 @@ class Limits:
         self.latch = Latch(repeat_ns=repeat_ns)
         self._number = FIRST_NUMBER
         self._route: bytes | None = None
-        self._limited = False
+        self._limited = self._ended = False
 
     @property
     def in_force(self) -> float | None:
@@ -148,7 +156,7 @@ class Limits:
         except DAMAGE:  # planning cannot read it either
             return
         if action == CLEAR_PLANNING:
-            self._route, self._limited = None, False
+            self._route, self._limited, self._ended = None, False, False
 
     def heard(self, data: bytes) -> None:
         """Take note of a planning command; a new route comes without the limit in force."""
@@ -163,7 +171,8 @@ class Limits:
 
     def update(self, wanted: float | None, now_ns: int) -> Command | None:
         """Return the command to write, if any."""
-        if not self.latch.update(wanted, now_ns) or (wanted is None and not self._limited):
+        due = self.latch.update(wanted, now_ns)
+        if not due or (wanted is None and not self._limited and not self._ended):
             return None
         name = "the end of the speed limit" if wanted is None else f"a limit of {wanted:g} m/s"
         if self._route is None:
@@ -175,11 +184,9 @@ class Limits:
         if wanted is None:
             speed.is_restore_target_speed = True
         else:
-            limit = (
-                min(wanted, message.target_speed) if message.HasField("target_speed") else wanted
-            )
+            limit = min(wanted, message.target_speed) if message.target_speed > 0 else wanted
             speed.target_speed = message.target_speed = limit
-        self._limited = wanted is not None
+        self._limited, self._ended = wanted is not None, wanted is None
         self._number += 1
         _fill(message.header, self._number, now_ns)
         message.is_motion_command = False
@@ -242,6 +249,12 @@ class Commander:
         for part in (self.stops, self.limits):
             if part is not None and part.target == target:
                 part.latch.not_written()
+
+    def repeat_end(self, target: str, times: int) -> None:
+        """Write the end of what was asked for on a channel or service several times more."""
+        for part in (self.stops, self.limits):
+            if part is not None and part.target == target:
+                part.latch.ends_again = times
 
     @property
     def in_force(self) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class CyberTransport:
         self._children: dict[str, _Child] = {}
         self._restart_at: dict[str, float] = {}
         self._down: dict[str, str] = {}
+        self._ready_modes: set[str] = set()
         self._selector = selectors.DefaultSelector()
         self._wake, self._waker = socket.socketpair()
         self._selector.register(self._wake, selectors.EVENT_READ, None)
@@ -125,6 +126,7 @@ class CyberTransport:
         self._selector.unregister(child.link)
         with self._lock:
             del self._children[mode]
+            self._ready_modes.discard(mode)
         child.stop()
         self._restart_at[mode] = time.monotonic() + RESTART_PAUSE
         reason = child.problem or f"the Cyber process ({mode}) ended; it is started again"
@@ -157,6 +159,7 @@ class CyberTransport:
                 "run in Apollo's container, or use the transport 'tcp'"
             )
             return
+        self._ready_modes.add(mode)
         was_down = self._down.pop(mode, "")
         if mode == "data":
             yield Connected()
@@ -170,7 +173,7 @@ class CyberTransport:
         payload = process.WRITE_HEAD.pack(index) + data
         with self._lock:
             child = self._children.get(mode)
-            if child is None:
+            if child is None or mode not in self._ready_modes:
                 return False
             try:
                 child.link.sendall(process.frame(process.WRITE, payload))

@@ -90,6 +90,7 @@ class BridgeNode(LifecycleNode):
         self.pump: Pump | None = None
         self._derivation: Derivation | None = None
         self._relay: Relay | None = None
+        self._connections = 0
         self._publisher: Any = None
         self._subscription: Any = None
         self._timer: Any = None
@@ -156,6 +157,7 @@ class BridgeNode(LifecycleNode):
         rate = self._value("max_rate") or 5 * self._derivation.rate
         listeners = {} if limits is None else {k[0]: v for k, v in limits.listeners.items()}
         self.pump = Pump(transport, self._derivation, self._publish, rate, listeners)
+        self._connections = 0
         self._relay.start(transport.write)
         self.pump.start()
         kept = QoSProfile(
@@ -228,6 +230,9 @@ class BridgeNode(LifecycleNode):
     def _command(self) -> None:
         if self._relay is None or self.pump is None:
             return
+        if self.pump.connections != self._connections:
+            self._connections = self.pump.connections
+            self._relay.connected(time.time_ns())
         for service in list(self.pump.answers):
             self._relay.answered(service, self.pump.answers.pop(service))
         self._relay.update(time.time_ns())

@@ -8,6 +8,10 @@ from typing import NamedTuple, Protocol
 from apollo_bridge.commander import Command, Commander
 from apollo_bridge.memory import Memory
 
+SETTLING_NS = 5_000_000_000
+"""For so long after connecting, readers of Apollo may not have found the bridge's writers yet."""
+ENDS_WHILE_SETTLING = 3
+
 
 class Wish(NamedTuple):
     """What of an Intervention matters here; see forewarn_msgs/msg/Intervention."""
@@ -57,6 +61,7 @@ class Relay:
         self._wish: Wish | None = None
         self._remarks: dict[str, str] = {}
         self._former = ""
+        self._connected_ns: int | None = None
         commander.recall(memory.read())
 
     @property
@@ -67,7 +72,7 @@ class Relay:
 
     def start(self, write: Callable[[str, bytes], bool]) -> None:
         """Begin to write; nothing is known yet of what the monitor wants."""
-        self._write, self._wish = write, None
+        self._write, self._wish, self._connected_ns = write, None, None
         held = self.commander.described
         if held:
             self._former = f"{held} from before may be in force in Apollo until the monitor speaks"
@@ -113,6 +118,10 @@ class Relay:
             )
             self._log.warning(self._former)
 
+    def connected(self, now_ns: int) -> None:
+        """Take note that the connection to Apollo stands, again or for the first time."""
+        self._connected_ns = now_ns
+
     def answered(self, target: str, problem: str) -> None:
         """Take note of what became of the call of a service."""
         if problem:
@@ -128,6 +137,10 @@ class Relay:
         before = self.commander.in_force
         for command in self.commander.update(wish.action, wish.active, wish.speed_limit, now_ns):
             self._carry_out(command, before, wish.reason)
+            ended = command.target in before and command.target not in self.commander.in_force
+            since = self._connected_ns
+            if ended and (since is None or now_ns - since < SETTLING_NS):
+                self.commander.repeat_end(command.target, ENDS_WHILE_SETTLING)
 
     def _carry_out(self, command: Command, before: dict[str, object], reason: str) -> None:
         assert self._write is not None
