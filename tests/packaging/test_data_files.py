@@ -1,0 +1,25 @@
+"""Files beside the modules are installed with them."""
+
+from __future__ import annotations
+
+import configparser
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[2] / "forewarn"
+BUILT = {".py", ".pyc", ".c", ".so"}
+
+
+def test_every_file_of_the_library_that_is_no_module_is_package_data() -> None:
+    cfg = configparser.ConfigParser()
+    cfg.read(SOURCES / "setup.cfg")
+    patterns = [each.strip() for each in cfg["options.package_data"]["*"].split(",")]
+    root = SOURCES / "src" / "forewarn"
+    packages = [root, *(each.parent for each in root.rglob("__init__.py"))]
+    covered = {found for package in packages for each in patterns for found in package.glob(each)}
+    files = {
+        path
+        for path in root.rglob("*")
+        if path.is_file() and path.suffix not in BUILT and "__pycache__" not in path.parts
+    }
+    assert files == covered & files
+    assert {"page.css", "page.js", "timeline.js", "py.typed"} <= {path.name for path in files}
