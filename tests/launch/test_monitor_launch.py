@@ -89,6 +89,7 @@ def test_starts_the_node_with_the_arguments_as_parameters(
     values = {
         "config": "/data/monitor.yaml",
         "model": "/data/model.json",
+        "mode": "act",
         "namespace": "ego",
         "use_sim_time": "true",
         "params_file": str(repository / "config" / "monitor.params.yaml"),
@@ -106,6 +107,7 @@ def test_starts_the_node_with_the_arguments_as_parameters(
             given.update(section["ros__parameters"])
     assert given["config"] == "/data/monitor.yaml"
     assert given["model"] == "/data/model.json"
+    assert given["mode"] == "act"
     assert given["use_sim_time"] is True
     assert given["autostart"] is False
 
