@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
@@ -44,6 +44,7 @@ ticks = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(ticks, st.sampled_from([0.01, 1.0, 20.0]), st.lists(st.floats(0, 1), min_size=2))
 def test_maps_rise_within_the_unit_interval_and_keep_what_is_certain(
     run: list[tuple[float, bool]], prior: float, asked: list[float]
@@ -80,6 +81,7 @@ def brute_force(risks: list[float], hits: list[float], weights: list[float]) -> 
     ]  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=40))
 def test_pools_are_those_of_isotonic_regression(run: list[tuple[int, bool]]) -> None:
     risk = np.array([r / 10 for r, _ in run])
@@ -192,6 +194,7 @@ def test_what_is_no_map_is_refused(changes: dict[str, Any], key: str) -> None:
     assert caught.value.key == key
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1, exclude_min=True, exclude_max=True), unique=True, max_size=6))
 def test_an_isotonic_map_goes_through_its_knots(risks: list[float]) -> None:
     risks = sorted(risks)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -31,6 +31,7 @@ def test_the_rule_of_thumb_of_three_over_n() -> None:
     assert needed_exposure(1.0, 0.9) == pytest.approx(-math.log(0.1))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 20), st.integers(0, 40), st.sampled_from([0.8, 0.9, 0.99]))
 def test_bounds_are_where_the_tail_is_what_the_confidence_leaves(
     misses: int, more: int, confidence: float
@@ -48,6 +49,7 @@ def test_bounds_are_where_the_tail_is_what_the_confidence_leaves(
     assert rate_bound(misses, 0.0, confidence) == math.inf
 
 
+@settings(deadline=None)
 @given(st.floats(0.01, 0.6), st.sampled_from([0.8, 0.9, 0.99]), st.integers(0, 5))
 def test_what_is_needed_suffices_and_one_less_does_not(
     alpha: float, confidence: float, misses: int
@@ -61,6 +63,7 @@ def test_more_than_can_be_counted_is_not_searched_for_ever() -> None:
     assert needed_trials(1e-9, 0.9) > 10_000_000
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.floats(0.01, 0.99))
 def test_without_loss_hoeffding_and_bentkus_are_exact(runs: int, alpha: float) -> None:
     found = bounded_p(np.zeros((runs, 1)), alpha)[0]
@@ -68,6 +71,7 @@ def test_without_loss_hoeffding_and_bentkus_are_exact(runs: int, alpha: float) -
     assert found == pytest.approx(binomial_p(np.array([0]), runs, alpha)[0])
 
 
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.sampled_from([0.0, 0.0, 0.25, 1 / 3, 1.0]), min_size=1, max_size=30),
     st.sampled_from([0.8, 0.9]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forewarn.monitoring.events import find_events, score
@@ -101,6 +101,7 @@ rules = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(cells, min_size=1, max_size=3), rules, st.data())
 def test_alerts_and_figures_are_those_of_the_policy_and_of_the_events(
     runs: list[list[tuple[str, float]]], rule: AlertRule, data: st.DataObject
@@ -145,6 +146,7 @@ def same_as_events(point: Point, tracks: list[Track]) -> None:
         assert getattr(point, name) == getattr(expected, name), name
 
 
+@settings(deadline=None)
 @given(cells, rules, st.sampled_from([0.05, 0.3, 0.5, 0.95]))
 def test_between_thresholds_that_occur_nothing_changes(
     run: list[tuple[str, float]], rule: AlertRule, threshold: float
@@ -232,6 +234,7 @@ def average_precision(scores: list[float], truths: list[bool]) -> float:
     return area
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(LEVELS), st.booleans()), min_size=4, max_size=40))
 @example([(0.5, True), (0.5, False), (0.1, True), (0.9, False)])
 def test_the_area_is_the_average_precision(run: list[tuple[float, bool]]) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.monitoring.episodes import Trace
@@ -82,6 +82,7 @@ def test_thresholds_keep_their_proportions_and_their_order() -> None:
     assert scaled(section, 0.5) == section
 
 
+@settings(deadline=None)
 @given(st.sampled_from(GRID), st.floats(0.001, 1), st.floats(0, 1), st.floats(0, 0.9999))
 def test_scaled_thresholds_are_always_valid(
     act: float, at: float, warn: float, free: float
