@@ -71,9 +71,11 @@ class Runs:
         self.rule = AlertRule(None, section.enter, section.exit, section.hold, section.unseen)
 
     def forewarn(self) -> Contender:
-        """Return the chain's risk."""
-        group = Group(risk_traces(self.tuning, self.name), risk_traces(self.judged, self.name))
-        return Contender("Forewarn", self.rule, [group])
+        """Return the chain's risk; `unseen: ignore` takes a state it does not know for no risk."""
+        groups = [risk_traces(self.tuning, self.name), risk_traces(self.judged, self.name)]
+        if self.rule.unseen == "ignore":
+            groups = [[trace._replace(unseen=None) for trace in traces] for traces in groups]
+        return Contender("Forewarn", self.rule, [Group(*groups)])
 
     def rival(self, name: str, score: Score) -> Contender:
         """Return a monitor that computes its score from the signals."""
@@ -246,7 +248,7 @@ def versions(sumo: Path | None) -> dict[str, str | None]:
     """Return what made the figures: the commit, and the versions of what it ran on."""
     ask = "import importlib.metadata as m; print(m.version('eclipse-sumo'))"
     return {
-        "forewarn": _said_by(["git", "-C", str(HERE), "describe", "--always", "--dirty"]),
+        "forewarn": _said_by(["git", "-C", str(HERE), "log", "-1", "--format=%h", "--", str(HERE)]),
         "sumo": _said_by([str(sumo), "-c", ask]) if sumo else None,
         "numpy": np.__version__,
         "rtamt": metadata.version("rtamt"),
