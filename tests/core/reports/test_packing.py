@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.reports.packing import Column, pack, size, unpack
@@ -11,6 +11,7 @@ from forewarn.reports.packing import Column, pack, size, unpack
 NUMBERS = st.lists(st.floats(width=32, allow_nan=True, allow_infinity=True), max_size=200)
 
 
+@settings(deadline=None)
 @given(NUMBERS)
 def test_an_exact_column_comes_back_as_float32_has_it(numbers: list[float]) -> None:
     values = np.array(numbers, dtype=np.float64)
@@ -19,6 +20,7 @@ def test_an_exact_column_comes_back_as_float32_has_it(numbers: list[float]) -> N
     assert np.array_equal(found, values, equal_nan=True)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1e30, 1e30).filter(lambda v: v == 0 or abs(v) > 1e-30), max_size=200))
 def test_other_columns_lose_less_than_a_hundred_thousandth(numbers: list[float]) -> None:
     values = np.array(numbers, dtype=np.float64)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.reports.thinning import extremes
@@ -23,6 +23,7 @@ def test_a_peak_of_one_tick_survives() -> None:
     assert 41_234 in rows.tolist()
 
 
+@settings(deadline=None)
 @given(VALUES, st.integers(4, 60))
 def test_thinning_keeps_ends_extremes_and_gaps(numbers: list[float], limit: int) -> None:
     values = np.array(numbers, dtype=np.float64)
