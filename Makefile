@@ -45,8 +45,8 @@ soak: setup ## ten minutes under load for each executor (SOAK_MINUTES=10), and a
 	@$(BIN)/python -m evaluation.soak.soak --minutes $${SOAK_MINUTES:-10}
 	@FOREWARN_KILLS=$${FOREWARN_KILLS:-100} $(BIN)/python -m pytest --timeout=0 tests/actuators/test_journal.py $(PYTEST_ARGS)
 
-study: setup ## seven scenarios in SUMO against simpler monitors, under two hours (STUDY_SEEDS=150)
-	@$(BIN)/python -m evaluation.study.study --runs $${STUDY_SEEDS:-150}
+study: setup ## seven scenarios in SUMO against simpler monitors, under two hours (STUDY_SEEDS=80)
+	@$(BIN)/python -m evaluation.study.study --runs $${STUDY_SEEDS:-80}
 
 clean: ## remove what these commands made, .venv included
 	rm -rf .venv .study-venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,6 +1,6 @@
 """Make the whole study from nothing, or go on where it stopped: simulate, check, judge, print.
 
-    make study                      # 150 runs a scenario, under two hours on two cores
+    make study                      # 80 runs a scenario, under two hours on two cores
     make study STUDY_SEEDS=20       # a look at it
 
 SUMO (900 MB) goes into a virtual environment of its own, `.study-venv`.
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "evaluation" / "sumo" / "requirements.txt"
 # Compared with bags in every study: the first training run of each.
 SAMPLE = ("s3", "s5", "s6", "s7")
-TRAINING_SHARE = 0.6
+TRAINING_SHARE = 0.625
 
 
 class Job(NamedTuple):
@@ -89,7 +89,7 @@ def check_sample(python: Path, folder: Path) -> None:
 def main() -> None:
     """Make the study."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--runs", type=int, default=150, help="a scenario (default: 150)")
+    parser.add_argument("--runs", type=int, default=80, help="a scenario (default: 80)")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "study")
     parser.add_argument("--venv", type=Path, default=ROOT / ".study-venv")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")

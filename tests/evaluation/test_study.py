@@ -199,6 +199,6 @@ def test_values_agree_only_bit_by_bit(a: object, b: object, alike: bool) -> None
 
 
 def test_training_and_test_runs_share_the_number_that_is_asked_for() -> None:
-    jobs = jobs_for(150)
+    jobs = jobs_for(80)
     assert {job.scenario for job in jobs} == set(rivals.SCENARIOS)
-    assert {(job.part, job.runs) for job in jobs} == {("train", 90), ("test", 60)}
+    assert {(job.part, job.runs) for job in jobs} == {("train", 50), ("test", 30)}
