@@ -25,6 +25,7 @@ from forewarn.config import MonitorSpec, load_spec
 from forewarn.models import CountModel, load_model
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.sections import BoundsSpec
+from monitor_node.actuators.interface import Demand
 
 HERE = Path(__file__).resolve().parent
 NOBODY = "nobody"
@@ -95,6 +96,12 @@ def arms(spec: MonitorSpec, model: CountModel) -> Arms:
         },
         f"Forewarn at {LEVELS[0]:g}, speed_limit": Monitored(slowing, model, SpeedLimit()),
         FIRST: Monitored(acting(spec, LEVELS[1], late=True), model, Gate()),
+        f"speed_limit when time to meet < {MEET:g} s": Ruled(
+            plain,
+            Rule("time_to_meet", -1.0, -MEET),
+            SpeedLimit(),
+            Demand("LIMIT_SPEED", CREEP, id=1),
+        ),
     }
 
 

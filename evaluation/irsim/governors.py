@@ -22,6 +22,8 @@ from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, ste
 GATE = TwistSpec(input="/cmd_vel", output="/cmd_vel_safe", emergency_deceleration=1.5)
 """The base brakes no harder than 1.5 m/s^2."""
 
+STOP = Demand("EMERGENCY_STOP", id=1)
+
 
 class Gate:
     """The rules of `twist_gate_node`, called at every tick instead of at its own rate."""
@@ -110,7 +112,10 @@ class Rule:
 class Ruled:
     """A rule on one signal of the monitor file, with the timing of the monitor's own alerts."""
 
-    def __init__(self, compiled: CompiledSpec, rule: Rule, means: Means) -> None:
+    def __init__(
+        self, compiled: CompiledSpec, rule: Rule, means: Means, demand: Demand = STOP
+    ) -> None:
+        self._demand = demand
         self._watch = open_watch(compiled, None)
         self._rule = rule
         self._means = means
@@ -137,7 +142,7 @@ class Ruled:
         self._state = decide(self._policy, self._state, tick, self._rule.sign * value)
         acts = self._state.level is Level.ACT
         self.ticks_acting += acts
-        demand = Demand("EMERGENCY_STOP", id=1) if acts else NOTHING
+        demand = self._demand if acts else NOTHING
         return self._means.apply(demand, command, frame.tick / RATE)
 
 

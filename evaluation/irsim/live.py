@@ -29,6 +29,7 @@ from rclpy.context import Context
 from rclpy.parameter import Parameter
 
 from evaluation.closed_loop.node import Ego, monitor_process, row_of
+from evaluation.comparison import rounded
 from evaluation.irsim.closed_loop import CREEP, HERE, LEVELS
 from evaluation.irsim.governors import GATE, accept, open_watch, tick_of
 from evaluation.irsim.messages import EPOCH_NS, GOAL, Message, Publisher, commanded, time_of
@@ -260,6 +261,7 @@ def main() -> None:
             scene = draw_scene(seed)
             found = asdict(ending(scene, [frame for frame, _ in drive(world, scene, live)]))
             counts = {"ticks": live.ticks, "unlike": live.unlike, "late": live.late}
+            found = {k: rounded(v) if isinstance(v, float) else v for k, v in found.items()}
             rows.append(found | counts | {"acting": live.acting / RATE})
             print(json.dumps(rows[-1]), flush=True)
     results = json.loads(arguments.output.read_text()) if arguments.output.exists() else {}
