@@ -13,6 +13,7 @@ from evaluation.closed_loop.plot import plot_trade_off
 
 HERE = Path(__file__).resolve().parent
 RESAMPLES = 2000
+LEAST = 3  # trips, for an arm to be shown
 Trip = Mapping[str, Any]
 Trips = Sequence[Trip]
 
@@ -146,8 +147,9 @@ def write_results(trips: Trips, keys: Mapping[str, str], model: str) -> None:
         "arms": rows,
     }
     (HERE / "results.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (HERE / "tradeoff.svg").write_text(plot_trade_off(rows), encoding="utf-8")
-    put("closed loop", _table(rows))
+    shown = {arm: row for arm, row in rows.items() if row["trips"] >= LEAST}
+    (HERE / "tradeoff.svg").write_text(plot_trade_off(shown), encoding="utf-8")
+    put("closed loop", f"Model `{model[:8]}`.\n\n{_table(shown)}")
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> str:
