@@ -59,7 +59,11 @@ def _panel(rows: Mapping[str, Mapping[str, Any]], figure: str, title: str, left:
         members = sorted(
             (place(at) for arm, at in points.items() if arm.startswith(family) and " at " in arm)
             if family == "Forewarn"
-            else (place(at) for arm, at in points.items() if arm.startswith(family))
+            else (
+                place(at)
+                for arm, at in points.items()
+                if arm.startswith(family) and "adapted" not in arm
+            )
         )
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in members)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" opacity="0.5"/>')
