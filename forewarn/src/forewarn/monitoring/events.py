@@ -168,8 +168,39 @@ class LeadTimes(NamedTuple):
     greatest: float
 
 
+class Rates:
+    """What follows from the counts of violations and alerts that a subclass holds."""
+
+    violations: int
+    detected: int
+    right: int
+    false_alarms: int
+    hours: float
+
+    @property
+    def missed(self) -> int:
+        """Violations without an alert that had begun earlier."""
+        return self.violations - self.detected
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the violations that were foreseen; None if there was none."""
+        return self.detected / self.violations if self.violations else None
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the alerts, late ones apart, that a violation followed; None without any."""
+        judged = self.right + self.false_alarms
+        return self.right / judged if judged else None
+
+    @property
+    def false_alarms_per_hour(self) -> float | None:
+        """False alarms in an hour of watching; None if nothing was watched."""
+        return self.false_alarms / self.hours if self.hours else None
+
+
 @dataclass(frozen=True)
-class Score:
+class Score(Rates):
     """How well one property was foreseen.
 
     Attributes
@@ -201,27 +232,6 @@ class Score:
     cut_short: int
     hours: float
     lead: LeadTimes | None
-
-    @property
-    def missed(self) -> int:
-        """Violations without an alert that had begun earlier."""
-        return self.violations - self.detected
-
-    @property
-    def recall(self) -> float | None:
-        """Share of the violations that were foreseen; None if there was none."""
-        return self.detected / self.violations if self.violations else None
-
-    @property
-    def precision(self) -> float | None:
-        """Share of the alerts, late ones apart, that a violation followed; None without any."""
-        judged = self.right + self.false_alarms
-        return self.right / judged if judged else None
-
-    @property
-    def false_alarms_per_hour(self) -> float | None:
-        """False alarms in an hour of watching; None if nothing was watched."""
-        return self.false_alarms / self.hours if self.hours else None
 
 
 def score(name: str, runs: Sequence[Events]) -> Score:

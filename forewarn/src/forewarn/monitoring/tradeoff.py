@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forewarn.monitoring.episodes import AlertRule, Trace, find_episodes, trace_of
-from forewarn.monitoring.events import SECONDS_AN_HOUR, LeadTimes, lead_times
+from forewarn.monitoring.events import SECONDS_AN_HOUR, LeadTimes, Rates, lead_times
 from forewarn.monitoring.ranking import PrecisionRecall, precision_recall
 from forewarn.monitoring.verdict import Status
 
@@ -43,7 +43,7 @@ MAX_THRESHOLDS = 2000
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Rates):
     """What one threshold gives, over one run or many.
 
     Attributes
@@ -72,27 +72,6 @@ class Point:
     false_alarms: int
     hours: float
     alert_hours: float = 0.0
-
-    @property
-    def missed(self) -> int:
-        """Violations without an alert that had begun earlier."""
-        return self.violations - self.detected
-
-    @property
-    def recall(self) -> float | None:
-        """Share of the violations that were foreseen; None if there was none."""
-        return self.detected / self.violations if self.violations else None
-
-    @property
-    def precision(self) -> float | None:
-        """Share of the alerts, late ones apart, that a violation followed; None without any."""
-        judged = self.right + self.false_alarms
-        return self.right / judged if judged else None
-
-    @property
-    def false_alarms_per_hour(self) -> float | None:
-        """False alarms in an hour of watching; None if nothing was watched."""
-        return self.false_alarms / self.hours if self.hours else None
 
     @property
     def alert_share(self) -> float | None:
