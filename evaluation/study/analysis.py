@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from importlib import metadata
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+import forewarn
 from evaluation.comparison import (
     THRESHOLDS,
     Chooser,
@@ -206,7 +208,7 @@ def judge_scenario(name: str, train: Sequence[Path], test: Sequence[Path]) -> di
     files = [HERE / f"{name}.yaml", *([first] if first.exists() else [])]
     keys = [key_of(compile_spec(load_spec(file))) for file in files]
     names = [path.name for path in (*train, *test)]
-    asked = json.dumps([keys, names, len(train), BUDGETS[name], RESAMPLES, MAX_ALERT_SHARE])
+    asked = json.dumps([keys, names, len(train), BUDGETS[name], sources_digest()])
     digest = hashlib.sha256(asked.encode()).hexdigest()
     kept = train[0].parents[1] / f"figures-{digest[:12]}.json"
     if not kept.exists():
@@ -215,6 +217,17 @@ def judge_scenario(name: str, train: Sequence[Path], test: Sequence[Path]) -> di
             found["first"] = judge_chain(first, BUDGETS[name], train, test)
         kept.write_text(json.dumps(found), encoding="utf-8")
     return json.loads(kept.read_text(encoding="utf-8"))
+
+
+@cache
+def sources_digest() -> str:
+    """Return a digest of the code that makes figures: other code makes them anew."""
+    folders = Path(forewarn.__file__).parent, HERE
+    files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    digest = hashlib.sha256()
+    for path in (*files, HERE.parent / "comparison.py"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def judge_chain(
