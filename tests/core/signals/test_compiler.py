@@ -262,3 +262,9 @@ def test_every_function_has_a_summary_and_can_be_called() -> None:
     for name, function in FUNCTIONS.items():
         assert function.summary, name
     assert FUNCTIONS["hypot"](3.0, 4.0) == 5.0
+
+
+@pytest.mark.parametrize("source", ["v[h:]", "v[:h]", "v[::h]", "v[int(h):]", "v[h]", "v[0:1:0]"])
+@pytest.mark.parametrize("bound", [np.array([]), np.array([1.0, 2.0])])
+def test_bounds_that_are_no_whole_numbers_give_nothing(source: str, bound: Any) -> None:
+    assert isinstance(evaluate(source, v=V, h=bound), Unknown)

@@ -342,7 +342,9 @@ def cut(notes: Notes, items: Any, *bounds: Any) -> Any:
     if not isinstance(items, (list, tuple, str, np.ndarray)):
         return notes.unknown(f"{kind(items)} cannot be sliced")
     whole = [None if bound is None else _whole(bound) for bound in bounds]
-    if whole[2] == 0 or whole.count(None) != bounds.count(None):
+    # An array among the bounds compares element by element, so `bounds.count(None)` would not do.
+    strange = any(w is None and b is not None for w, b in zip(whole, bounds, strict=True))
+    if whole[2] == 0 or strange:
         return notes.unknown(f"the bounds of a slice must be whole numbers, not {bounds}")
     part = items[slice(*whole)]
     return np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
