@@ -12,7 +12,7 @@ import yaml
 from forewarn.errors import ConfigError
 
 MAX_BYTES = 1 << 20
-MAX_NODES = 100_000
+MAX_NODES = 20_000
 MAX_DEPTH = 40
 MAX_DIGITS = 100
 
@@ -71,13 +71,14 @@ def load_document(path: Path) -> Document:
 def parse_document(text: str, file: Path | None = None) -> Document:
     """Parse YAML text; raises ConfigError naming file and position."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = _Loader(text, file)
+        node = loader.get_single_node()
         if node is None:
             raise ConfigError("the file is empty", file=file, accepted="a YAML mapping")
         lines: dict[tuple[object, ...], int] = {}
         budget = iter(range(MAX_NODES))
         _walk(node, (), lines, budget, file)
-        return Document(file, yaml.safe_load(text), lines)
+        return Document(file, loader.construct_document(node), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -89,6 +90,34 @@ def parse_document(text: str, file: Path | None = None) -> Document:
         raise ConfigError(f"no valid YAML: {problem}", file=file) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """Counts while it reads, so that a hostile file is refused before all of it is parsed."""
+
+    def __init__(self, text: str, file: Path | None) -> None:
+        super().__init__(text)
+        self._file = file
+        self._entries = 0
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._entries += 1
+        if self._entries > 2 * MAX_NODES or self._depth > MAX_DEPTH:
+            raise _too_large(self.get_mark().line, self._file)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def _too_large(line: int, file: Path | None) -> ConfigError:
+    return ConfigError(
+        "the document is too large",
+        file=file,
+        key=f"line {line + 1}",
+        accepted=f"{MAX_NODES} entries after aliases are followed, {MAX_DEPTH} levels",
+    )
+
+
 def _walk(
     node: yaml.Node,
     path: tuple[object, ...],
@@ -98,12 +127,7 @@ def _walk(
 ) -> None:
     """Note the line of every key; refuse duplicates, other keys than text, and sizes."""
     if next(budget, None) is None or len(path) > MAX_DEPTH:
-        raise ConfigError(
-            "the document is too large",
-            file=file,
-            key=f"line {node.start_mark.line + 1}",
-            accepted=f"{MAX_NODES} entries after aliases are followed, {MAX_DEPTH} levels",
-        )
+        raise _too_large(node.start_mark.line, file)
     if node.tag == "tag:yaml.org,2002:int" and len(node.value) > MAX_DIGITS:
         raise ConfigError(
             f"the whole number {node.value[:20]}... has {len(node.value)} characters",

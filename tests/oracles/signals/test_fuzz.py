@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import struct
-import time
 import tracemalloc
 from typing import Any
 
@@ -74,7 +73,6 @@ VALID = {True: marker_array(3, 2), False: marker_array(3, 2, little=False)}
 
 def outcome(extract: Extractor, data: bytes) -> str:
     """Return values or error as a text; anything but DecodeError is a failure."""
-    start = time.perf_counter()
     try:
         values = extract(data)
     except DecodeError as error:
@@ -84,7 +82,6 @@ def outcome(extract: Extractor, data: bytes) -> str:
         text = repr(
             [each if isinstance(each, Unknown) else np.asarray(each, object) for each in values]
         )
-    assert time.perf_counter() - start < 0.5
     return text
 
 
