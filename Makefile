@@ -7,6 +7,8 @@ unexport PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX
 
 BIN := .venv/bin
 PYTEST_ARGS ?=
+# Two tests at once where there are two cores; the live ones reserve their ROS domains.
+WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: help setup demo test lint check bench fuzz soak study clean
 
@@ -25,7 +27,7 @@ demo: setup ## learn, watch and replay the sample recordings over real ROS 2 top
 	@$(BIN)/python scripts/demo.py
 
 test: setup ## unit, oracle, property-based and live ROS tests
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy --strict on forewarn, import contracts
 	$(BIN)/ruff check

@@ -5,8 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+settings.register_profile("repeatable", derandomize=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the same inputs on every machine, unless a seed or a profile is named."""
+    if not config.getoption("--hypothesis-seed") and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")
