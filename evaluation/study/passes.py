@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +22,10 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.history import UNKNOWN_STATE, History, Track
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.verdict import Status
-from forewarn.predicates import Abstraction
 from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec
 from forewarn.recordings import Recording, Sample, open_recording
-from forewarn.reports.signals import SignalLog
+from forewarn.reports.signals import with_log
 
 TRACK_ARRAYS = tuple(
     field.name
@@ -58,19 +56,6 @@ class Pass:
     signals: dict[str, NDArray[np.float64]]
 
 
-@dataclass(frozen=True)
-class _Logging(Abstraction):
-    """An abstraction that keeps the values that it completed."""
-
-    log: SignalLog | None = None
-
-    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
-        values, failures = super().complete(sources)
-        assert self.log is not None
-        self.log.add(values)
-        return values, failures
-
-
 def pass_over(compiled: CompiledSpec, path: Path) -> Pass:
     """Run one recording through signals, predicates and automaton, or read what it gave before."""
     key = key_of(compiled)
@@ -87,10 +72,7 @@ def pass_over(compiled: CompiledSpec, path: Path) -> Pass:
 
 
 def _watch(compiled: CompiledSpec, recording: Recording) -> Pass:
-    monitor = build_monitor(compiled, None)
-    plain = {f.name: getattr(compiled.abstraction, f.name) for f in dataclasses.fields(Abstraction)}
-    log = SignalLog(compiled.abstraction.signals)
-    monitor = dataclasses.replace(monitor, abstraction=_Logging(**plain, log=log))
+    monitor, log = with_log(build_monitor(compiled, None))
     types = wanted_types(compiled.spec, recording) if recording.topics else {}
     session, history = Session(monitor, types), History(compiled.spec)
     samples = map(_with_arrays, recording.read(types.keys() if recording.topics else None))

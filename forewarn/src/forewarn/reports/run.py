@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import wanted_types
@@ -16,11 +15,10 @@ from forewarn.monitoring.history import History, Track
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.monitoring.verdict import Verdict
-from forewarn.predicates import Abstraction
 from forewarn.recordings import Recording
 from forewarn.reports.lanes import Lanes, StateLog
 from forewarn.reports.published import Published, find_published
-from forewarn.reports.signals import SignalLog, SignalSeries
+from forewarn.reports.signals import SignalSeries, with_log
 from forewarn.signals import MessageType
 
 PROGRESS_EVERY = 256
@@ -76,25 +74,6 @@ class RecordedRun:
         return self.path.name
 
 
-@dataclass(frozen=True)
-class _Logged(Abstraction):
-    """An abstraction that keeps the values of all signals, which a step asks for once a tick."""
-
-    log: SignalLog | None = None
-
-    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
-        """Append the derived signals to the values of the sources, and note all of them."""
-        values, failures = super().complete(sources)
-        assert self.log is not None
-        self.log.add(values)
-        return values, failures
-
-
-def _logging(monitor: Monitor, log: SignalLog) -> Monitor:
-    parts = {each.name: getattr(monitor.abstraction, each.name) for each in fields(Abstraction)}
-    return replace(monitor, abstraction=_Logged(**parts, log=log))
-
-
 def replay(
     monitor: Monitor,
     recording: Recording,
@@ -129,16 +108,11 @@ def replay(
     RecordingError
         If the recording is empty, lacks a topic, or is damaged.
     """
-    if recording.count == 0:
-        raise RecordingError(
-            "the recording is empty", file=recording.path, accepted="at least one message"
-        )
     types = _types(monitor, recording, allow_missing)
-    log = SignalLog(monitor.abstraction.signals)
-    session = Session(_logging(monitor, log) if keep_signals else monitor, types)
+    logged, log = with_log(monitor) if keep_signals else (monitor, None)
+    session = Session(logged, types)
     history = History(monitor.spec)
-    abstraction = monitor.abstraction
-    states = StateLog(abstraction.vocabulary, len(abstraction.predicates))
+    states = StateLog(monitor.abstraction.vocabulary, len(monitor.abstraction.predicates))
     first = session.grid.tick_at_or_after(recording.start_ns)
     samples = recording.read(types.keys() if recording.topics else None)
     verdicts = run(session, samples, recording.start_ns, recording.end_ns)
@@ -147,7 +121,7 @@ def replay(
         states.add(verdict.observation)
         if on_verdict is not None:
             on_verdict(verdict)
-    tracks = history.tracks()
+    tracks, counters = history.tracks(), session.feed.counters
     start_ns = session.grid.time_ns(first)
     live = find_published(recording, start_ns, first, len(history)) if keep_signals else None
     return RecordedRun(
@@ -158,10 +132,10 @@ def replay(
         events=tuple(find_events(track) for track in tracks),
         predictions=tuple(predictions(track) for track in tracks),
         lanes=states.lanes(),
-        signals=log.series() if keep_signals else (),
-        messages=session.feed.counters.received,
-        undecodable=session.feed.counters.undecodable,
-        out_of_order=session.feed.counters.out_of_order,
+        signals=() if log is None else log.series(),
+        messages=counters.received,
+        undecodable=counters.undecodable,
+        out_of_order=counters.out_of_order,
         notes=(*_flattery(recording, learned_from), *recording.warnings, *session.feed.notes),
         published=live,
     )
@@ -197,6 +171,11 @@ def _flattery(recording: Recording, learned_from: Sequence[Provenance]) -> list[
 def _types(
     monitor: Monitor, recording: Recording, allow_missing: bool
 ) -> Mapping[str, MessageType]:
+    """Return what is to be read; an empty recording is an error, however the topics are given."""
+    if recording.count == 0:
+        raise RecordingError(
+            "the recording is empty", file=recording.path, accepted="at least one message"
+        )
     if not recording.topics:
         return {}
     if allow_missing:
