@@ -35,13 +35,7 @@ def absorption(moves: Floats, exits: Floats) -> Floats:
     n = a.shape[0]
     out = np.empty(n)
     for k in range(n - 1, -1, -1):
-        leaving = a[k, :k].sum() + b[k].sum()
-        if not leaving > 0:
-            raise CheckingError(
-                f"state {k} of the linear system has no way out in floating-point numbers",
-                accepted="a chain that leaves its transient states",
-            )
-        out[k] = leaving
+        out[k] = leaving = _way_out(k, a[k, :k].sum() + b[k].sum())
         if k:
             share = a[:k, k] / leaving
             touched = np.flatnonzero(share)
@@ -76,13 +70,7 @@ def sparse_absorption(
         If a state cannot leave, or elimination adds too many moves.
     """
     n = moves.shape[0]
-    after: list[dict[int, float]] = [{} for _ in range(n)]
-    before: list[set[int]] = [set() for _ in range(n)]
-    coo = moves.tocoo()
-    for i, j, weight in zip(coo.row.tolist(), coo.col.tolist(), coo.data.tolist(), strict=True):
-        if i != j and weight > 0:
-            after[i][j] = after[i].get(j, 0.0) + weight
-            before[j].add(i)
+    after, before = _neighbours(moves)
     good, bad = hit.tolist(), miss.tolist()
     queue = [(len(before[k]) * len(after[k]), k) for k in range(n)]
     heapq.heapify(queue)
@@ -97,12 +85,7 @@ def sparse_absorption(
             heapq.heappush(queue, (len(before[k]) * len(after[k]), k))
             continue
         gone[k] = True
-        out = sum(after[k].values()) + good[k] + bad[k]
-        if not out > 0:
-            raise CheckingError(
-                f"state {k} of the linear system has no way out in floating-point numbers",
-                accepted="a chain that leaves its transient states",
-            )
+        out = _way_out(k, sum(after[k].values()) + good[k] + bad[k])
         added += len(before[k]) * len(after[k])
         if added > max_entries:
             raise CheckingError(
@@ -124,3 +107,26 @@ def sparse_absorption(
     for k, following, direct, out in reversed(order):
         values[k] = (direct + sum(w * values[j] for j, w in following.items())) / out
     return values
+
+
+def _neighbours(moves: sparse.csr_matrix) -> tuple[list[dict[int, float]], list[set[int]]]:
+    """Return what follows each state, with weights, and what comes before it."""
+    n = moves.shape[0]
+    after: list[dict[int, float]] = [{} for _ in range(n)]
+    before: list[set[int]] = [set() for _ in range(n)]
+    coo = moves.tocoo()
+    for i, j, weight in zip(coo.row.tolist(), coo.col.tolist(), coo.data.tolist(), strict=True):
+        if i != j and weight > 0:
+            after[i][j] = after[i].get(j, 0.0) + weight
+            before[j].add(i)
+    return after, before
+
+
+def _way_out(state: int, weight: float) -> float:
+    """Return the weight of all that leaves a state, which the others are divided by."""
+    if not weight > 0:
+        raise CheckingError(
+            f"state {state} of the linear system has no way out in floating-point numbers",
+            accepted="a chain that leaves its transient states",
+        )
+    return weight
