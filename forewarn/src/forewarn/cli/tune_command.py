@@ -70,6 +70,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_config(parser)
     add_model(parser)
+    _add_wish(parser)
+    parser.add_argument(
+        "--folds",
+        type=_folds,
+        metavar="K",
+        help="learn from K - 1 parts of the recordings and judge on the last, in turn",
+    )
+    parser.add_argument(
+        "-j", "--jobs", type=whole_number, default=1, metavar="N",
+        help="processes that learn, with --folds (1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--write", action="store_true", help="write the thresholds into the monitor file"
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="write the trade-off as an HTML page"
+    )
+
+
+def _add_wish(parser: argparse.ArgumentParser) -> None:
+    """Declare what is wished for: budget, guarantee, and what may be changed for it."""
     parser.add_argument(
         "--property",
         dest="properties",
@@ -118,22 +139,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="N",
         help="also choose `enter`, from the values given (may be repeated)",
-    )
-    parser.add_argument(
-        "--folds",
-        type=_folds,
-        metavar="K",
-        help="learn from K - 1 parts of the recordings and judge on the last, in turn",
-    )
-    parser.add_argument(
-        "-j", "--jobs", type=whole_number, default=1, metavar="N",
-        help="processes that learn, with --folds (1)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--write", action="store_true", help="write the thresholds into the monitor file"
-    )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="write the trade-off as an HTML page"
     )
 
 

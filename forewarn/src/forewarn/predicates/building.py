@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
@@ -44,6 +44,14 @@ def build_abstraction(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstract
     return _Builder(spec).build(inline)
 
 
+class _Conditions(NamedTuple):
+    """All expressions that are true, false or unknown, by name."""
+
+    predicates: Mapping[str, Expression]
+    terminals: Mapping[str, Expression]
+    phases: Mapping[str, Expression]
+
+
 class _Builder:
     """Builds one abstraction; without `maps`, one that cannot be evaluated."""
 
@@ -72,17 +80,9 @@ class _Builder:
         )
         slots = {name: i for i, name in enumerate([*(s.name for s in sources), *order])}
         derived = tuple(self._derive(name, parsed[name], slots) for name in order)
-        predicates = self._predicates(slots, inline)
-        terminals = {
-            name: self._parse(text, f"terminal.{name}") for name, text in spec.terminal.items()
-        }
-        phases = {
-            key: self._parse(text, key)
-            for key in ("active_when", "intervened_when")
-            if (text := getattr(spec, key)) is not None
-        }
-        self._raise()
-        evaluate = self._compile(slots, predicates, terminals, phases)
+        conditions = self._conditions(slots, inline)
+        predicates, terminals, phases = conditions
+        evaluate = self._compile(slots, conditions)
         self._raise()
         before = [f"{name}@-1" for name in predicates] if spec.history == 2 else []
         comparisons: dict[Comparison, int] = {}
@@ -97,7 +97,7 @@ class _Builder:
             predicates=tuple(predicates.values()),
             comparisons=comparisons,
             rate=spec.rate,
-            digest=self._digest(parsed, predicates, terminals, phases)
+            digest=self._digest(parsed, conditions)
             if spec.origin is spec
             else _Builder(spec.origin, maps=False).build(inline).digest,
             evaluate=evaluate,
@@ -196,6 +196,19 @@ class _Builder:
             found.append(self._shapes[name])
         return lambda values: function([*values, *found])
 
+    def _conditions(self, slots: Mapping[str, int], inline: Iterable[str]) -> _Conditions:
+        predicates = self._predicates(slots, inline)
+        terminals = {
+            name: self._parse(text, f"terminal.{name}") for name, text in self.spec.terminal.items()
+        }
+        phases = {
+            key: self._parse(text, key)
+            for key in ("active_when", "intervened_when")
+            if (text := getattr(self.spec, key)) is not None
+        }
+        self._raise()
+        return _Conditions(predicates, terminals, phases)
+
     def _predicates(self, slots: Mapping[str, int], inline: Iterable[str]) -> dict[str, Expression]:
         found: dict[str, Expression] = {}
         for name, text in self.spec.predicates.items():
@@ -233,12 +246,9 @@ class _Builder:
                 yield str(comparison), expression
 
     def _compile(
-        self,
-        slots: Mapping[str, int],
-        predicates: Mapping[str, Expression],
-        terminals: Mapping[str, Expression],
-        phases: Mapping[str, Expression],
+        self, slots: Mapping[str, int], conditions: _Conditions
     ) -> Callable[[Sequence[Any]], Observation]:
+        predicates, terminals, phases = conditions
         compiler = KleeneCompiler(slots)
         lines = ["def observe(v):"]
         for i, (name, expression) in enumerate(predicates.items()):
@@ -269,17 +279,12 @@ class _Builder:
             self.errors.append(error.located(file=self.spec.file, key=key))
             return "None"
 
-    def _digest(
-        self,
-        parsed: Mapping[str, Expression],
-        predicates: Mapping[str, Expression],
-        terminals: Mapping[str, Expression],
-        phases: Mapping[str, Expression],
-    ) -> str:
+    def _digest(self, parsed: Mapping[str, Expression], conditions: _Conditions) -> str:
         """Hash what the counts depend on: not properties, thresholds, units or descriptions."""
         spec = self.spec
-        roots = [*predicates.values(), *terminals.values(), *phases.values()]
+        predicates, terminals, phases = conditions
         used: set[str] = set()
+        roots = (e for group in conditions for e in group.values())
         pending = {n for e in roots for n in e.names if n in spec.signals}
         while pending:
             name = pending.pop()
