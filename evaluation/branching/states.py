@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from forewarn.monitoring.monitor import Monitor
 
 EDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 VISITS = 100  # at the least, in the recordings that the model was learned from
+OPEN = 0.1, 0.9  # predicted risks between which the model leaves open what happens
 
 
 class Prediction(NamedTuple):
@@ -72,6 +73,34 @@ def choose(
                 code = model.states[rows[np.argmax(visits[rows])]]
                 chosen[code] = (*chosen.get(code, ()), compiled.name)
     return chosen
+
+
+def open_states(
+    monitor: Monitor, model: CountModel, chosen: Mapping[int, tuple[str, ...]], number: int
+) -> frozenset[int]:
+    """Return for each property the most visited ones of its states whose outcome is open.
+
+    Parameters
+    ----------
+    monitor, model
+        Solved tables, and the counts they come from.
+    chosen : mapping
+        State codes, each with the properties that it was chosen for.
+    number : int
+        How many for each property.
+    """
+    visits = np.asarray(model.counts.sum(axis=1)).ravel()
+    found: set[int] = set()
+    for name in {name for names in chosen.values() for name in names}:
+        candidates = [
+            code
+            for code, names in chosen.items()
+            if name in names
+            and OPEN[0] <= predictions_of(monitor, model.index[code])[name].risk <= OPEN[1]
+        ]
+        candidates.sort(key=lambda code: -int(visits[model.index[code]]))
+        found.update(candidates[:number])
+    return frozenset(found)
 
 
 def chances(

@@ -1,6 +1,6 @@
 """Ground truth for a probability: branch many futures from moments of the town.
 
-    python -m evaluation.branching.study --folder /tmp/branches --seeds 601:641
+    python -m evaluation.branching.study --folder /tmp/branches --seeds 601:621
 
 Each run that is done lies in the folder and is not repeated; `results.json`, the table and the
 plot are made from what is there (`--only-summary`).
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from evaluation.branching.futures import Future, futures
 from evaluation.branching.generators import Generators
-from evaluation.branching.states import chances, choose, predictions_of
+from evaluation.branching.states import chances, choose, open_states, predictions_of
 from evaluation.branching.summary import write_results
 from evaluation.branching.visits import load_visits
 from evaluation.closed_loop.loading import CONFIG, load_monitor, open_session
@@ -35,11 +35,27 @@ SEED_STEP = 100  # each future takes a generator for each lane group from there
 
 
 class Plan(NamedTuple):
-    """Seeds to run, moments wanted of each state over all of them, futures of each moment."""
+    """How much to do.
+
+    Attributes
+    ----------
+    seeds : range
+        Runs.
+    moments : int
+        Wanted of each state, over all runs.
+    futures : int
+        Of each moment.
+    open_states : int
+        For how many states of each property every moment has `many` futures.
+    many : int
+        Futures of a moment of those.
+    """
 
     seeds: range
     moments: int
     futures: int
+    open_states: int
+    many: int
 
 
 class Study:
@@ -60,6 +76,7 @@ class Study:
         self.states = choose(monitor, model, PROPERTIES, VIOLATIONS)
         ticks = len(plan.seeds) * DURATION * monitor.spec.rate
         self.chances = chances(model, self.states, ticks, plan.moments)
+        self.open_states = open_states(monitor, model, self.states, plan.open_states)
         self._horizons = {name: each.horizon for name, each in predictions_of(monitor, 0).items()}
 
     def path(self, seed: int) -> Path:
@@ -103,7 +120,8 @@ class Study:
             if state is not None and rng.random() < self.chances.get(state, 0.0):
                 first = zlib.crc32(f"{seed} {number}".encode()) % 1_000_000_000
                 horizons = self.horizons(state)
-                seeds = range(first, first + self.plan.futures * SEED_STEP, SEED_STEP)
+                count = self.plan.many if state in self.open_states else self.plan.futures
+                seeds = range(first, first + count * SEED_STEP, SEED_STEP)
                 lived = futures(libsumo, generators, run.observer, frame, seeds, horizons)
                 moments.append(
                     {
@@ -134,9 +152,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--folder", type=Path, required=True, help="where runs are kept")
     parser.add_argument("--config", type=Path, default=CONFIG, help="monitor file")
-    parser.add_argument("--seeds", default="601:641", help="first:end (default: 601:641)")
-    parser.add_argument("--moments", type=int, default=10, help="of each state (default: 10)")
-    parser.add_argument("--futures", type=int, default=100, help="of each moment (default: 100)")
+    parser.add_argument("--seeds", default="601:621", help="first:end (default: 601:621)")
+    parser.add_argument("--moments", type=int, default=16, help="of each state (default: 16)")
+    parser.add_argument("--futures", type=int, default=16, help="of each moment (default: 16)")
+    parser.add_argument(
+        "--open-states", type=int, default=2, help="of each rule, with --many futures (default: 2)"
+    )
+    parser.add_argument("--many", type=int, default=200, help="(default: 200)")
     parser.add_argument("--only-summary", action="store_true", help="simulate nothing")
     arguments = parser.parse_args()
     (arguments.folder / "scenarios").mkdir(parents=True, exist_ok=True)
@@ -144,7 +166,13 @@ def main() -> None:
     if model is None:
         parser.error(f"{arguments.config} names no model")
     first, end = (int(part) for part in arguments.seeds.split(":"))
-    plan = Plan(range(first, end), arguments.moments, arguments.futures)
+    plan = Plan(
+        range(first, end),
+        arguments.moments,
+        arguments.futures,
+        arguments.open_states,
+        arguments.many,
+    )
     study = Study(monitor, model, arguments.folder, plan)
     for seed in () if arguments.only_summary else plan.seeds:
         if study.done(seed):

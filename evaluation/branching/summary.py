@@ -201,6 +201,7 @@ def write_results(
                     "property": name,
                     "key": key,
                     "state": model.vocabulary.name(code),
+                    "chosen": name in chosen_for,
                     "visits": int(model.counts[[model.index[code]], :].sum()),
                     **prediction._asdict(),
                     **spread(found)._asdict(),
@@ -275,22 +276,27 @@ def _without_nan(value: Any) -> Any:
 
 
 def _tables(report: Mapping[str, Any]) -> str:
-    rows = [
-        (
-            f"`{row['property']}`, {row['horizon'] / 10:g} s",
-            row["state"],
-            f"{row['risk']:.3f} ({row['lower']:.3f} to {row['upper']:.3f})",
-            *_recorded(row["recorded"]),
-            f"{row['mean']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
-            f"{row['moments']} / {row['runs']}",
-            f"{min(row['frequencies']):.2f} to {max(row['frequencies']):.2f}",
-            f"{row['between']:.2f}",
-            f"{row['binomial']:.2f}",
-            "" if math.isnan(row["decided"]) else f"{row['decided']:.0%}",
-        )
-        for row in report["rows"]
+    alike = [
+        f"`{name}`: all futures ended alike in {each['unanimous']} of {each['moments']} moments."
+        for name, each in report["overall"].items()
+        if each["states"]
     ]
-    sums = [
+    head = (
+        f"{report['futures']:,} futures of {report['moments']} moments in {len(report['runs'])} "
+        f"runs; visits in {report['recordings']} recordings. {' '.join(alike)}\n\n"
+    )
+    return f"{head}{_overall(report)}\n{_moments(report)}\n{_states(report)}"
+
+
+def _overall(report: Mapping[str, Any]) -> str:
+    head = (
+        "rule, predicted against",
+        "product states",
+        "mean difference",
+        "mean absolute difference",
+        "intervals that meet",
+    )
+    rows = [
         (
             f"`{name}`, {against}",
             str(each[f"{prefix}states"]),
@@ -302,42 +308,70 @@ def _tables(report: Mapping[str, Any]) -> str:
         for against, prefix in (("recorded", "recorded_"), ("in futures", ""))
         if each["states"] and each[f"{prefix}states"]
     ]
-    alike = [
-        f"`{name}`: all futures ended alike in {each['unanimous']} of {each['moments']} moments."
-        for name, each in report["overall"].items()
-        if each["states"]
-    ]
+    return table(head, rows)
+
+
+def _moments(report: Mapping[str, Any]) -> str:
+    """Return the single moments of the states whose moments have most futures."""
     head = (
-        f"{report['futures']:,} futures of {report['moments']} moments in {len(report['runs'])} "
-        f"runs; visits in {report['recordings']} recordings. {' '.join(alike)}\n\n"
+        "rule",
+        "product state",
+        "predicted (95 % credible)",
+        "in futures (95 % over runs)",
+        "futures a moment",
+        "share with a violation, of each moment",
     )
-    return (
-        head
-        + table(
-            (
-                "rule, predicted against",
-                "product states",
-                "mean difference",
-                "mean absolute difference",
-                "intervals that meet",
-            ),
-            sums,
+    each = [row["futures"] // row["moments"] for row in report["rows"]]
+    rows = [
+        (
+            f"`{row['property']}`",
+            row["state"],
+            _predicted(row),
+            _mean(row),
+            str(futures),
+            ", ".join(f"{share:.3g}" for share in sorted(row["frequencies"])),
         )
-        + "\n"
-        + table(
-            (
-                "rule, horizon",
-                "product state",
-                "predicted (95 % credible)",
-                "recorded (95 % over recordings)",
-                "ticks / recordings",
-                "in futures (95 % over runs)",
-                "moments / runs",
-                "of single moments",
-                "deviation between moments",
-                "of counting alone",
-                "decided by the moment",
-            ),
-            rows,
-        )
+        for row, futures in zip(report["rows"], each, strict=True)
+        if futures == max(each) and row["chosen"]
+    ]
+    return table(head, rows)
+
+
+def _states(report: Mapping[str, Any]) -> str:
+    head = (
+        "rule, horizon",
+        "product state",
+        "predicted (95 % credible)",
+        "recorded (95 % over recordings)",
+        "ticks / recordings",
+        "in futures (95 % over runs)",
+        "moments / runs",
+        "of single moments",
+        "deviation between moments",
+        "of counting alone",
+        "decided by the moment",
     )
+    rows = [
+        (
+            f"`{row['property']}`, {row['horizon'] / 10:g} s",
+            row["state"],
+            _predicted(row),
+            *_recorded(row["recorded"]),
+            _mean(row),
+            f"{row['moments']} / {row['runs']}",
+            f"{min(row['frequencies']):.2f} to {max(row['frequencies']):.2f}",
+            f"{row['between']:.2f}",
+            f"{row['binomial']:.2f}",
+            "" if math.isnan(row["decided"]) else f"{row['decided']:.0%}",
+        )
+        for row in report["rows"]
+    ]
+    return table(head, rows)
+
+
+def _predicted(row: Mapping[str, Any]) -> str:
+    return f"{row['risk']:.3f} ({row['lower']:.3f} to {row['upper']:.3f})"
+
+
+def _mean(row: Mapping[str, Any]) -> str:
+    return f"{row['mean']:.3f} ({row['low']:.3f} to {row['high']:.3f})"

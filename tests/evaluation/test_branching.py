@@ -13,7 +13,7 @@ import pytest
 
 from evaluation.branching.futures import Future, Glance, follow, in_a_copy, ran_red
 from evaluation.branching.plot import plot_frequencies
-from evaluation.branching.states import EDGES, chances, choose, predictions_of
+from evaluation.branching.states import EDGES, OPEN, chances, choose, open_states, predictions_of
 from evaluation.branching.summary import Tally, followed, overall, spread, tallies_of
 from evaluation.sumo.simulation import Frame, Light
 from forewarn.config import load_spec
@@ -177,6 +177,29 @@ def test_states_are_chosen_over_the_whole_range_of_risk(
     bands = np.digitize(risks, EDGES)
     assert len(set(bands)) == len(bands) >= 8 and max(risks) > 0.8
     assert all(code >= 0 and not model.vocabulary.holds("ran_red", code) for code in chosen)
+
+
+def test_the_most_visited_states_of_open_outcome_have_many_futures(
+    shipped: tuple[Monitor, CountModel],
+) -> None:
+    monitor, model = shipped
+    chosen = choose(monitor, model, ("red_light", "collision"), ("ran_red",))
+    found = open_states(monitor, model, chosen, 2)
+    visits = np.asarray(model.counts.sum(axis=1)).ravel()
+    assert len(found) == 4 and found <= set(chosen)
+    for name in ("red_light", "collision"):
+        risk = {
+            code: predictions_of(monitor, model.index[code])[name].risk
+            for code, names in chosen.items()
+            if name in names
+        }
+        taken = [code for code in found if code in risk and OPEN[0] <= risk[code] <= OPEN[1]]
+        left = [c for c, r in risk.items() if OPEN[0] <= r <= OPEN[1] and c not in found]
+        assert len(taken) == 2 and left
+        assert min(visits[model.index[c]] for c in taken) >= max(
+            visits[model.index[c]] for c in left
+        )
+    assert open_states(monitor, model, chosen, 0) == frozenset()
 
 
 def test_rare_states_are_taken_whenever_they_come(shipped: tuple[Monitor, CountModel]) -> None:
