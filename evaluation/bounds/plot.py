@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import log10
+
+from evaluation.svg import side_by_side
 
 PANEL, HEIGHT, MARGIN = 240, 220, 46
 COLOURS = {"credible": "#1f77b4", "sound": "#d62728"}
@@ -13,16 +16,11 @@ Row = dict[str, "float | int | str"]
 def plot_widths(rows: Sequence[Row]) -> str:
     """Return one panel for each horizon, with a line for each kind of bound."""
     horizons = sorted({int(row["horizon"]) for row in rows})
-    width = MARGIN + len(horizons) * (PANEL + MARGIN)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT + 2 * MARGIN}" '
-        'font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
+    panels = [
+        partial(_panel, [row for row in rows if row["horizon"] == horizon], horizon)
+        for horizon in horizons
     ]
-    for k, horizon in enumerate(horizons):
-        members = [row for row in rows if row["horizon"] == horizon]
-        parts.extend(_panel(members, horizon, MARGIN + k * (PANEL + MARGIN)))
-    return "\n".join([*parts, "</svg>\n"])
+    return side_by_side(panels, PANEL, HEIGHT, MARGIN)
 
 
 def _panel(rows: Sequence[Row], horizon: int, left: int) -> list[str]:

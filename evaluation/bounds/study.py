@@ -1,6 +1,6 @@
 """Do the bounds hold? Random chains whose truth is known, learned from runs of many lengths.
 
-``python evaluation/bounds/study.py`` draws 200 chains, runs each for up to 100,000 transitions,
+``python -m evaluation.bounds.study`` draws 200 chains, runs each for up to 100,000 transitions,
 learns from the first 1,000, 10,000 and 100,000 of them, and asks for the risk of a bounded
 response within several horizons, with credible and with sound bounds. It writes ``results.json``,
 the table in ``README.md`` and the plot ``width.svg`` beside itself.
@@ -174,7 +174,7 @@ def main() -> None:
     print(table_text(rows))
     if options.dry_run:
         return
-    from plot import plot_widths
+    from evaluation.bounds.plot import plot_widths
 
     (HERE / "results.json").write_text(json.dumps(rows, indent=1) + "\n")
     (HERE / "width.svg").write_text(plot_widths(rows))

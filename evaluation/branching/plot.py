@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
+
+from evaluation.svg import side_by_side
 
 SIDE, MARGIN = 380, 56
 COLOURS = {"red_light": "#b3261e", "collision": "#0b5cad"}
@@ -15,16 +18,10 @@ def plot_frequencies(rows: Sequence[Mapping[str, Any]]) -> str:
 
     A cross has the predicted bounds across, and those of the recorded share upright.
     """
-    width = MARGIN + len(TITLES) * (SIDE + MARGIN)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{SIDE + 2 * MARGIN}" '
-        'font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
+    panels = [
+        partial(_panel, [row for row in rows if row["property"] == name], name) for name in TITLES
     ]
-    for place, name in enumerate(TITLES):
-        members = [row for row in rows if row["property"] == name]
-        parts.extend(_panel(members, name, MARGIN + place * (SIDE + MARGIN)))
-    return "\n".join([*parts, "</svg>\n"])
+    return side_by_side(panels, SIDE, SIDE, MARGIN)
 
 
 def _panel(rows: Sequence[Mapping[str, Any]], name: str, left: int) -> list[str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
+
+from evaluation.svg import side_by_side
 
 WIDTH, HEIGHT, MARGIN = 380, 300, 56
 PANELS = (
@@ -16,15 +19,8 @@ OTHER = "#46566b"
 
 def plot_trade_off(rows: Mapping[str, Mapping[str, Any]]) -> str:
     """Return one panel for each kind of violation; thresholds of one family are joined."""
-    width = MARGIN + len(PANELS) * (WIDTH + MARGIN)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT + 2 * MARGIN}" '
-        'font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
-    ]
-    for place, (figure, title) in enumerate(PANELS):
-        parts.extend(_panel(rows, figure, title, MARGIN + place * (WIDTH + MARGIN)))
-    return "\n".join([*parts, "</svg>\n"])
+    panels = [partial(_panel, rows, figure, title) for figure, title in PANELS]
+    return side_by_side(panels, WIDTH, HEIGHT, MARGIN)
 
 
 def _panel(rows: Mapping[str, Mapping[str, Any]], figure: str, title: str, left: int) -> list[str]:
