@@ -124,6 +124,86 @@ def test_a_bag_that_was_never_closed_is_read_from_its_chunks(bags, tmp_path):
         assert recording.topics["/odom"].count == 60
 
 
+FIELDS = [
+    "op", "conn", "time", "topic", "type", "md5sum", "message_definition", "compression", "size",
+    "index_pos", "conn_count", "chunk_count", "chunk_pos", "start_time", "end_time", "ver", "count",
+]  # fmt: skip
+
+
+def _fields(content):
+    """Return where the fields of a bag's uncompressed records are: the place of their size."""
+    places = []
+    for name in FIELDS:
+        mark = f"{name}=".encode()
+        place = content.find(mark)
+        while place >= 0:
+            if 0 < struct.unpack_from("<I", content, place - 4)[0] - len(mark) < 4000:
+                places.append((place - 4, name))
+            place = content.find(mark, place + 1)
+    return places
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_any_one_field_of_any_record_may_be_missing_or_have_another_size(
+    bags, tmp_path, compression, indexed
+):
+    messages = bags.drive(3)
+    path = bags.write1(tmp_path / "x.bag", messages, compression)
+    whole = bytearray(path.read_bytes())
+    if not indexed:
+        place = whole.index(b"index_pos=") + len(b"index_pos=")
+        whole[place : place + 8] = bytes(8)
+    places = _fields(bytes(whole))
+    assert {name for _, name in places} >= {"op", "conn", "topic", "type", "compression", "size"}
+    assert ("time" in {name for _, name in places}) == (compression == "none")
+    want = bags.expected(messages)
+    for place, name in places:
+        for at, bits in ((place, 1), (place, 2), (place + 4, 128), (place + 4 + len(name), 1)):
+            damaged = whole.copy()
+            damaged[at] ^= bits
+            path.write_bytes(damaged)
+            try:
+                with open_recording(path) as recording:
+                    found = bags.read(recording)
+                    missing = len(want) - len(found)
+                    assert [each for each in want if each in found] == found, (name, at, bits)
+                    assert not missing or recording.warnings, (name, at, bits)
+            except RecordingError as error:
+                assert str(path) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "lost"),
+    [
+        (b"\x02", b"conn", 1),
+        (b"\x02", b"time", 1),
+        (b"\x02", b"op", 1),
+        (b"\x07", b"conn", 0),
+        (b"\x07", b"topic", 0),
+        (b"\x07", b"op", 0),
+    ],
+)
+def test_a_record_without_a_field_is_counted_and_costs_only_itself(
+    bags, tmp_path, record, name, lost
+):
+    messages = bags.drive(3)
+    path = bags.write1(tmp_path / "x.bag", messages)
+    content = bytearray(path.read_bytes())
+    place = content.index(b"index_pos=") + len(b"index_pos=")
+    content[place : place + 8] = bytes(8)
+    op = content.index(b"op=" + record)
+    content[content.index(name + b"=", op)] ^= 128
+    path.write_bytes(content)
+    with open_recording(path) as recording:
+        found = bags.read(recording)
+        assert len(found) == len(messages) - lost
+        assert recording.warnings[1:] == [
+            "1 record of messages or connections cannot be used: "
+            "fields are missing or have the wrong size"
+        ]
+
+
 def test_messages_of_the_wrong_layout_are_left_out_and_counted(bags, tmp_path):
     path = bags.write1(tmp_path / "x.bag", bags.drive(4))
     content = path.read_bytes()

@@ -10,7 +10,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from rosbags.rosbag1 import Reader
 
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import (
-    TIME_LIMIT_NS,
     Channel,
     Row,
     Sample,
@@ -41,7 +40,8 @@ MAGIC = b"#ROSBAG V"
 
 _MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = 2, 3, 4, 5, 6, 7
 _LENGTH = struct.Struct("<I").unpack_from
-_TIME = struct.Struct("<II").unpack_from
+_NUMBER = struct.Struct("<I")
+_TIME = struct.Struct("<II")
 
 
 def open_rosbag1(path: Path) -> Storage:
@@ -135,19 +135,35 @@ class Record(NamedTuple):
         """The record's op code, 0 if it has none."""
         return (self.fields.get(b"op") or b"\0")[0]
 
-    def number(self, name: bytes) -> int:
-        """Return an unsigned field of four bytes; raises struct.error or KeyError."""
-        value: int = _LENGTH(self.fields[name])[0]
-        return value
+    @property
+    def connection(self) -> int | None:
+        """The number of the connection that it belongs to; None if the record is damaged."""
+        value = self.fields.get(b"conn", b"")
+        return int(_NUMBER.unpack(value)[0]) if len(value) == _NUMBER.size else None
 
-    def time_ns(self) -> int:
-        """Return the log time of a message; raises struct.error or KeyError."""
-        seconds, nanoseconds = _TIME(self.fields[b"time"])
+    @property
+    def time_ns(self) -> int | None:
+        """The log time of a message; None if the record is damaged."""
+        value = self.fields.get(b"time", b"")
+        if len(value) != _TIME.size:
+            return None
+        seconds, nanoseconds = _TIME.unpack(value)
         return int(seconds) * 1_000_000_000 + int(nanoseconds)
 
 
+class Span(NamedTuple):
+    """The messages of one connection in one chunk: how many, and their range of log times."""
+
+    count: int  # type: ignore[assignment]  # hides tuple.count
+    start_ns: int
+    end_ns: int
+
+
 def records(buffer: bytes | memoryview, position: int = 0) -> Iterator[Record]:
-    """Yield the whole records in `buffer`; the last one may lack part of its data."""
+    """Yield the records in `buffer`; the last one may lack part of its data.
+
+    A record whose header is not made of whole fields has none.
+    """
     size = len(buffer)
     while position + 4 <= size:
         length = int(_LENGTH(buffer, position)[0])
@@ -159,13 +175,19 @@ def records(buffer: bytes | memoryview, position: int = 0) -> Iterator[Record]:
         while at + 4 <= begin:
             width = int(_LENGTH(buffer, at)[0])
             name, mark, value = bytes(buffer[at + 4 : at + 4 + width]).partition(b"=")
-            if not mark or at + 4 + width > begin:
-                return
-            fields[name] = value
             at += 4 + width
+            if mark:
+                fields[name] = value
+        if at != begin:
+            fields.clear()
         end = begin + 4 + int(_LENGTH(buffer, begin)[0])
         yield Record(fields, begin + 4, end)
         position = end
+
+
+def _whole_records(buffer: bytes) -> Iterator[Record]:
+    """Yield the records whose data are all there."""
+    return takewhile(lambda record: record.end <= len(buffer), records(buffer))
 
 
 class DamagedRosbag1File:
@@ -175,28 +197,27 @@ class DamagedRosbag1File:
         self.path = path
         self.warnings = [f"{why}; the file was read from its beginning, and what it holds is used"]
         self._connections: dict[int, Channel] = {}
+        self._chunks: list[tuple[Segment, dict[int, Span]]] = []
         self._segments: list[Segment] = []
         self._compressions: dict[int, str] = {}
-        counts: Counter[int] = Counter()
+        self._damaged = 0
         self._file = path.open("rb")
         try:
-            self._scan(counts)
+            self._scan()
+            self._summarise()
         finally:
             if not self._segments:
                 self._file.close()
-        self.channels = [
-            each._replace(count=counts[number]) for number, each in self._connections.items()
-        ]
-        self.count = sum(each.count for each in self.channels)
-        if not self.count:
-            self._file.close()
+        if not self._segments:
             raise RecordingError(
                 f"holds no message that can be read: {why}", accepted=ACCEPTED, file=path
             )
+        self.channels = list(self._connections.values())
+        self.count = sum(each.count for each in self.channels)
         self.start_ns = min(each.start_ns for each in self._segments)
         self.end_ns = max(each.end_ns for each in self._segments)
 
-    def _scan(self, counts: Counter[int]) -> None:
+    def _scan(self) -> None:
         """Look into one record of the file after the other."""
         size = self._file.seek(0, 2)
         position = len(MAGIC) + len("2.0\n")
@@ -211,19 +232,43 @@ class DamagedRosbag1File:
             if record.kind == _CHUNK:
                 compression = record.fields.get(b"compression", b"").decode(errors="replace")
                 self._compressions[begin] = compression
-                self._chunk(begin, min(end, size) - begin, end > size, counts)
+                self._chunk(begin, min(end, size) - begin, end > size)
             elif record.kind == _CONNECTION and end <= position + len(head):
                 self._declare(record, head)
             position = end
+
+    def _summarise(self) -> None:
+        """Count what belongs to a connection that is declared anywhere in the file."""
+        counts: Counter[int] = Counter()
+        strays = 0
+        for segment, spans in self._chunks:
+            known = [span for number, span in spans.items() if number in self._connections]
+            strays += sum(each.count for each in spans.values()) - sum(each.count for each in known)
+            counts.update({number: span.count for number, span in spans.items()})
+            if known:
+                start_ns, end_ns = min(s.start_ns for s in known), max(s.end_ns for s in known)
+                self._segments.append(segment._replace(start_ns=start_ns, end_ns=end_ns))
+        self._connections = {
+            number: each._replace(count=counts[number])
+            for number, each in self._connections.items()
+        }
+        if self._damaged:
+            self.warnings.append(
+                f"{plural(self._damaged, 'record')} of messages or connections cannot be used: "
+                "fields are missing or have the wrong size"
+            )
+        if strays:
+            self.warnings.append(f"{plural(strays, 'message')} belong to no known connection")
 
     def _declare(self, record: Record, buffer: bytes) -> None:
         """Take note of a connection; its data are fields like those of a header."""
         block = buffer[record.begin - 4 : record.end] + bytes(4)
         data = next(records(block), None)
-        if data is None or b"topic" not in record.fields:
+        if data is None or record.connection is None or b"topic" not in record.fields:
+            self._damaged += 1
             return
         fields = {name: value.decode(errors="replace") for name, value in data.fields.items()}
-        self._connections[record.number(b"conn")] = Channel(
+        self._connections[record.connection] = Channel(
             topic=record.fields[b"topic"].decode(errors="replace"),
             msgtype=normal_type_name(fields.get(b"type", "")),
             serialization="ros1",
@@ -232,28 +277,36 @@ class DamagedRosbag1File:
             count=0,
         )
 
-    def _chunk(self, offset: int, length: int, cut: bool, counts: Counter[int]) -> None:
+    def _chunk(self, offset: int, length: int, cut: bool) -> None:
+        """Take note of the connections and messages in a chunk, and of what is damaged in it."""
         segment = Segment(0, 0, offset, length, frozenset(), cut)
-        first, last, found = TIME_LIMIT_NS, 0, 0
         try:
             buffer = self._unpack(segment)
-            for record in records(buffer):
-                if record.end > len(buffer):
-                    break
-                if record.kind == _CONNECTION:
-                    self._declare(record, buffer)
-                elif record.kind == _MESSAGE and record.number(b"conn") in self._connections:
-                    time_ns = record.time_ns()
-                    first, last, found = min(first, time_ns), max(last, time_ns), found + 1
-                    counts[record.number(b"conn")] += 1
-        except (ValueError, struct.error, KeyError) as error:
+        except ValueError as error:
             self.warnings.append(f"the chunk at byte {offset} is damaged: {error}")
+            return
+        spans: dict[int, Span] = {}
+        position = 0
+        for record in _whole_records(buffer):
+            position = record.end
+            if record.kind == _CONNECTION:
+                self._declare(record, buffer)
+                continue
+            number, time_ns = record.connection, record.time_ns
+            if record.kind != _MESSAGE or number is None or time_ns is None:
+                self._damaged += 1
+                continue
+            count, first, last = spans.get(number, (0, time_ns, time_ns))
+            spans[number] = Span(count + 1, min(first, time_ns), max(last, time_ns))
+        found = plural(sum(each.count for each in spans.values()), "message")
         if cut:
+            self.warnings.append(f"the last chunk is cut short: {found} of it could be read")
+        elif position < len(buffer):
             self.warnings.append(
-                f"the last chunk is cut short: {plural(found, 'message')} of it could be read"
+                f"the chunk at byte {offset} is damaged: nothing from byte {position} of "
+                f"{len(buffer)} on can be read; {found} before it could"
             )
-        if found:
-            self._segments.append(segment._replace(start_ns=first, end_ns=last))
+        self._chunks.append((segment, spans))
 
     def _unpack(self, segment: Segment) -> bytes:
         """Return the records in a chunk; raises ValueError if there is nothing to be had."""
@@ -283,14 +336,12 @@ class DamagedRosbag1File:
     def _load(self, segment: Segment, wanted: Mapping[int, str], disorder: Disorder) -> list[Row]:
         buffer = self._unpack(segment)
         rows: list[Row] = []
-        try:
-            for record in records(buffer):
-                if record.kind == _MESSAGE and record.end <= len(buffer):
-                    topic = wanted.get(record.number(b"conn"))
-                    if topic is not None:
-                        rows.append((record.time_ns(), topic, buffer[record.begin : record.end]))
-        except (struct.error, KeyError):
-            pass  # counted and reported when the file was opened
+        for record in _whole_records(buffer):
+            if record.kind != _MESSAGE:
+                continue
+            number, time_ns = record.connection, record.time_ns
+            if number is not None and time_ns is not None and number in wanted:
+                rows.append((time_ns, wanted[number], buffer[record.begin : record.end]))
         return sort_rows(rows, disorder)
 
     def metadata(self) -> Mapping[str, Mapping[str, str]]:
