@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -93,6 +94,12 @@ class Process:
                 raise AssertionError(f"it ended: {self.log.read_text()[-2000:]}")
             if wanted(line):
                 return line
+
+    def interrupt(self) -> str:
+        """End it as Ctrl-C does, and return what it has written to its log."""
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(LIMIT) == 0
+        return self.log.read_text()
 
     def stop(self, *, kill: bool = False) -> None:
         """End it."""

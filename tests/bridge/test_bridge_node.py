@@ -35,7 +35,7 @@ def test_over_tcp_from_a_channel_to_a_pad(world: Any, server: Any, listener: Any
 
     port = server.wait_for(lambda line: "port" in line)["port"]
     world.monitor()
-    world.bridge(transport="tcp", port=port)
+    bridge = world.bridge(transport="tcp", port=port)
     server.wait_for(lambda line: line.get("reader") == CHASSIS)
     number = 0
 
@@ -57,12 +57,14 @@ def test_over_tcp_from_a_channel_to_a_pad(world: Any, server: Any, listener: Any
     pad = own_class("apollo.planning.PadMessage").FromString(bytes.fromhex(told["message"]))
     assert pad.action == 4
     assert pad.header.module_name == "forewarn"
+    assert "Traceback" not in bridge.interrupt()
 
 
 def test_what_cannot_work_is_an_error_at_autostart(world: Any, listener: Any) -> None:
-    world.bridge(transport="pigeon")
+    bridge = world.bridge(transport="pigeon")
     _, found, _ = listener.diagnostic("node", lambda level, text, values: level == ERROR)
     assert "parameter transport: 'pigeon'" in found
+    assert "Traceback" not in bridge.interrupt()
 
 
 @pytest.fixture(scope="module")

@@ -189,8 +189,7 @@ def test_a_session_with_all_that_replays_bit_for_bit(running: Any) -> None:
     running.apollo.tell(speed=4.5)
     running.apollo.wait_for(pad(STOP))
     monitor, record = running.monitor, running.record
-    monitor.process.send_signal(signal.SIGINT)
-    monitor.process.wait(timeout=30)
+    monitor.interrupt()
     assert main(["verify", str(record)]) == 0
 
 

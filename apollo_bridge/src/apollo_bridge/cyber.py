@@ -203,8 +203,13 @@ class _Child:
         environment.setdefault("GLOG_log_dir", tempfile.gettempdir())
         command = [python, str(Path(process.__file__)), mode, str(theirs.fileno())]
         try:
+            # In a session of its own: Ctrl-C in the bridge's terminal is not for it.
             self.process: Any = subprocess.Popen(
-                command, pass_fds=(theirs.fileno(),), env=environment, stdin=subprocess.DEVNULL
+                command,
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
         except OSError as error:
             raise TransportError(f"{python} cannot be started: {error}") from error
