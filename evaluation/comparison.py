@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,6 +149,35 @@ def signal_traces(
         (values,) = (each.values for each in run.signals if each.name == signal)
         found.append(trace._replace(score=sign * values, unseen=None))
     return found
+
+
+class Fold(NamedTuple):
+    """Runs that a model has not seen: those to choose its threshold on, and those to judge by."""
+
+    tuning: Sequence[RecordedRun]
+    judged: Sequence[RecordedRun]
+
+
+def monitor_contender(
+    label: str, compiled: CompiledSpec, name: str, folds: Iterable[Fold]
+) -> Contender:
+    """Return what the monitor said of a property as a contender."""
+    groups = [Group(risk_traces(f.tuning, name), risk_traces(f.judged, name)) for f in folds]
+    return Contender(label, AlertRule.of(compiled.spec.properties[name]), groups)
+
+
+def signal_contenders(
+    compiled: CompiledSpec, name: str, folds: Sequence[Fold], signs: Mapping[str, float]
+) -> list[Contender]:
+    """Return single signals as contenders; -1 as sign where small values are the dangerous ones."""
+    rule = without_own_release(AlertRule.of(compiled.spec.properties[name]))
+
+    def groups(signal: str, sign: float) -> list[Group]:
+        return [
+            Group(*(signal_traces(runs, name, signal, sign) for runs in fold)) for fold in folds
+        ]
+
+    return [Contender(signal, rule, groups(signal, sign)) for signal, sign in signs.items()]
 
 
 def without_own_release(rule: AlertRule) -> AlertRule:
@@ -317,8 +346,3 @@ def _with_interval(value: float | None, ends: Sequence[float | None], pattern: s
 def within(budget: float) -> Chooser:
     """Return the chooser of the longest lead within a budget of false alarms an hour."""
     return partial(longest_lead, budget=budget)
-
-
-def hours_of(traces: Iterable[Trace]) -> float:
-    """Return the length of all runs in hours."""
-    return float(np.sum([len(trace.ticks) / trace.rate for trace in traces])) / 3600

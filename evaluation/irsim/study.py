@@ -15,24 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.comparison import (
-    Contender,
-    Group,
+    Fold,
     best_balance,
     calibration_of,
     compare,
     markdown,
+    monitor_contender,
     observe_runs,
-    risk_traces,
     rounded,
     rows_of,
-    signal_traces,
+    signal_contenders,
     within,
-    without_own_release,
 )
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.models import save_model
-from forewarn.monitoring.tradeoff import AlertRule
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.reports.run import RecordedRun
 
@@ -63,7 +60,7 @@ def recordings(folder: Path) -> list[Path]:
 
 def observe_study(
     compiled: CompiledSpec, training: Sequence[Path], test: Sequence[Path], keep: Path | None = None
-) -> tuple[list[RecordedRun], list[RecordedRun]]:
+) -> Fold:
     """Return the training runs, each predicted by a model of the other half, and the test runs.
 
     The model of all training runs is written to `keep`.
@@ -76,27 +73,7 @@ def observe_study(
     whole = learn(training, compiled.spec, compiled.abstraction).model
     if keep is not None:
         save_model(whole, keep)
-    return tuning, observe_runs(compiled, whole, test)
-
-
-def contender(
-    label: str, compiled: CompiledSpec, name: str, runs: tuple[list[RecordedRun], ...]
-) -> Contender:
-    """Return the monitor as a contender."""
-    tuning, judged = (risk_traces(each, name) for each in runs)
-    return Contender(label, AlertRule.of(compiled.spec.properties[name]), [Group(tuning, judged)])
-
-
-def quantities(
-    compiled: CompiledSpec, name: str, runs: tuple[list[RecordedRun], ...]
-) -> list[Contender]:
-    """Return the single quantities as contenders."""
-    rule = without_own_release(AlertRule.of(compiled.spec.properties[name]))
-    found = []
-    for signal, sign in RIVALS.items():
-        tuning, judged = (signal_traces(each, name, signal, sign) for each in runs)
-        found.append(Contender(signal, rule, [Group(tuning, judged)]))
-    return found
+    return Fold(tuning, observe_runs(compiled, whole, test))
 
 
 def study(training: Sequence[Path], test: Sequence[Path], model: Path) -> dict[str, Any]:
@@ -107,18 +84,18 @@ def study(training: Sequence[Path], test: Sequence[Path], model: Path) -> dict[s
     runs = observe_study(compiled, training, test, model)
     results: dict[str, Any] = {"training": len(training), "test": len(test)}
     for name in compiled.spec.properties:
-        own = contender("Forewarn", compiled, name, runs)
-        before = contender(SCAN_ONLY, first, name, first_runs)
+        own = monitor_contender("Forewarn", compiled, name, [runs])
+        before = monitor_contender(SCAN_ONLY, first, name, [first_runs])
+        rivals = signal_contenders(compiled, name, [runs], RIVALS)
         results[name] = {
             "first_attempt": {
                 "rows": rows_of(before, within(BUDGET), fixed=(0.3,), resamples=200),
-                "calibration": calibration_of(first_runs[1], name),
+                "calibration": calibration_of(first_runs.judged, name),
             },
-            "rows": compare(own, quantities(compiled, name, runs), within(BUDGET), resamples=200),
-            "calibration": calibration_of(runs[1], name),
+            "rows": compare(own, rivals, within(BUDGET), resamples=200),
+            "calibration": calibration_of(runs.judged, name),
             "balance": {
-                each.name: rounded(best_balance(each.tuning, each.rule))
-                for each in (own, *quantities(compiled, name, runs))
+                each.name: rounded(best_balance(each.tuning, each.rule)) for each in (own, *rivals)
             },
         }
     return results

@@ -16,25 +16,22 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from evaluation.comparison import (
-    Contender,
-    Group,
+    Fold,
     best_balance,
     calibration_of,
     compare,
     learn_and_observe,
     markdown,
-    risk_traces,
+    monitor_contender,
     rows_of,
-    signal_traces,
-    without_own_release,
+    signal_contenders,
 )
 from evaluation.real.comma import write_bags
 from evaluation.real.ngsim import write_traces
 from forewarn.config import load_spec
-from forewarn.monitoring.tradeoff import AlertRule
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.reports.run import RecordedRun
 
@@ -58,13 +55,6 @@ ALONE = {
     "hard_braking": "ngsim_braking.yaml",
     "no_cut_in": "ngsim_cut_in.yaml",
 }
-
-
-class Fold(NamedTuple):
-    """Runs that a model has not seen, and runs to choose its threshold on."""
-
-    tuning: list[RecordedRun]
-    judged: list[RecordedRun]
 
 
 def load(name: str) -> CompiledSpec:
@@ -93,37 +83,16 @@ def leave_one_out(compiled: CompiledSpec, scenes: Mapping[str, Sequence[Path]]) 
     return folds
 
 
-def forewarn(label: str, compiled: CompiledSpec, name: str, folds: Sequence[Fold]) -> Contender:
-    """Return the monitor as a contender."""
-    groups = [Group(risk_traces(f.tuning, name), risk_traces(f.judged, name)) for f in folds]
-    return Contender(label, AlertRule.of(compiled.spec.properties[name]), groups)
-
-
-def quantities(compiled: CompiledSpec, name: str, folds: Sequence[Fold]) -> list[Contender]:
-    """Return the single quantities as contenders."""
-    rule = without_own_release(AlertRule.of(compiled.spec.properties[name]))
-    found = []
-    for signal, sign in RIVALS[name].items():
-        groups = [
-            Group(
-                signal_traces(fold.tuning, name, signal, sign),
-                signal_traces(fold.judged, name, signal, sign),
-            )
-            for fold in folds
-        ]
-        found.append(Contender(signal, rule, groups))
-    return found
-
-
 def study_property(
     compiled: CompiledSpec, name: str, folds: Sequence[Fold], label: str = "Forewarn"
 ) -> dict[str, Any]:
     """Return the table of one property and its calibration."""
-    contender = forewarn(label, compiled, name, folds)
+    contender = monitor_contender(label, compiled, name, folds)
+    rivals = signal_contenders(compiled, name, folds, RIVALS[name])
     judged = [run for fold in folds for run in fold.judged]
     return {
         "violations": [sum(int(t.violation.sum()) for t in g.judged) for g in contender.groups],
-        "rows": compare(contender, quantities(compiled, name, folds), best_balance),
+        "rows": compare(contender, rivals, best_balance),
         "calibration": calibration_of(judged, name),
         "unseen_ticks": sum(
             int((~t.in_model).sum()) for r in judged for t in r.tracks if t.name == name
@@ -140,7 +109,7 @@ def study_ngsim(data: Path, work: Path) -> dict[str, Any]:
     for name, file in ALONE.items():
         alone = load(file)
         found = study_property(alone, name, leave_one_out(alone, scenes))
-        first = forewarn("Forewarn, one state for all", joint, name, joint_folds)
+        first = monitor_contender("Forewarn, one state for all", joint, name, joint_folds)
         found["first_attempt"] = {
             "rows": rows_of(first, best_balance, fixed=(0.5,)),
             "calibration": calibration_of([run for f in joint_folds for run in f.judged], name),
