@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluation.closed_loop.demands import Demand, Quantity, QuantityRules, demand_of
 from evaluation.sumo.messages import Published
-from forewarn.models import CountModel
 from forewarn.monitoring.watch import Outcome, Watch
-from forewarn.properties.specification import CompiledSpec
-from forewarn.signals import MessageType, installed_message_type
 
 Policies = Mapping[str, Mapping[str, object]]
 
@@ -81,11 +78,3 @@ class OnSignals:
         signals = session.monitor.abstraction
         values, _ = signals.complete(session.feed.snapshot(number).values)
         return self._rules.decide(number, dict(zip(signals.signals, values, strict=True)))
-
-
-def open_watch(compiled: CompiledSpec, model: CountModel | None) -> Watch:
-    """Return a watch that reads the topics of a monitor file."""
-    types: dict[str, MessageType] = {
-        topic: installed_message_type(kind) for topic, kind in compiled.spec.topics.items()
-    }
-    return Watch(compiled, model, types)

@@ -12,9 +12,9 @@ import argparse
 from pathlib import Path
 
 from evaluation.closed_loop.arms import Monitored, as_shipped
-from evaluation.closed_loop.controllers import Library, open_watch
+from evaluation.closed_loop.controllers import Library
 from evaluation.closed_loop.demands import Demand
-from evaluation.closed_loop.loading import CONFIG
+from evaluation.closed_loop.loading import CONFIG, open_watch
 from evaluation.closed_loop.town import NoEgoError, town_scenario
 from evaluation.closed_loop.trip import LIMIT, drive
 from forewarn.models.file import save_model

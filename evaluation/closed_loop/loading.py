@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forewarn.config import load_spec
+from forewarn.config import MonitorSpec, load_spec
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.session import Session
+from forewarn.monitoring.watch import Watch
+from forewarn.properties.specification import CompiledSpec
 from forewarn.signals import MessageType, installed_message_type
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
@@ -25,7 +27,14 @@ def load_monitor(
 
 def open_session(monitor: Monitor) -> Session:
     """Return a session that reads the messages of the town."""
-    types: dict[str, MessageType] = {
-        topic: installed_message_type(kind) for topic, kind in monitor.spec.topics.items()
-    }
-    return Session(monitor, types)
+    return Session(monitor, installed_types(monitor.spec))
+
+
+def open_watch(compiled: CompiledSpec, model: CountModel | None) -> Watch:
+    """Return a watch that reads the topics of a monitor file."""
+    return Watch(compiled, model, installed_types(compiled.spec))
+
+
+def installed_types(spec: MonitorSpec) -> dict[str, MessageType]:
+    """Return the types of a monitor file's topics, as they are installed here."""
+    return {topic: installed_message_type(kind) for topic, kind in spec.topics.items()}

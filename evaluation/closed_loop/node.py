@@ -16,9 +16,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import rclpy
 from rclpy.context import Context
@@ -26,9 +26,9 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from evaluation.closed_loop.arms import Monitored, as_shipped
-from evaluation.closed_loop.controllers import Library, open_watch
+from evaluation.closed_loop.controllers import Library
 from evaluation.closed_loop.demands import NOTHING, Demand
-from evaluation.closed_loop.loading import CONFIG
+from evaluation.closed_loop.loading import CONFIG, open_watch
 from evaluation.closed_loop.page import put, table
 from evaluation.closed_loop.town import NoEgoError, town_scenario
 from evaluation.closed_loop.trip import LIMIT, Trip, drive
@@ -60,7 +60,17 @@ class Ego(BagPlayer):
         Topics that the monitor wants, and their types.
     arguments
         For the node.
+
+    Attributes
+    ----------
+    span_ns : tuple of int
+        When a trip begins, and when it ends at the latest.
+    latched : frozenset of str
+        Topics whose last message is kept for those who come late.
     """
+
+    span_ns = EPOCH_NS + 1, EPOCH_NS + round(LIMIT * 1e9)
+    latched: frozenset[str] = frozenset()
 
     def __init__(self, topics: Mapping[str, str], **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -69,7 +79,7 @@ class Ego(BagPlayer):
         self._plan: LockStep | None = None
         self._waiting: list[Published] = []
         for topic, kind in topics.items():
-            quality = Quality()._replace(reliable=True)
+            quality = Quality(latched=topic in self.latched)
             self._outlets[topic] = self.create_publisher(
                 message_class(kind, topic=topic), topic, profile(quality, LOCK_STEP_DEPTH)
             )
@@ -82,8 +92,7 @@ class Ego(BagPlayer):
     def begin(self) -> None:
         """Set the clock back: the monitor forgets the last trip."""
         grounds = self._meet_monitor(clock=True)
-        end = EPOCH_NS + round(LIMIT * 1e9)
-        self._plan = LockStep(grounds.grid, grounds.settle_ns, (), EPOCH_NS + 1, end)
+        self._plan = LockStep(grounds.grid, grounds.settle_ns, (), *self.span_ns)
         self._waiting.clear()
         self._started.clear()
         self._intervention = None
@@ -95,16 +104,20 @@ class Ego(BagPlayer):
         if message.topic.name in self._outlets:
             self._waiting.append(message)
 
-    def tick(self, number: int) -> Demand:
-        """Publish, set the clock and return what the node demands at this tick."""
-        assert self._plan is not None
+    def flush(self) -> set[Any]:
+        """Publish what waits, and return the publishers."""
         publishers = set()
         for message in self._waiting:
             publisher = self._outlets[message.topic.name]
             publisher.publish(message.data)
             publishers.add(publisher)
         self._waiting.clear()
-        self._acknowledged(publishers)
+        return publishers
+
+    def tick(self, number: int) -> Demand:
+        """Publish, set the clock and return what the node demands at this tick."""
+        assert self._plan is not None
+        self._acknowledged(self.flush())
         time_ns = self._plan.grid.time_ns(number)
         asking = self._intervention is not None and self._intervention.action != Intervention.NONE
         self._tell(Step((), time_ns, number), self._plan)
@@ -177,20 +190,17 @@ def row_of(risk: Any) -> tuple[Any, ...]:
 
 
 @contextmanager
-def monitor_process(config: Path, domain: int, log: Path) -> Iterator[None]:
-    """Run the monitor's executable; it is stopped at the end."""
+def node_process(
+    module: str, parameters: Mapping[str, object], domain: int, log: Path
+) -> Iterator[None]:
+    """Run an executable of the monitor's package; it is stopped at the end."""
     environment = {
         **os.environ,
         "ROS_DOMAIN_ID": str(domain),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
     }
-    command = [sys.executable, "-c", "from monitor_node.main import main; main()", "--ros-args"]
-    for key, value in {
-        "config": config,
-        "mode": "act",
-        "autostart": "true",
-        "use_sim_time": "true",
-    }.items():
+    command = [sys.executable, "-c", f"from {module} import main; main()", "--ros-args"]
+    for key, value in parameters.items():
         command += ["-p", f"{key}:={value}"]
     with log.open("w") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
@@ -205,15 +215,24 @@ def monitor_process(config: Path, domain: int, log: Path) -> Iterator[None]:
                 process.wait()
 
 
+def monitor_process(config: Path, domain: int, log: Path) -> AbstractContextManager[None]:
+    """Run the monitor's executable; it is stopped at the end."""
+    parameters = {"config": config, "mode": "act", "autostart": "true", "use_sim_time": "true"}
+    return node_process("monitor_node.main", parameters, domain, log)
+
+
+AnyEgo = TypeVar("AnyEgo", bound=Ego)
+
+
 @contextmanager
-def ego_node(topics: Mapping[str, str], domain: int) -> Iterator[Ego]:
-    """Yield an ego on a domain of its own."""
+def on_domain(kind: type[AnyEgo], topics: Mapping[str, str], domain: int) -> Iterator[AnyEgo]:
+    """Yield an ego of some kind on a domain of its own."""
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     context = Context()
     with prompt_acknowledgements():
         rclpy.init(context=context, domain_id=domain)
         patience = Parameter("timeout", value=60.0)
-        ego = Ego(topics, context=context, parameter_overrides=[patience])
+        ego = kind(topics, context=context, parameter_overrides=[patience])
     try:
         yield ego
     finally:
@@ -255,7 +274,7 @@ def main() -> None:
     rows = []
     with (
         monitor_process(config, domain, arguments.folder / "node.log"),
-        ego_node(watch.spec.topics, domain) as ego,
+        on_domain(Ego, watch.spec.topics, domain) as ego,
     ):
         for seed in range(first, end):
             rows.append(compare(seed, ego, library, arguments.folder))

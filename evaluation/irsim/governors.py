@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evaluation.closed_loop.loading import open_watch
 from evaluation.irsim.messages import Message, Publisher, commanded, time_of
 from evaluation.irsim.planner import Planner
 from evaluation.irsim.robot import Command, Frame
@@ -15,7 +16,6 @@ from forewarn.models import CountModel
 from forewarn.monitoring.policy import RESTING, Level, Rules, decide
 from forewarn.monitoring.watch import Watch
 from forewarn.properties.specification import CompiledSpec
-from forewarn.signals import installed_message_type
 from monitor_node.actuators.interface import NOTHING, Demand, demand_of
 from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
 
@@ -144,12 +144,6 @@ class Ruled:
         self.ticks_acting += acts
         demand = self._demand if acts else NOTHING
         return self._means.apply(demand, command, frame.tick / RATE)
-
-
-def open_watch(compiled: CompiledSpec, model: CountModel | None) -> Watch:
-    """Return a watch that reads the topics of a monitor file."""
-    types = {topic: installed_message_type(kind) for topic, kind in compiled.spec.topics.items()}
-    return Watch(compiled, model, types)
 
 
 def accept(watch: Watch, messages: Sequence[Message] | Any) -> None:

@@ -14,24 +14,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import rclpy
 from geometry_msgs.msg import TwistStamped
-from rclpy.context import Context
-from rclpy.parameter import Parameter
 
-from evaluation.closed_loop.node import Ego, monitor_process, row_of
+from evaluation.closed_loop.loading import open_watch
+from evaluation.closed_loop.node import Ego, monitor_process, node_process, on_domain, row_of
 from evaluation.comparison import rounded
 from evaluation.irsim.closed_loop import CREEP, HERE, LEVELS
-from evaluation.irsim.governors import GATE, accept, open_watch, tick_of
+from evaluation.irsim.governors import GATE, accept, tick_of
 from evaluation.irsim.messages import EPOCH_NS, GOAL, Message, Publisher, commanded, time_of
 from evaluation.irsim.planner import Planner
 from evaluation.irsim.robot import Command, Frame, drive, ending, simulator
@@ -40,11 +36,6 @@ from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.monitoring.rows import same_bits
 from forewarn.properties.specification import compile_spec
-from monitor_node.acknowledgement import prompt_acknowledgements
-from monitor_node.bag_player import LOCK_STEP_DEPTH
-from monitor_node.lockstep import LockStep, Step
-from monitor_node.message_types import message_class
-from monitor_node.qos import Quality, profile
 
 PATIENCE = 0.05
 """Seconds of wall-clock time within which the gate's answer to a command counts."""
@@ -66,53 +57,14 @@ class Sent(NamedTuple):
 class Robot(Ego):
     """The robot's nodes, in lock-step with the monitor; commands go out between two ticks."""
 
-    def __init__(self, topics: Mapping[str, str], **arguments: Any) -> None:
-        super().__init__(topics, **arguments)
-        topic, kind = GOAL
-        quality = Quality(latched=True)  # as every action server's status is
-        self.destroy_publisher(self._outlets[topic])
-        self._outlets[topic] = self.create_publisher(
-            message_class(kind, topic=topic), topic, profile(quality, LOCK_STEP_DEPTH)
-        )
-        self._qualities[topic] = quality
-
-    def begin(self) -> None:
-        """Set the clock back: the monitor forgets the last episode."""
-        grounds = self._meet_monitor(clock=True)
-        plan = LockStep(grounds.grid, grounds.settle_ns, (), EPOCH_NS, time_of(int(LIMIT * RATE)))
-        self._plan = plan
-        self._waiting.clear()
-        self._started.clear()
-        self._intervention = None
-        self._tell(Step((), plan.grid.time_ns(plan.first - 1) + 1, None), plan)
-
-    def flush(self) -> None:
-        """Publish what waits."""
-        for message in self._waiting:
-            self._outlets[message.topic.name].publish(message.data)
-        self._waiting.clear()
+    span_ns = EPOCH_NS, time_of(int(LIMIT * RATE))
+    latched = frozenset({GOAL[0]})  # as every action server's status is
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> None:
         """Serve callbacks for so long, or until it is so."""
         end = time.monotonic() + seconds
         while not condition() and (left := end - time.monotonic()) > 0:
             self._serve(min(left, 0.01))
-
-
-@contextmanager
-def robot_node(topics: Mapping[str, str], domain: int) -> Iterator[Robot]:
-    """Yield the robot on a domain of its own."""
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-    context = Context()
-    with prompt_acknowledgements():
-        rclpy.init(context=context, domain_id=domain)
-        patience = Parameter("timeout", value=60.0)
-        robot = Robot(topics, context=context, parameter_overrides=[patience])
-    try:
-        yield robot
-    finally:
-        robot.destroy_node()
-        rclpy.shutdown(context=context)
 
 
 class Base:
@@ -191,27 +143,9 @@ class Live:
             self._robot.accept(Sent(Named(message.topic[0]), message.data))  # type: ignore[arg-type]
 
 
-@contextmanager
-def gate_process(config: Path, domain: int, log: Path) -> Iterator[None]:
+def gate_process(config: Path, domain: int, log: Path) -> AbstractContextManager[None]:
     """Run `twist_gate_node`; it is stopped at the end."""
-    environment = {
-        **os.environ,
-        "ROS_DOMAIN_ID": str(domain),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-    }
-    command = [sys.executable, "-c", "from monitor_node.twist_gate_node import main; main()"]
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            [*command, "--ros-args", "-p", f"config:={config}"],
-            env=environment,
-            stdout=file,
-            stderr=file,
-        )
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(10.0)
+    return node_process("monitor_node.twist_gate_node", {"config": config}, domain, log)
 
 
 def acting_file(config: Path, model: Path, means: str, folder: Path) -> Path:
@@ -253,7 +187,7 @@ def main() -> None:
         simulator() as world,
         monitor_process(config, domain, folder / "node.log"),
         gate_process(config, domain, folder / "gate.log") if means == "gate" else nullcontext(),
-        robot_node(watch.spec.topics, domain) as robot,
+        on_domain(Robot, watch.spec.topics, domain) as robot,
     ):
         base = Base(robot, means)
         for seed in range(first, end):
