@@ -49,9 +49,9 @@ def test_what_tune_says_of_thresholds_is_what_replay_shows(
     corridor_model: Path,
     unseen: Path,
 ) -> None:
-    def replayed(name: str) -> dict[str, Any]:
+    def replayed() -> dict[str, Any]:
         found = forewarn("replay", unseen, "-c", config, "-m", corridor_model, "--json", "-q")
-        return dict(json.loads(found.out)["properties"][name])
+        return dict(json.loads(found.out)["properties"])
 
     def same(figures: dict[str, Any], shown: dict[str, Any]) -> None:
         for key in ("violations", "detected", "missed", "alerts", "false_alarms", "precision"):
@@ -64,18 +64,20 @@ def test_what_tune_says_of_thresholds_is_what_replay_shows(
     document = json.loads(result.out)
     assert config.read_text() == before
     assert not document["written"]
-    for name in ("slow_down", "no_contact"):
-        same(document["properties"][name]["present"], replayed(name))
+    shown = replayed()
+    assert list(shown) == ["slow_down", "no_contact"]
+    for name, figures in shown.items():
+        same(document["properties"][name]["present"], figures)
 
     written = tuned(*BUDGET, "--write", "-q")
     assert written.code == 0
     assert f"written: {config}" in written.out
     assert document["diff"].splitlines()[2] in written.out
-    spec = load_spec(config)
+    spec, shown = load_spec(config), replayed()
     for name, each in document["properties"].items():
         chosen = each["chosen"]
         assert spec.properties[name].thresholds.act == chosen["thresholds"]["act"]
-        same(chosen, replayed(name))
+        same(chosen, shown[name])
         best = [c for c in each["trade_off"] if c["affordable"]]
         assert chosen["median_lead"] == max(c["median_lead"] for c in best)
     changed = [
@@ -138,17 +140,17 @@ def test_without_a_second_set_the_recordings_take_turns(
     forewarn: Callable[..., Any], config: Path, corridor_run: Any, tmp_path: Path
 ) -> None:
     plot = tmp_path / "trade_off.html"
-    bags = corridor_run.recordings[0].parent
-    result = forewarn("tune", bags, "-c", config, "--folds", 2, *BUDGET, "--plot", plot)
+    bags = corridor_run.recordings[:4]
+    result = forewarn("tune", *bags, "-c", config, "--folds", 2, *BUDGET, "--plot", plot)
     assert result.code == 0
     assert "every run was judged by a model learned from the other folds" in result.err
-    assert "slow_down: 6 runs" in result.out
+    assert "slow_down: 4 runs" in result.out
     page = plot.read_text()
     assert "false alarms an hour" in page
     assert "<script src" not in page
-    many = forewarn("tune", bags, "-c", config, "--folds", 7, *BUDGET)
+    many = forewarn("tune", *bags, "-c", config, "--folds", 5, *BUDGET)
     assert many.code == 2
-    assert "--folds: 7 folds of 6 recordings (accepted: 2 to 6)" in many.err
+    assert "--folds: 5 folds of 4 recordings (accepted: 2 to 4)" in many.err
 
 
 def test_without_a_model_there_is_nothing_to_tune(

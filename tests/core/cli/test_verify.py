@@ -113,7 +113,7 @@ def test_a_record_of_calibrated_risks_replays_to_the_same_bits(
 def test_one_bit_is_enough_to_be_noticed(
     forewarn: Callable[..., Any], write_record: Callable[..., Path]
 ) -> None:
-    result = forewarn("verify", write_record(8))  # message 8 is the first after the second tick
+    result = forewarn("verify", write_record(5))  # message 5 is the first after the second tick
     assert result.code == 1
     assert "slow_down.probability" in result.out
     assert "1 differ" in result.out

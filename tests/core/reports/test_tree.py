@@ -33,20 +33,22 @@ TEXT = (
 )
 
 
+COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
+
+
 def solved(counts: Any, states: tuple[int, ...]) -> tuple[CountModel, dict[str, CompiledProperty]]:
     """Return a model over states of three predicates (bit 0 is p), and its properties."""
-    compiled = compile_spec(parse_spec(parse_document(TEXT)))
     starts = np.zeros(len(states), dtype=np.int64)
     starts[0] = 1
     model = CountModel(
-        vocabulary=compiled.abstraction.vocabulary,
+        vocabulary=COMPILED.abstraction.vocabulary,
         rate=1.0,
-        digest=compiled.abstraction.digest,
+        digest=COMPILED.abstraction.digest,
         states=states,
         counts=sparse.csr_matrix(np.array(counts, dtype=np.int64)),
         starts=starts,
     )
-    monitor = build_monitor(compiled, model)
+    monitor = build_monitor(COMPILED, model)
     return model, {each.name: each for each in monitor.properties}
 
 

@@ -49,7 +49,7 @@ def variant(corridor_run: Any, folder: Path, *names: str) -> tuple[Any, Any, Rec
 
 
 @pytest.mark.parametrize(
-    "names", [("history", "no bounds"), ("unbounded", "upper"), ("inactive", "escalating")]
+    "names", [("history", "no bounds", "inactive", "escalating"), ("unbounded", "upper")]
 )
 def test_its_page_draws_without_a_complaint(
     corridor_run: Any, tmp_path: Path, names: tuple[str, ...], look: Any

@@ -29,18 +29,20 @@ TEXT = (
 )
 
 
+COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
+
+
 def solved(counts: Any) -> tuple[CountModel, dict[str, CompiledProperty]]:
     """Return the model over the four states of two predicates, and its properties."""
-    compiled = compile_spec(parse_spec(parse_document(TEXT)))
     model = CountModel(
-        vocabulary=compiled.abstraction.vocabulary,
+        vocabulary=COMPILED.abstraction.vocabulary,
         rate=1.0,
-        digest=compiled.abstraction.digest,
+        digest=COMPILED.abstraction.digest,
         states=(0, 1, 2, 3),
         counts=sparse.csr_matrix(np.array(counts, dtype=np.int64)),
         starts=np.array([1, 0, 0, 0], dtype=np.int64),
     )
-    monitor = build_monitor(compiled, model)
+    monitor = build_monitor(COMPILED, model)
     return model, {each.name: each for each in monitor.properties}
 
 
