@@ -30,9 +30,7 @@ MAX_PROOF_STEPS = 16
 ABSOLUTE = 1e-10
 
 
-def unbounded(
-    problem: Countdown, precision: float = PRECISION, start: Floats | None = None
-) -> tuple[Floats, Certain]:
+def unbounded(problem: Countdown, precision: float = PRECISION) -> tuple[Floats, Certain]:
     """Return the table without horizon, shape (n, L + 2), and what the graph alone decides.
 
     Parameters
@@ -41,8 +39,6 @@ def unbounded(
         Chain and bounded response.
     precision : float
         Relative error allowed to the iterative solution of large systems.
-    start : ndarray, shape (n,), optional
-        A solution close by for the idle layer, such as the one before a count changed.
 
     Raises
     ------
@@ -58,7 +54,7 @@ def unbounded(
         if problem.blocks > 1 and problem.dense_waiting is not None:
             idle[maybe] = _solve_blocks(problem, maybe, sure, powers[-1])[maybe]
         else:
-            idle[maybe] = _solve(problem, maybe, sure, powers, precision, start)
+            idle[maybe] = _solve(problem, maybe, sure, powers, precision)
     answered = problem.answered(idle)
     # The powers are not needed any more: their memory takes the layers.
     powers[0] = 1.0
@@ -113,12 +109,11 @@ def _solve(
     sure: Certain,
     powers: Floats,
     precision: float,
-    start: Floats | None,
 ) -> Floats:
     """Solve for the idle layer, shape (number of `maybe`,), by whatever is fast and safe."""
     if problem.size <= DENSE_STATES:
         return _solve_dense(problem, maybe, sure, powers[-1])
-    found = _solve_iteratively(problem, maybe, sure, powers, precision, start)
+    found = _solve_iteratively(problem, maybe, sure, powers, precision)
     if found is not None:
         return found
     if problem.size <= LAST_RESORT_STATES:
@@ -188,7 +183,6 @@ def _solve_iteratively(
     sure: Certain,
     powers: Floats,
     precision: float,
-    start: Floats | None,
 ) -> Floats | None:
     """Solve for the idle layer by GMRES on the condensed system, shape (number of `maybe`,).
 
@@ -209,11 +203,6 @@ def _solve_iteratively(
     right = (problem.raised(powers[-1]) + certainly)[maybe]
     guess: Floats = np.zeros(right.size)
     residual = right
-    if start is not None:
-        guess = start[maybe]
-        residual = right - (guess - condensed(guess))
-        if _within(condensed, residual, right, precision):
-            return guess
     for _ in range(MAX_REFINEMENTS):
         tolerance = min(1e-2, max(0.05 * precision, 1e-14) * norm(right) / norm(residual))
         step = gmres(lambda part: part - condensed(part, short=True), residual, tolerance)

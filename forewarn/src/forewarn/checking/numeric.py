@@ -25,7 +25,6 @@ def risk_table(
     horizon: int | None,
     *,
     precision: float = PRECISION,
-    previous: RiskTable | None = None,
 ) -> RiskTable:
     """Return the probability of a violation for all states of the product.
 
@@ -46,9 +45,6 @@ def risk_table(
         Steps; None for the probability ever to violate.
     precision : float
         Relative error allowed where a bounded response is solved by iteration.
-    previous : RiskTable, optional
-        The table of the same property for a chain close to this one, over the same states;
-        saves time, and changes the result by no more than `precision`.
 
     Raises
     ------
@@ -56,8 +52,7 @@ def risk_table(
         If the arguments do not fit, or the accuracy of an unbounded risk cannot be assured.
     """
     check_arguments(chain, automaton, classes, horizon)
-    start = None if previous is None else np.nan_to_num(previous.values[:, automaton.initial])
-    values, notes = point_values(chain, automaton, classes, horizon, precision, start=start)
+    values, notes = point_values(chain, automaton, classes, horizon, precision)
     notes += horizon_notes(automaton, horizon)
     if chain.unseen.any():
         notes.append(_unseen_note(chain, horizon))
@@ -72,7 +67,6 @@ def point_values(
     horizon: int | None,
     precision: float = PRECISION,
     blocks: int = 1,
-    start: Floats | None = None,
 ) -> tuple[Floats, list[str]]:
     """Return the table as numbers, shape (n, m), and notes on what the graph decides.
 
@@ -86,7 +80,7 @@ def point_values(
     if is_countdown(automaton):
         try:
             problem = _countdown(chain, automaton, classes, blocks)
-            values, sure = idle.unbounded(problem, precision, start)
+            values, sure = idle.unbounded(problem, precision)
             return values, _trivial_notes(chain, sure)
         except CheckingError:
             if chain.size * automaton.transitions.shape[0] > MAX_PRODUCT:
