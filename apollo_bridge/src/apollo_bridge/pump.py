@@ -92,13 +92,15 @@ class Pump:
         events = self.transport.receive(self._wait(time.time_ns()) / 1e9)
         self._fresh |= self._take(events)
         now = time.time_ns()
-        if self._wait(now) <= 0 and (self.published or self._fresh):
+        if self._wait(now) <= 0:
             self._published_ns, self._fresh = now, False
             self._publish(now, self.derivation.evaluate(now))
             self.published += 1
 
     def _wait(self, now_ns: int) -> int:
-        """Return for how many nanoseconds nothing is due."""
+        """Return for how many nanoseconds nothing is due: before the first message, nothing is."""
+        if not (self.published or self._fresh):
+            return round(LONGEST_WAIT * 1e9)
         due = self._published_ns + (self._least_ns if self._fresh else self._most_ns)
         return max(0, min(due - now_ns, round(LONGEST_WAIT * 1e9)))
 
