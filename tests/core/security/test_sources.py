@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,16 @@ SOURCES = sorted(
     for package in ("forewarn", "monitor_node", "apollo_bridge")
     for path in (ROOT / package / "src").rglob("*.py")
 )
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def calls_of(path: Path) -> tuple[tuple[str, ast.Call], ...]:
+    return tuple(calls(parsed(path)))
 
 
 def modules(tree: ast.AST) -> Iterator[str]:
@@ -53,10 +64,9 @@ def test_there_are_sources() -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_is_unpickled_and_code_is_run_in_two_places_only(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert not {name.split(".")[0] for name in modules(tree)} & FORBIDDEN
+    assert not {name.split(".")[0] for name in modules(parsed(path))} & FORBIDDEN
     name = str(path.relative_to(ROOT))
-    called = {function for function, _ in calls(tree)}
+    called = {function for function, _ in calls_of(path)}
     found = {(name, function.removeprefix("builtins.")) for function in called}
     assert {each for each in found if each[1] in RUNS_CODE} <= MAY_RUN_CODE
     assert not {f"os.{shell}" for shell in SHELLS} & called
@@ -65,15 +75,14 @@ def test_nothing_is_unpickled_and_code_is_run_in_two_places_only(path: Path) -> 
 def test_code_is_run_where_this_test_says() -> None:
     found = set()
     for path in SOURCES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         name = str(path.relative_to(ROOT))
-        found |= {(name, function) for function, _ in calls(tree) if function in RUNS_CODE}
+        found |= {(name, function) for function, _ in calls_of(path) if function in RUNS_CODE}
     assert found == MAY_RUN_CODE
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_loaders_are_the_safe_ones(path: Path) -> None:
-    for function, call in calls(ast.parse(path.read_text(encoding="utf-8"))):
+    for function, call in calls_of(path):
         keywords = {each.arg: each.value for each in call.keywords}
         if function in ("yaml.load", "yaml.load_all", "yaml.compose", "yaml.parse"):
             assert ast.unparse(keywords["Loader"]) in ("yaml.SafeLoader", "yaml.CSafeLoader")
