@@ -6,18 +6,10 @@ Not a conftest, for tests/node and tests/replay both take their fixtures from it
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from itertools import cycle
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +19,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from forewarn_msgs.msg import Intervention, Risk, RiskArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from live_process import LIMIT, Process, environment, free_domain
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParametersAtomically
 from rclpy.context import Context
@@ -44,7 +37,6 @@ from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.conversions import from_time, to_time
 from monitor_node.message_types import message_class
 
-LIMIT = 30.0
 PATIENCE = 10.0
 """Seconds after which a service is asked again."""
 GOALS = {
@@ -53,93 +45,8 @@ GOALS = {
     "deactivate": "inactive",
     "cleanup": "unconfigured",
 }
-TURNS = cycle(range(0, 29, 2))
-DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux
 KEPT = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 LEVELS = {DiagnosticStatus.OK: "OK", DiagnosticStatus.WARN: "WARN", DiagnosticStatus.ERROR: "ERROR"}
-
-
-@contextmanager
-def free_domain() -> Iterator[int]:
-    """Reserve a domain id that no other test, of whatever process, uses meanwhile.
-
-    Each test gets another one than the test before it, which may still echo.
-    """
-    turn = next(TURNS)
-    for domain in (*DOMAINS[turn:], *DOMAINS[:turn]):
-        path = Path(tempfile.gettempdir()) / f"forewarn-test-domain-{domain}"
-        with path.open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                continue
-            yield domain
-            return
-    raise AssertionError("all domain ids are in use")
-
-
-def environment(domain: int) -> dict[str, str]:
-    """Return the environment of a process on one domain that stays on this machine."""
-    return {
-        **os.environ,
-        "ROS_DOMAIN_ID": str(domain),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "ROS_LOCALHOST_ONLY": "1" if os.environ.get("ROS_DISTRO") == "humble" else "0",
-        "PYTHONUNBUFFERED": "1",
-    }
-
-
-class Process:
-    """An executable of monitor_node in its own process; its output can be waited for."""
-
-    def __init__(self, module: str, domain: int, parameters: Mapping[str, Any], *more: str) -> None:
-        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        arguments = ["--ros-args"]
-        for name, value in parameters.items():
-            arguments += ["-p", f"{name}:={json.dumps(value)}"]
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                f"from monitor_node.{module} import main; main()",
-                *arguments,
-                *more,
-            ],
-            env=environment(domain),
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-        )
-
-    @property
-    def output(self) -> str:
-        """All that it has written so far."""
-        self._output.seek(0)
-        return self._output.read()
-
-    def wait(self, limit: float = LIMIT) -> int:
-        """Wait for its end and return its exit code."""
-        return self.process.wait(limit)
-
-    def stop(self) -> int:
-        """Interrupt it, as Ctrl-C does, and return its exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-        try:
-            return self.process.wait(LIMIT)
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
-
-    def __enter__(self) -> Process:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        written = self.output
-        self._output.close()
-        print(written)  # pytest shows it when the test fails
-        assert "Traceback" not in written
 
 
 class Probe:
@@ -423,4 +330,4 @@ def monitor_parameters(world: Path, **changes: Any) -> dict[str, Any]:
     }
 
 
-__all__ = ["MONITOR", "Probe", "Process", "Stepper", "of"]
+__all__ = ["MONITOR", "Probe", "Process", "Stepper", "environment", "free_domain", "of"]

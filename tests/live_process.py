@@ -1,0 +1,163 @@
+"""Executables of monitor_node in processes of their own, each test's on a domain of its own."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+from typing import IO, Any
+
+LIMIT = 30.0
+PRELOADED = Path(__file__).with_name("preloaded.py")
+TURNS = cycle(range(0, 29, 2))
+DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux
+
+
+@contextmanager
+def free_domain() -> Iterator[int]:
+    """Reserve a domain id that no other test, of whatever process, uses meanwhile.
+
+    Each test gets another one than the test before it, which may still echo.
+    """
+    turn = next(TURNS)
+    for domain in (*DOMAINS[turn:], *DOMAINS[:turn]):
+        path = Path(tempfile.gettempdir()) / f"forewarn-test-domain-{domain}"
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            yield domain
+            return
+    raise AssertionError("all domain ids are in use")
+
+
+def environment(domain: int) -> dict[str, str]:
+    """Return the environment of a process on one domain that stays on this machine."""
+    return {
+        **os.environ,
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_LOCALHOST_ONLY": "1" if os.environ.get("ROS_DISTRO") == "humble" else "0",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+@functools.lru_cache
+def preloaded(*fixed: tuple[str, str | None]) -> socket.socket:
+    """Return the socket of `preloaded.py`, run with variables that count when a process begins."""
+    own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    variables.update({name: value for name, value in fixed if value is not None})
+    with other:
+        process = subprocess.Popen(
+            [sys.executable, PRELOADED, str(other.fileno())],
+            env=variables,
+            pass_fds=[other.fileno()],
+        )
+
+    def end() -> None:
+        own.close()
+        process.wait(LIMIT)
+
+    atexit.register(end)
+    return own
+
+
+class Forked:
+    """A process that `preloaded.py` forks; it looks like one of `subprocess.Popen`."""
+
+    def __init__(
+        self, executable: str, arguments: list[str], env: Mapping[str, str], output: IO[str]
+    ) -> None:
+        fixed = ((name, env.get(name)) for name in ("LD_LIBRARY_PATH", "PYTHONPATH"))
+        self._requests = preloaded(*fixed)
+        self.returncode: int | None = None
+        self._life, held = os.pipe()
+        request = {"run": executable, "arguments": arguments, "environment": dict(env)}
+        self.pid = self._ask(request, output.fileno(), held)
+        os.close(held)
+
+    def _ask(self, request: dict[str, Any], *files: int) -> int:
+        socket.send_fds(self._requests, [json.dumps(request).encode()], files)
+        return int(self._requests.recv(64))
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return its exit code."""
+        if self.returncode is None:
+            if not select.select([self._life], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+            os.close(self._life)
+            self.returncode = self._ask({"bury": self.pid})
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return its exit code if it has ended."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it has not ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it without asking."""
+        self.send_signal(signal.SIGKILL)
+
+
+class Process:
+    """An executable of monitor_node in its own process; its output can be waited for."""
+
+    def __init__(
+        self, executable: str, domain: int, parameters: Mapping[str, Any], *more: str
+    ) -> None:
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        arguments = ["--ros-args"]
+        for name, value in parameters.items():
+            arguments += ["-p", f"{name}:={json.dumps(value)}"]
+        self.process = Forked(executable, [*arguments, *more], environment(domain), self._output)
+
+    @property
+    def output(self) -> str:
+        """All that it has written so far."""
+        self._output.seek(0)
+        return self._output.read()
+
+    def wait(self, limit: float = LIMIT) -> int:
+        """Wait for its end and return its exit code."""
+        return self.process.wait(limit)
+
+    def stop(self) -> int:
+        """Interrupt it, as Ctrl-C does, and return its exit code."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(LIMIT)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        written = self.output
+        self._output.close()
+        print(written)  # pytest shows it when the test fails
+        assert "Traceback" not in written
