@@ -120,7 +120,7 @@ def write_bag(path: Path, seed: int, seconds: float) -> Path:
     return path
 
 
-def write_world(folder: Path, *, seconds: float = 20.0) -> Path:
+def write_world(folder: Path, *, seconds: float = 12.0) -> Path:
     """Write monitor.yaml, model.json, other.json (less data) and bag.mcap, unseen by both."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "monitor.yaml"

@@ -11,6 +11,7 @@ import pytest
 from forewarn_msgs.srv import LoadModel, Mute, Release, Reset
 from live_ros import MONITOR, Probe, Process, Stepper
 
+from forewarn.checking import risk_table
 from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
@@ -18,7 +19,7 @@ from forewarn.monitoring.record import replay_record
 from forewarn.monitoring.rows import state_key
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings import open_recording
+from forewarn.recordings import RecordingWriter, open_recording
 from forewarn.vocabulary import Vocabulary
 from monitor_node.conversions import from_time
 
@@ -30,7 +31,8 @@ Facts = tuple[int, str, str, tuple[int, ...], bytes]
 def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
     """Return stamp, property, state key, automaton states and the risk's bits of every tick."""
     compiled = compile_spec(load_spec(config))
-    monitor = build_monitor(compiled, None if model is None else load_model(model))
+    # Bounds are in the records: here they would only take time.
+    monitor = build_monitor(compiled, None if model is None else load_model(model), risk_table)
     with open_recording(bag) as recording:
         session = Session(monitor, recorded_types(monitor, recording))
         samples = recording.read(session.feed.topics)
@@ -57,6 +59,22 @@ def published(messages: list[Any]) -> list[Facts]:
         for message in messages
         for risk in message.risks
     ]
+
+
+def write_part(bag: Path, part: Path, first: float, last: float) -> Path:
+    """Write the messages between two times, in seconds from the start, to another recording."""
+    with open_recording(bag) as recording, RecordingWriter(part) as writer:
+        begin, end = (recording.start_ns + round(each * 1e9) for each in (first, last))
+        kinds = {}
+        for topic, info in recording.topics.items():
+            assert info.message_type is not None
+            store = info.message_type.typestore
+            definition, _ = store.generate_msgdef(info.msgtype, ros_version=2)
+            kinds[topic] = (info.msgtype, definition)
+        for sample in recording.read():
+            if begin <= sample.time_ns <= end:
+                writer.write(sample.topic, *kinds[sample.topic], sample.time_ns, sample.data)
+    return part
 
 
 def play(probe: Probe, **parameters: Any) -> None:
@@ -86,9 +104,9 @@ def test_lock_step_gives_what_replay_gives(
     expected = offline(world / "monitor.yaml", world / "model.json", world / "bag.mcap")
     probe.wait(lambda: len(probe.risks) >= len(expected) // 2, "the last verdicts")
     assert published(probe.risks) == expected
-    assert len(expected) == 2 * 201
+    assert len(expected) == 2 * 121
     assert process.stop() == 0
-    assert check_record(record) == 201
+    assert check_record(record) == 121
     # The record is a bag as well: read as one, without its decisions, it says the same.
     assert offline(world / "monitor.yaml", world / "model.json", record) == expected
 
@@ -105,14 +123,15 @@ def test_header_stamps_in_lock_step(
     assert published(probe.risks) == expected
     assert expected != offline(world / "monitor.yaml", None, world / "bag.mcap")
     assert process.stop() == 0
-    assert check_record(record) == 201
+    assert check_record(record) == 121
 
 
 def test_the_sample_recording_in_lock_step(
     start: Start, probe: Probe, repository: Path, tmp_path: Path
 ) -> None:
     config, model = repository / "config" / "demo.yaml", repository / "config" / "demo.model.json"
-    bag = repository / "evaluation" / "sumo" / "recordings" / "held_out"
+    recorded = repository / "evaluation" / "sumo" / "recordings" / "held_out"
+    bag = write_part(recorded, tmp_path / "part.mcap", 26.0, 36.0)
     record = tmp_path / "record.mcap"
     process = start(config=str(config), model=str(model), use_sim_time=True, record=str(record))
     play(probe, bag=str(bag), lockstep=True, rate=0.0)
@@ -126,7 +145,7 @@ def test_the_sample_recording_in_lock_step(
 
 def test_a_loop_gives_the_same_again(start: Start, probe: Probe, world: Path) -> None:
     start(use_sim_time=True)
-    bag, offset = str(world / "bag.mcap"), 12.0
+    bag, offset = str(world / "bag.mcap"), 6.0
     parameters = {"bag": bag, "lockstep": True, "rate": 0.0, "loop": True, "start_offset": offset}
     probe.meet()
     with Process("bag_player", probe.domain, parameters):
@@ -147,11 +166,11 @@ def test_a_free_running_session_replays_to_the_same_bits(
     record = tmp_path / "record.mcap"
     process = start(record=str(record))
     bag = str(world / "bag.mcap")
-    play(probe, bag=bag, rate=5.0, wait_for_monitor=True)
+    play(probe, bag=bag, rate=3.0, wait_for_monitor=True)
     assert process.stop() == 0
     assert check_record(record) >= 30
     with open_recording(record) as recording:
-        assert recording.topics["/world/odometry"].count > 500
+        assert recording.topics["/world/odometry"].count > 300
         assert not recording.warnings
 
 
