@@ -73,7 +73,7 @@ def test_compressed_traces_read_as_plain_ones(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_a_compressed_trace_that_is_cut_yields_its_beginning(tmp_path, suffix):
-    lines = [json.dumps({"t": n, "a": hash((n, "x"))}) for n in range(60_000)]
+    lines = [json.dumps({"t": n, "a": hash((n, "x"))}) for n in range(20_000)]
     packed = tmp_path / f"x.jsonl{suffix}"
     pack = gzip.compress if suffix == ".gz" else zstandard.compress
     content = pack("\n".join(lines).encode())
@@ -81,7 +81,7 @@ def test_a_compressed_trace_that_is_cut_yields_its_beginning(tmp_path, suffix):
     with open_recording(packed) as recording:
         times = [each.time_ns for each in recording.read()]
         assert times == [n * 10**9 for n in range(len(times))]
-        assert 0 < len(times) < 60_000
+        assert 0 < len(times) < 20_000
         assert any("cut short" in each for each in recording.warnings)
 
 
@@ -151,8 +151,8 @@ names = st.text(min_size=1).filter(lambda each: each not in ("t", "t_ns"))
 tables = st.dictionaries(names, scalars | st.lists(scalars, max_size=4), max_size=5)
 
 
-@settings(deadline=None)
-@given(st.lists(tables, min_size=1, max_size=8))
+@settings(max_examples=50, deadline=None)
+@given(st.lists(tables, min_size=1, max_size=4))
 def test_what_json_writes_is_what_comes_back(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("trace") / "x.jsonl"
     lines = [json.dumps({"t": n / 8, **each}) for n, each in enumerate(values)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,13 @@ INF, NAN = math.inf, math.nan
 pytestmark = pytest.mark.filterwarnings("error")
 
 
+@cache
+def compiled(source: str, names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
+    return compile_expression(parse_expression(source), names)
+
+
 def evaluate(source: str, /, **signals: Any) -> Any:
-    return compile_expression(parse_expression(source), list(signals))(list(signals.values()))
+    return compiled(source, tuple(signals))(list(signals.values()))
 
 
 def same(a: Any, b: Any) -> bool:
@@ -223,7 +230,7 @@ ELEMENTWISE = [
 
 
 @pytest.mark.parametrize("source", ELEMENTWISE)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=20))
 def test_vectors_give_the_bits_of_their_elements(
     source: str, rows: list[tuple[float, float]]
@@ -236,6 +243,7 @@ def test_vectors_give_the_bits_of_their_elements(
     assert np.array_equal(at_once[~unknown].view(np.int64), singly[~unknown].view(np.int64))
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(numbers, numbers), max_size=20), numbers)
 @pytest.mark.parametrize(
     "source",

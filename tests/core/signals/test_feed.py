@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import FieldError
@@ -158,6 +158,7 @@ def test_reset_forgets_everything() -> None:
     assert inputs.snapshot(1).values == (None, None)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["/x", "/y"])), max_size=40))
 def test_every_snapshot_is_what_a_search_through_all_arrivals_finds(
     arrivals: list[tuple[int, str]],

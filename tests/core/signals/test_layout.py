@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import DecodeError
@@ -45,6 +45,7 @@ def end(part: FieldType, at: int) -> int:
     return at
 
 
+@settings(deadline=None)
 @given(parts)
 def test_extents(part: FieldType) -> None:
     extents = Layouts().extents(part)
@@ -52,6 +53,7 @@ def test_extents(part: FieldType) -> None:
     assert 1 <= Layouts().least(part) <= min(extents)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=8, max_size=8), st.integers(0, 7), st.integers(0, 99))
 def test_advance_equals_one_step_at_a_time(extents: list[int], phase: int, count: int) -> None:
     total = 0
@@ -60,6 +62,7 @@ def test_advance_equals_one_step_at_a_time(extents: list[int], phase: int, count
     assert advance(tuple(extents), phase, count) == total
 
 
+@settings(deadline=None)
 @given(st.lists(parts, min_size=1, max_size=4))
 def test_join_equals_a_struct(several: list[FieldType]) -> None:
     layouts = Layouts()

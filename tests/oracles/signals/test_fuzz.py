@@ -125,7 +125,7 @@ def test_huge_counts_take_no_memory(count: int) -> None:
             assert peak < 200_000, (at, peak)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.booleans(), st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), max_size=8))
 def test_changed_bytes(little: bool, changes: list[tuple[int, int]]) -> None:
     data = bytearray(VALID[little])
@@ -134,7 +134,7 @@ def test_changed_bytes(little: bool, changes: list[tuple[int, int]]) -> None:
     agree(bytes(data))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.booleans(), st.binary(max_size=300))
 def test_random_bytes(little: bool, data: bytes) -> None:
     agree(bytes([0, little, 0, 0]) + data)
@@ -142,7 +142,7 @@ def test_random_bytes(little: bool, data: bytes) -> None:
 
 def test_many_random_changes_of_words() -> None:
     dice = random.Random(1)
-    for _ in range(2000):
+    for _ in range(800):
         data = bytearray(VALID[True])
         for _ in range(dice.randrange(1, 4)):
             at = dice.randrange(4, len(data) - 4) & ~3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import string
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from rosbags.interfaces import Nodetype
 from rosbags.serde.utils import ndtype
 
-from forewarn.signals import MessageType, compile_extractor, parse_expression
+from forewarn.signals import Extractor, MessageType, compile_extractor, parse_expression
 from forewarn.signals.decoder import COMPILED, decoder
 from forewarn.signals.plan import ALL, Path, Planner, Wants
 from forewarn.signals.records import open_message
@@ -114,7 +115,7 @@ def assert_equal(mine: Any, theirs: Any, part: FieldType, wanted: set[Path], pat
             assert_equal(a, b, part.element, wanted, (*path, ALL))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(), st.data())
 def test_every_field_equals_rosbags(
     made: tuple[MessageType, Any, bytes], data: st.DataObject
@@ -284,14 +285,18 @@ def known(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+@cache
+def extractor(compiled: bool) -> Extractor:
+    return compile_extractor(MARKERS, [parse_expression(each) for each in EXPRESSIONS], compiled)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(marker_messages(), st.booleans())
 def test_expressions_equal_python_over_rosbags(message: Any, little: bool) -> None:
     data = bytes(MARKERS.typestore.serialize_cdr(message, MARKERS.name, little_endian=little))
     decoded = MARKERS.typestore.deserialize_cdr(data, MARKERS.name)
-    parsed = [parse_expression(source) for source in EXPRESSIONS]
     for compiled in INTERPRETERS:
-        values = compile_extractor(MARKERS, parsed, compiled)(data)
+        values = extractor(compiled)(data)
         for source, value in zip(EXPRESSIONS, values, strict=True):
             expected, mine = known(python_value(source, decoded)), known(value)
             if expected is None and isinstance(mine, list):
@@ -301,7 +306,7 @@ def test_expressions_equal_python_over_rosbags(message: Any, little: bool) -> No
 
 
 def test_most_of_these_expressions_are_planned() -> None:
-    notes = compile_extractor(MARKERS, [parse_expression(each) for each in EXPRESSIONS]).notes
+    notes = extractor(INTERPRETERS[0]).notes
     assert len(notes) <= 14, "\n".join(notes)
     for note in notes:
         assert "is computed element by element, " in note
