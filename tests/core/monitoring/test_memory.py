@@ -30,8 +30,12 @@ mode: act
 """
 
 
+COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
+
+
 def watch(text: str = TEXT) -> Watch:
-    return Watch(compile_spec(parse_spec(parse_document(text))), None, {})
+    other = text != TEXT
+    return Watch(compile_spec(parse_spec(parse_document(text))) if other else COMPILED, None, {})
 
 
 def tick(monitor: Watch, number: int, a: float | None, b: float | None) -> Any:

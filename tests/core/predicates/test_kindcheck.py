@@ -117,7 +117,7 @@ CONDITIONS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(CONDITIONS)
 def test_what_passes_has_a_truth_value_and_what_is_refused_has_none(condition: str) -> None:
     """Against the evaluation itself, all signals being known."""

@@ -66,7 +66,7 @@ def robustness(text: str, letters: np.ndarray) -> np.ndarray:
 traces = st.lists(st.integers(0, 3), min_size=LENGTH, max_size=LENGTH).map(np.array)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(bounded_formulas(leaves=5), traces)
 def test_reference_semantics_agree_on_the_sign(formula, letters):
     text = format_formula(in_rtamts_words(formula))
@@ -78,7 +78,7 @@ def test_reference_semantics_agree_on_the_sign(formula, letters):
     np.testing.assert_array_equal(theirs[known] > 0, ours.must[0][known])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(bounded_formulas(leaves=4, longest=2), traces)
 def test_monitors_are_violated_when_the_robustness_is_negative(formula, letters):
     text = format_formula(in_rtamts_words(formula))
