@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Floats = NDArray[np.float64]
 MAX_TRIALS = 10_000_000
@@ -46,7 +46,7 @@ def binomial_p(misses: NDArray[np.int64], trials: int, alpha: float) -> Floats:
     alpha : float
         Miss rate, in (0, 1).
     """
-    return np.asarray(stats.binom.cdf(misses, trials, alpha), dtype=np.float64)
+    return np.asarray(special.bdtr(misses, trials, alpha), dtype=np.float64)
 
 
 def bounded_p(losses: Floats, alpha: float | Floats) -> Floats:
@@ -68,7 +68,7 @@ def bounded_p(losses: Floats, alpha: float | Floats) -> Floats:
     hoeffding = np.exp(-count * _divergence(np.minimum(losses.mean(axis=0), alpha), alpha))
     # A whole number of losses may come out a hair too large.
     whole = np.ceil(losses.sum(axis=0) - 1e-9)
-    bentkus = math.e * stats.binom.cdf(whole, count, alpha)
+    bentkus = math.e * special.bdtr(whole, count, alpha)
     return np.asarray(np.minimum(np.minimum(hoeffding, bentkus), 1.0), dtype=np.float64)
 
 
@@ -84,7 +84,7 @@ def miss_bound(misses: int, trials: int, confidence: float) -> float:
     """Return the exact upper bound of a miss rate (Clopper and Pearson, 1934); 1 without trials."""
     if misses >= trials:
         return 1.0
-    return float(stats.beta.ppf(confidence, misses + 1, trials - misses))
+    return float(special.betaincinv(misses + 1, trials - misses, confidence))
 
 
 def loss_bounds(losses: Floats, confidence: float) -> Floats:
@@ -115,19 +115,19 @@ def rate_bound(count: int, exposure: float, confidence: float) -> float:
     """
     if exposure <= 0:
         return math.inf
-    return float(stats.chi2.ppf(confidence, 2 * (count + 1))) / 2 / exposure
+    return float(special.gammaincinv(count + 1, confidence)) / exposure
 
 
 def needed_trials(alpha: float, confidence: float, misses: int = 0) -> int:
     """Return how many trials with so many misses show a miss rate of `alpha` at most."""
     low, high = misses, max(misses, 1)
-    while stats.binom.cdf(misses, high, alpha) > 1 - confidence:
+    while special.bdtr(misses, high, alpha) > 1 - confidence:
         low, high = high, 2 * high
         if high > MAX_TRIALS:
             return high
     while high - low > 1:
         middle = (low + high) // 2
-        if stats.binom.cdf(misses, middle, alpha) > 1 - confidence:
+        if special.bdtr(misses, middle, alpha) > 1 - confidence:
             low = middle
         else:
             high = middle
@@ -136,4 +136,4 @@ def needed_trials(alpha: float, confidence: float, misses: int = 0) -> int:
 
 def needed_exposure(rate: float, confidence: float, count: int = 0) -> float:
     """Return the time in which so many events show that they are not more frequent than `rate`."""
-    return float(stats.chi2.ppf(confidence, 2 * (count + 1))) / 2 / rate
+    return float(special.gammaincinv(count + 1, confidence)) / rate
