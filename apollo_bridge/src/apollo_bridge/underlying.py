@@ -43,6 +43,65 @@ class Contents(NamedTuple):
     chunks: tuple[Entry, ...]
 
 
+class _Sections:
+    """What is added to cyber-record's `Reader`, whose methods it calls.
+
+    It reads no section beyond the end of the file, and believes an index only if it fits.
+    """
+
+    kinds: Any
+    section: Any
+    failure: type[Exception]
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(SimpleNamespace(_file=file))  # type: ignore[call-arg]
+        self.size = os.fstat(file.fileno()).st_size
+
+    def _read_section(self, section: Any) -> None:
+        section.type = int.from_bytes(self._read(4), "little")
+        self._skip_size(4)
+        section.size = int.from_bytes(self._read(8), "little")
+        if section.size > self.size - self._cur_position():
+            raise self.failure(f"a section of {section.size} bytes exceeds the file")
+
+    def contents(self) -> Contents | None:
+        """Return what the index says; None if there is none, or it does not fit the file."""
+        try:
+            header = self.read_header()
+            index = self.read_index(header) if header and header.is_complete else None
+            if index is None or self._cur_position() != self.size:
+                return None
+            found = self._believed(index.indexes)
+        except (self.failure, *DAMAGE, ValueError, OSError):
+            return None
+        number = sum(each.message_number for each in found.channels)
+        promised = (header.chunk_number, header.message_number)
+        described = all(each.proto_desc for each in found.channels)
+        return found if (len(found.chunks), number) == promised and described else None
+
+    def _believed(self, entries: Any) -> Contents:
+        kinds = self.kinds
+        parts: dict[int, list[Any]] = {kind: [] for kind in kinds.SectionType.values()}
+        for each in entries:
+            parts[each.type].append(each)
+        chunks = []
+        for head, body in zip(
+            parts[kinds.SECTION_CHUNK_HEADER], parts[kinds.SECTION_CHUNK_BODY], strict=True
+        ):
+            times, size = head.chunk_header_cache, self._size_of_body(body.position)
+            chunks.append(Entry(times.begin_time, times.end_time, body.position, size))
+        channels = [each.channel_cache for each in parts[kinds.SECTION_CHANNEL]]
+        return Contents(tuple(channels), tuple(chunks))
+
+    def _size_of_body(self, position: int) -> int:
+        self._set_position(position)
+        section = self.section()
+        self._read_section(section)
+        if section.type != self.kinds.SECTION_CHUNK_BODY:
+            raise self.failure(f"no chunk begins at byte {position}")
+        return int(section.size)
+
+
 @lru_cache(maxsize=1)
 def load() -> type[Any] | None:
     """Return a reader of sections built on that of cyber-record; None where it cannot be imported.
@@ -51,60 +110,10 @@ def load() -> type[Any] | None:
     """
     try:
         from cyber_record.common import Section
-        from cyber_record.cyber.proto import record_pb2 as kinds
+        from cyber_record.cyber.proto import record_pb2
         from cyber_record.reader import Reader
         from cyber_record.record_exception import RecordException
     except Exception:  # what protobuf raises differs from version to version
         return None
-
-    class SectionReader(Reader):  # type: ignore[misc]
-        """Reads no section beyond the end of the file, and believes an index only if it fits."""
-
-        def __init__(self, file: BinaryIO) -> None:
-            super().__init__(SimpleNamespace(_file=file))
-            self.size = os.fstat(file.fileno()).st_size
-
-        def _read_section(self, section: Any) -> None:
-            section.type = int.from_bytes(self._read(4), "little")
-            self._skip_size(4)
-            section.size = int.from_bytes(self._read(8), "little")
-            if section.size > self.size - self._cur_position():
-                raise RecordException(f"a section of {section.size} bytes exceeds the file")
-
-        def contents(self) -> Contents | None:
-            """Return what the index says; None if there is none, or it does not fit the file."""
-            try:
-                header = self.read_header()
-                index = self.read_index(header) if header and header.is_complete else None
-                if index is None or self._cur_position() != self.size:
-                    return None
-                found = self._believed(index.indexes)
-            except (RecordException, *DAMAGE, ValueError, OSError):
-                return None
-            number = sum(each.message_number for each in found.channels)
-            promised = (header.chunk_number, header.message_number)
-            described = all(each.proto_desc for each in found.channels)
-            return found if (len(found.chunks), number) == promised and described else None
-
-        def _believed(self, entries: Any) -> Contents:
-            parts: dict[int, list[Any]] = {kind: [] for kind in kinds.SectionType.values()}
-            for each in entries:
-                parts[each.type].append(each)
-            chunks = []
-            for head, body in zip(
-                parts[kinds.SECTION_CHUNK_HEADER], parts[kinds.SECTION_CHUNK_BODY], strict=True
-            ):
-                times, size = head.chunk_header_cache, self._size_of_body(body.position)
-                chunks.append(Entry(times.begin_time, times.end_time, body.position, size))
-            channels = [each.channel_cache for each in parts[kinds.SECTION_CHANNEL]]
-            return Contents(tuple(channels), tuple(chunks))
-
-        def _size_of_body(self, position: int) -> int:
-            self._set_position(position)
-            section = Section()
-            self._read_section(section)
-            if section.type != kinds.SECTION_CHUNK_BODY:
-                raise RecordException(f"no chunk begins at byte {position}")
-            return int(section.size)
-
-    return SectionReader
+    parts = {"kinds": record_pb2, "section": Section, "failure": RecordException}
+    return type("SectionReader", (_Sections, Reader), parts)
