@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apollo_bridge import cyber_process
+from apollo_bridge.commander import Commander
+from apollo_bridge.commands import WAYS
+from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.cyber_process import Frames, frame
+from apollo_bridge.derivation import Derivation
+from apollo_bridge.diagnosis import ERROR, WARN, Status, statuses
+from apollo_bridge.memory import Memory
+from apollo_bridge.pump import Pump
+from apollo_bridge.relay import Relay
+from apollo_bridge.transport import Channels, Event, Lost, Topology
+from forewarn.config import load_spec
 
 
 def test_frames_cut_anywhere() -> None:
@@ -57,3 +70,59 @@ def test_without_either_both_are_named(tmp_path: Path) -> None:
     done = load_in(tmp_path)
     assert done.returncode != 0
     assert "pycyber.cyber: No module named 'pycyber'; cyber.python.cyber_py3.cyber:" in done.stderr
+
+
+@pytest.fixture
+def idle(learned: Path) -> Pump:
+    """Return what gives the connection's diagnostic, not started: tests say what came."""
+    derivation = Derivation(load_spec(learned / "monitor.yaml"))
+    return Pump(CyberTransport("unused"), derivation, lambda now, signals: None, 50.0)
+
+
+def connection(pump: Pump) -> Status:
+    relay = Relay(Commander(WAYS["pad"]), Memory(None), False, logging.getLogger())
+    return next(iter(statuses(pump, relay, 0)))
+
+
+def events(transport: CyberTransport) -> Iterator[Event]:
+    """Open a transport and yield what comes of it."""
+    transport.open(Channels({"/apollo/canbus/chassis": "apollo.canbus.Chassis"}, {}))
+    try:
+        while True:
+            yield from transport.receive(60.0)
+    finally:
+        transport.close()
+
+
+def test_an_interpreter_without_cyber_is_an_error_that_says_what_to_do(
+    tmp_path: Path, idle: Pump
+) -> None:
+    # The same interpreter, without site-packages.
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+    bare.chmod(0o755)
+    lost = next(
+        each for each in events(CyberTransport("bare", str(bare))) if isinstance(each, Lost)
+    )
+    idle.problem = lost.reason
+    level, _, text, _ = connection(idle)
+    assert level == ERROR
+    assert "has no Cyber RT" in text
+    assert "use the transport 'tcp'" in text
+
+
+def test_apollo_in_another_domain_is_explained(pycyber: None, monkeypatch: Any, idle: Pump) -> None:
+    pytest.importorskip("rclpy", reason="domains are reserved by the tests of ROS 2")
+    from live_ros import free_domain
+
+    with free_domain() as domain:
+        monkeypatch.setenv("CYBER_DOMAIN_ID", str(domain))
+        monkeypatch.setenv("CYBER_IP", "127.0.0.1")
+        for event in events(CyberTransport("lonely")):
+            if isinstance(event, Topology):
+                break
+        idle.problem, idle.topology = "", event.channels
+        level, _, text, _ = connection(idle)
+    assert level == WARN
+    assert f"nobody publishes any of the channels in domain {domain} at 127.0.0.1" in text
+    assert "CYBER_DOMAIN_ID" in text and "CYBER_IP" in text

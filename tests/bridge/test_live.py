@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import struct
-import sys
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -278,31 +277,3 @@ def test_a_channel_of_a_type_that_only_its_publisher_knows(
     )
     module_listener.node.destroy_timer(timer)
     assert found
-
-
-def test_apollo_in_another_domain_is_explained(processes: Any, module_listener: Any) -> None:
-    from live_ros import free_domain
-
-    with free_domain() as domain:
-        processes.bridge({"CYBER_DOMAIN_ID": str(domain)})
-        level, text, _ = module_listener.diagnostic(
-            "connection", lambda level, text, values: "nobody publishes" in text
-        )
-    assert level == WARN
-    assert f"in domain {domain} at 127.0.0.1" in text
-    assert "CYBER_DOMAIN_ID" in text and "CYBER_IP" in text
-
-
-def test_an_interpreter_without_cyber_is_an_error_that_says_what_to_do(
-    processes: Any, module_listener: Any, tmp_path: Path
-) -> None:
-    # The same interpreter, without site-packages.
-    bare = tmp_path / "python"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
-    bare.chmod(0o755)
-    processes.bridge(python=bare)
-    level, text, _ = module_listener.diagnostic(
-        "connection", lambda level, text, values: "has no Cyber RT" in text
-    )
-    assert level == ERROR
-    assert "use the transport 'tcp'" in text
