@@ -60,23 +60,27 @@ def test_over_tcp_from_a_channel_to_a_pad(world: Any, server: Any, listener: Any
     assert "Traceback" not in bridge.interrupt()
 
 
-def test_what_cannot_work_is_an_error_at_autostart(world: Any, listener: Any) -> None:
-    bridge = world.bridge(transport="pigeon")
-    _, found, _ = listener.diagnostic("node", lambda level, text, values: level == ERROR)
-    assert "parameter transport: 'pigeon'" in found
-    assert "Traceback" not in bridge.interrupt()
-
-
 @pytest.fixture(scope="module")
-def waiting(module_world: Any) -> Iterator[Any]:
-    """Return a probe of a bridge that is not configured."""
+def refused(module_world: Any) -> Iterator[Any]:
+    """Return a probe of a bridge that could not start by itself, and what it says about that."""
     pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
     from live_ros import Probe
 
-    module_world.bridge(autostart=False)
+    bridge = module_world.bridge(transport="pigeon")
     probe = Probe(module_world.domain, "/apollo_bridge")
-    yield probe
+    yield probe, status(probe, "node", ERROR)
     probe.close()
+    assert "Traceback" not in bridge.interrupt()
+
+
+@pytest.fixture
+def waiting(refused: Any) -> Any:
+    """Return the probe: the bridge waits to be configured."""
+    return refused[0]
+
+
+def test_what_cannot_work_is_an_error_at_autostart(refused: Any) -> None:
+    assert "parameter transport: 'pigeon'" in refused[1]
 
 
 def status(probe: Any, name: str, level: int, unlike: str = "not connected yet") -> str:
@@ -90,7 +94,7 @@ def status(probe: Any, name: str, level: int, unlike: str = "not connected yet")
             return False
         return bool(ord(entry.level) == level)
 
-    probe.wait(found, lambda: f"{name} at {level}: {probe.diagnostics}")
+    probe.wait(found, lambda: f"{name} at {level}: {probe.diagnostics}", limit=90.0)
     return str(probe.diagnostics[full].message)
 
 
