@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +76,11 @@ def choose(
 
 
 def open_states(
-    monitor: Monitor, model: CountModel, chosen: Mapping[int, tuple[str, ...]], number: int
+    monitor: Monitor,
+    model: CountModel,
+    chosen: Mapping[int, tuple[str, ...]],
+    properties: Iterable[str],
+    number: int,
 ) -> frozenset[int]:
     """Return for each property the most visited ones of its states whose outcome is open.
 
@@ -86,12 +90,14 @@ def open_states(
         Solved tables, and the counts they come from.
     chosen : mapping
         State codes, each with the properties that it was chosen for.
+    properties : iterable of str
+        Those to look at.
     number : int
         How many for each property.
     """
     visits = np.asarray(model.counts.sum(axis=1)).ravel()
     found: set[int] = set()
-    for name in {name for names in chosen.values() for name in names}:
+    for name in properties:
         candidates = [
             code
             for code, names in chosen.items()

@@ -46,9 +46,11 @@ class Plan(NamedTuple):
     futures : int
         Of each moment.
     open_states : int
-        For how many states of each property every moment has `many` futures.
+        For how many states of each property in `many_for` every moment has `many` futures.
     many : int
         Futures of a moment of those.
+    many_for : tuple of str
+        Properties.
     """
 
     seeds: range
@@ -56,6 +58,7 @@ class Plan(NamedTuple):
     futures: int
     open_states: int
     many: int
+    many_for: tuple[str, ...]
 
 
 class Study:
@@ -76,7 +79,7 @@ class Study:
         self.states = choose(monitor, model, PROPERTIES, VIOLATIONS)
         ticks = len(plan.seeds) * DURATION * monitor.spec.rate
         self.chances = chances(model, self.states, ticks, plan.moments)
-        self.open_states = open_states(monitor, model, self.states, plan.open_states)
+        self.open_states = open_states(monitor, model, self.states, plan.many_for, plan.open_states)
         self._horizons = {name: each.horizon for name, each in predictions_of(monitor, 0).items()}
 
     def path(self, seed: int) -> Path:
@@ -159,6 +162,9 @@ def main() -> None:
         "--open-states", type=int, default=2, help="of each rule, with --many futures (default: 2)"
     )
     parser.add_argument("--many", type=int, default=200, help="(default: 200)")
+    parser.add_argument(
+        "--many-for", nargs="+", choices=PROPERTIES, default=PROPERTIES, help="(default: all)"
+    )
     parser.add_argument("--only-summary", action="store_true", help="simulate nothing")
     arguments = parser.parse_args()
     (arguments.folder / "scenarios").mkdir(parents=True, exist_ok=True)
@@ -172,6 +178,7 @@ def main() -> None:
         arguments.futures,
         arguments.open_states,
         arguments.many,
+        tuple(arguments.many_for),
     )
     study = Study(monitor, model, arguments.folder, plan)
     for seed in () if arguments.only_summary else plan.seeds:
