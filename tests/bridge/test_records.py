@@ -71,6 +71,22 @@ def test_reads_a_record_of_apollo_like_cyber_record_does(example_record: Path) -
     assert ours == theirs
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_message_with_an_impossible_time_is_left_out_and_counted(
+    tmp_path: Path, apollo: Any, closed: bool
+) -> None:
+    messages = apollo.drive(6)
+    messages[3] = messages[3]._replace(time_ns=(1 << 63) + 5)
+    path = tmp_path / "x.record"
+    path.write_bytes(apollo.record_bytes([messages[:3], messages[3:]], closed=closed))
+    with open_recording(path) as recording:
+        assert speeds(recording, apollo.CHASSIS) == [0.0, 0.5, 1.0, 2.0, 2.5]
+        assert recording.end_ns == messages[5].time_ns
+        assert recording.warnings[-1].endswith(
+            "is damaged: 1 message with a time beyond the year 2262, left out"
+        )
+
+
 def test_values_of_a_real_apollo(example_record: Path) -> None:
     expressions = [
         "len(trajectory_point)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,9 +52,15 @@ def test_records(fuzz, tmp_path, builders, closed):
                     for name, info in recording.topics.items()
                     if info.error is None
                 }
+                latest = 0
                 for sample in recording.read():
-                    extractors[sample.topic](sample.data)
-        except (RecordingError, FieldError, DecodeError):
+                    assert latest <= sample.time_ns < 1 << 63
+                    latest = sample.time_ns
+                    with suppress(DecodeError):
+                        extractors[sample.topic](sample.data)
+        except RecordingError as error:
+            assert str(path) in str(error)
+        except FieldError:
             pass
 
     fuzz(st.one_of(changed_bytes([original]), tails), check)

@@ -17,7 +17,7 @@ from apollo_bridge import underlying
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import DAMAGE
 from forewarn.errors import RecordingError
-from forewarn.recordings.interface import Row, plural
+from forewarn.recordings.interface import TIME_LIMIT_NS, Row, plural
 from forewarn.recordings.ordering import Disorder, Segment, in_time_order, sort_rows
 
 SECTION = struct.Struct("<i4xq")
@@ -174,7 +174,7 @@ class RecordFile:
             self.warnings.append("the file is cut: it was closed, but its index is missing")
         trusted = self._complete and self._indexed is not None and not self.warnings
         spans = [(s.start_ns, s.end_ns) for s in self._segments]
-        if not trusted or any(not 0 < start <= end for start, end in spans):
+        if not trusted or any(not 0 < start <= end < TIME_LIMIT_NS for start, end in spans):
             spans = self._measure()
         elif self._indexed is not None:
             self.counts = self._indexed
@@ -219,8 +219,8 @@ class RecordFile:
             disorder.warning(),
             f"{plural(lost, 'message')} older than their chunk says are left out" if lost else None,
         ):
-            if warning is not None and warning not in self.warnings:
-                self.warnings.append(warning)
+            if warning is not None:
+                self._warn(warning)
 
     def _load(self, file: Any, segment: Segment) -> list[Row]:
         try:
@@ -229,10 +229,18 @@ class RecordFile:
             file.seek(segment.offset)
             messages = list(_salvage(file.read(segment.length)))
             if not segment.cut:
-                text = f"the chunk at byte {segment.offset} is damaged; its beginning is read"
-                if text not in self.warnings:
-                    self.warnings.append(text)
-        return [(each.time, each.channel_name, each.content) for each in messages]
+                self._warn(f"the chunk at byte {segment.offset} is damaged; its beginning is read")
+        rows = [(m.time, m.channel_name, m.content) for m in messages if m.time < TIME_LIMIT_NS]
+        if odd := len(messages) - len(rows):
+            self._warn(
+                f"the chunk at byte {segment.offset} is damaged: {plural(odd, 'message')} "
+                "with a time beyond the year 2262, left out"
+            )
+        return rows
+
+    def _warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     def _messages(self, file: Any, segment: Segment) -> Any:
         if self._reader is not None and not segment.cut:
