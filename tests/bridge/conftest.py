@@ -16,6 +16,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from apollo_bridge.layouts import own_class, own_pool
+from forewarn.cli.main import main
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -168,6 +169,26 @@ def apollo() -> type[Apollo]:
 def example_record(shared_data: Path) -> Path:
     """Return a record of a real Apollo 7."""
     return shared_data / "apollo" / "cyber_record_example.record.00000"
+
+
+class Done(NamedTuple):
+    """What a command gave."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def forewarn(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a function that runs a command of forewarn in this process."""
+
+    def run(*words: Any) -> Done:
+        capsys.readouterr()
+        code = main([str(each) for each in words])
+        return Done(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import pytest
 from google.protobuf import descriptor_pb2
 from mcap.reader import make_reader
 
 from apollo_bridge.messages import Pool
-from forewarn.cli.main import main
 from forewarn.recordings import open_recording
 
 
-class Done(NamedTuple):
-    """What a command gave."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def convert(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return a function that runs ``forewarn convert`` in this process."""
-
-    def run(*words: Any) -> Done:
-        capsys.readouterr()
-        code = main(["convert", *map(str, words)])
-        return Done(code, *capsys.readouterr())
-
-    return run
-
-
 def test_a_record_keeps_its_messages_and_brings_their_descriptors(
-    convert: Any, example_record: Path, tmp_path: Path
+    forewarn: Any, example_record: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "drive.mcap"
-    result = convert(example_record, "-o", path)
+    result = forewarn("convert", example_record, "-o", path)
     assert result.returncode == 0, result.stderr
     with open_recording(example_record) as recording:
         wanted = [(s.time_ns, s.topic, bytes(s.data)) for s in recording.read()]
@@ -55,11 +33,11 @@ def test_a_record_keeps_its_messages_and_brings_their_descriptors(
 
 
 def test_dependencies_come_first_in_the_descriptors(
-    convert: Any, example_record: Path, tmp_path: Path
+    forewarn: Any, example_record: Path, tmp_path: Path
 ) -> None:
     # Foxglove adds the files in their order.
     path = tmp_path / "drive.mcap"
-    convert(example_record, "-o", path, "-t", "/apollo/planning")
+    forewarn("convert", example_record, "-o", path, "-t", "/apollo/planning")
     with path.open("rb") as file:
         schema, channel, _ = next(iter(make_reader(file).iter_messages()))
     assert schema is not None and channel.topic == "/apollo/planning"
@@ -70,28 +48,28 @@ def test_dependencies_come_first_in_the_descriptors(
 
 
 def test_channels_without_descriptor_are_left_out_and_named(
-    convert: Any, tmp_path: Path, apollo: Any
+    forewarn: Any, tmp_path: Path, apollo: Any
 ) -> None:
     source = tmp_path / "x.record"
     source.write_bytes(apollo.record_bytes([apollo.drive(3)], descriptors={apollo.CHASSIS: b""}))
-    result = convert(source, "-o", tmp_path / "x.mcap")
+    result = forewarn("convert", source, "-o", tmp_path / "x.mcap")
     assert result.returncode == 1
     assert "left out: /apollo/canbus/chassis: the record holds no descriptor" in result.stdout
 
 
-def test_an_existing_file_is_kept(convert: Any, tmp_path: Path, apollo: Any) -> None:
+def test_an_existing_file_is_kept(forewarn: Any, tmp_path: Path, apollo: Any) -> None:
     source, target = tmp_path / "x.record", tmp_path / "x.mcap"
     source.write_bytes(apollo.record_bytes([apollo.drive(3)]))
     target.write_text("mine")
-    result = convert(source, "-o", target)
+    result = forewarn("convert", source, "-o", target)
     assert result.returncode == 2
     assert "exists already" in result.stderr
     assert target.read_text() == "mine"
 
 
-def test_a_ros_1_bag_becomes_one_of_ros_2(convert: Any, shared_data: Path, tmp_path: Path) -> None:
+def test_a_ros_1_bag_becomes_one_of_ros_2(forewarn: Any, shared_data: Path, tmp_path: Path) -> None:
     source, target = shared_data / "bags" / "rtamt4ros_example_bag.bag", tmp_path / "x.mcap"
-    assert convert(source, "-o", target).returncode == 0
+    assert forewarn("convert", source, "-o", target).returncode == 0
     with open_recording(source) as old, open_recording(target) as new:
         assert {n: (i.msgtype, i.count) for n, i in old.topics.items() if i.count} == {
             n: (i.msgtype, i.count) for n, i in new.topics.items()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-
-from forewarn.cli.main import main
 
 MONITOR = """\
 version: 1
@@ -28,26 +26,6 @@ properties:
     horizon: 2.0
     thresholds: {warn: 0.2, act: 0.5, release: 0.1}
 """
-
-
-class Done(NamedTuple):
-    """What a command gave."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def forewarn(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return a function that runs a command of forewarn in this process."""
-
-    def run(*words: Any) -> Done:
-        capsys.readouterr()
-        code = main([str(each) for each in words])
-        return Done(code, *capsys.readouterr())
-
-    return run
 
 
 def write_drives(folder: Path, apollo: Any) -> None:
