@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,22 @@ import pytest
 pytestmark = pytest.mark.ros
 
 
+LIMIT = 240.0
+
+
 def descendants(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in children]
+
+
+def started(demo: subprocess.Popen[str], number: int) -> list[int]:
+    """Return the processes that it has started once there are so many."""
+    end = time.monotonic() + LIMIT
+    while len(found := descendants(demo.pid)) < number:
+        assert time.monotonic() < end, f"only {found}"
+        with suppress(subprocess.TimeoutExpired):
+            raise AssertionError(f"it has ended: {demo.wait(0.02)}")
+    return found
 
 
 def is_alive(pid: int) -> bool:
@@ -42,15 +57,28 @@ def demo(repository: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_nothing_is_left_running(demo: subprocess.Popen[str], number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "moment", "processes"),
+    [
+        pytest.param(signal.SIGTERM, "[1/4]", 1, id="SIGTERM while it learns"),
+        pytest.param(signal.SIGHUP, "[1/4]", 1, id="SIGHUP while it learns"),
+        pytest.param(signal.SIGINT, "    0.0 s", 2, id="SIGINT while node and player talk"),
+    ],
+)
+def test_nothing_is_left_running(
+    demo: subprocess.Popen[str], number: signal.Signals, moment: str, processes: int
+) -> None:
     assert demo.stdout is not None
+    said = []
     for line in demo.stdout:
-        if line.startswith("    2.0 s"):
+        said.append(line)
+        if line.startswith(moment):
             break
-    started = descendants(demo.pid)
-    assert len(started) == 2, "the node and the player"
+    else:
+        raise AssertionError("".join(said))
+    found = started(demo, processes)
+    assert len(found) == processes
     demo.send_signal(number)
     assert "demo: interrupted; all that it started is stopped" in demo.stdout.read()
     assert demo.wait() == 128 + number
-    assert not any(is_alive(pid) for pid in started)
+    assert not any(is_alive(pid) for pid in found)
