@@ -22,8 +22,8 @@ RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"
 CONFIG = ROOT / "config" / "demo.yaml"
 SHIPPED_MODEL = ROOT / "config" / "demo.model.json"
 MEET = 120.0
-"""Seconds in which a process has to speak: one that hangs takes longer, a busy machine does not; one
-that ends is noticed at once."""
+"""Seconds in which a process has to speak. Only one that hangs takes longer, however busy the
+machine is; one that ends is noticed at once."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BAR = 8
 COLOURS = ("green", "yellow", "red")
