@@ -109,12 +109,17 @@ def test_a_bag_cut_anywhere_yields_a_prefix_or_says_that_there_is_nothing(
     assert lengths[-1] == 60
 
 
-def test_a_bag_that_was_never_closed_is_read_from_its_chunks(bags, tmp_path):
-    path = bags.write1(tmp_path / "x.bag", bags.drive())
+def without_index(path):
+    """Return a bag as its recorder leaves it when it is killed."""
     content = bytearray(path.read_bytes())
     place = content.index(b"index_pos=") + len(b"index_pos=")
-    content[place : place + 8] = struct.pack("<Q", 0)
-    path.write_bytes(content)
+    content[place : place + 8] = bytes(8)
+    return content
+
+
+def test_a_bag_that_was_never_closed_is_read_from_its_chunks(bags, tmp_path):
+    path = bags.write1(tmp_path / "x.bag", bags.drive())
+    path.write_bytes(without_index(path))
     with open_recording(path) as recording:
         assert bags.read(recording) == bags.expected(bags.drive())
         assert bags.read(recording, ["/limit"]) == [
@@ -150,10 +155,7 @@ def test_any_one_field_of_any_record_may_be_missing_or_have_another_size(
 ):
     messages = bags.drive(3)
     path = bags.write1(tmp_path / "x.bag", messages, compression)
-    whole = bytearray(path.read_bytes())
-    if not indexed:
-        place = whole.index(b"index_pos=") + len(b"index_pos=")
-        whole[place : place + 8] = bytes(8)
+    whole = bytearray(path.read_bytes()) if indexed else without_index(path)
     places = _fields(bytes(whole))
     assert {name for _, name in places} >= {"op", "conn", "topic", "type", "compression", "size"}
     assert ("time" in {name for _, name in places}) == (compression == "none")
@@ -189,9 +191,7 @@ def test_a_record_without_a_field_is_counted_and_costs_only_itself(
 ):
     messages = bags.drive(3)
     path = bags.write1(tmp_path / "x.bag", messages)
-    content = bytearray(path.read_bytes())
-    place = content.index(b"index_pos=") + len(b"index_pos=")
-    content[place : place + 8] = bytes(8)
+    content = without_index(path)
     op = content.index(b"op=" + record)
     content[content.index(name + b"=", op)] ^= 128
     path.write_bytes(content)
@@ -201,6 +201,21 @@ def test_a_record_without_a_field_is_counted_and_costs_only_itself(
         assert recording.warnings[1:] == [
             "1 record of messages or connections cannot be used: "
             "fields are missing or have the wrong size"
+        ]
+
+
+def test_messages_whose_connection_is_lost_everywhere_are_counted(bags, tmp_path):
+    path = bags.write1(tmp_path / "x.bag", bags.drive(3))
+    content = without_index(path)
+    assert content.count(b"topic=/odom") == 4  # header and data, in the chunk and after it
+    path.write_bytes(content.replace(b"topic=/odom", b"tropic/odom"))
+    with open_recording(path) as recording:
+        assert [each[1] for each in bags.read(recording)] == ["/limit"] * 3
+        assert recording.count == 3
+        assert recording.warnings[1:] == [
+            "2 records of messages or connections cannot be used: "
+            "fields are missing or have the wrong size",
+            "3 messages of no known connection left out",
         ]
 
 

@@ -258,7 +258,7 @@ class DamagedRosbag1File:
                 "fields are missing or have the wrong size"
             )
         if strays:
-            self.warnings.append(f"{plural(strays, 'message')} belong to no known connection")
+            self.warnings.append(f"{plural(strays, 'message')} of no known connection left out")
 
     def _declare(self, record: Record, buffer: bytes) -> None:
         """Take note of a connection; its data are fields like those of a header."""
