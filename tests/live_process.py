@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from typing import IO, Any
@@ -161,3 +161,25 @@ class Process:
         self._output.close()
         print(written)  # pytest shows it when the test fails
         assert "Traceback" not in written
+
+
+@contextmanager
+def starving(process: Process) -> Iterator[None]:
+    """Leave a process what a busy processor has left over, which is next to nothing."""
+    cpus = os.sched_getaffinity(0)
+    chosen = min(cpus)
+    threads = [int(each) for each in os.listdir(f"/proc/{process.process.pid}/task")]
+    for thread in threads:
+        os.sched_setaffinity(thread, {chosen})
+        os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+    busy = f"import os\nos.sched_setaffinity(0, {{{chosen}}})\nwhile True: pass"
+    rival = subprocess.Popen([sys.executable, "-c", busy])
+    try:
+        yield
+    finally:
+        rival.kill()
+        rival.wait()
+        for thread in threads:  # or whatever else runs on the machine would go on starving it
+            os.sched_setaffinity(thread, cpus)
+            with suppress(PermissionError):
+                os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))

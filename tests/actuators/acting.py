@@ -25,28 +25,22 @@ Live = tuple[Probe, Stepper, Planner]
 
 
 def config(folder: Path, actuators: str, text: str = ESCALATING) -> str:
+    """Write a monitor file that acts, and return its path."""
     file = folder / "monitor.yaml"
     file.write_text(f"{text}mode: act\nactuators: {actuators}\n")
     return str(file)
 
 
 @pytest.fixture
-def live(
-    world: Path,
-    tmp_path: Path,
-    interfaces: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[..., Live]]:
+def live(world: Path, tmp_path: Path, installed: dict[str, str]) -> Iterator[Callable[..., Live]]:
     """Return a function that starts a planner and a monitor that acts on it."""
-    for name, value in interfaces.items():
-        monkeypatch.setenv(name, value)
     running: list[Any] = []
 
     def begin(actuators: str, text: str = ESCALATING, **settings: Any) -> Live:
         domain = free_domain()
         probe = Probe(domain.__enter__())
         kind = "nav2" if "nav2" in actuators else "autoware"
-        planner = Planner(kind, probe, interfaces, **settings)
+        planner = Planner(kind, probe, installed, **settings)
         parameters = monitor_parameters(
             world, config=config(tmp_path, actuators, text), mode="act", use_sim_time=True
         )

@@ -10,6 +10,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from acting import live
 from live_ros import domain, probe, prompt_fast_dds, start, world
-from planners import interfaces
+from planners import installed, interfaces
 
-__all__ = ["domain", "interfaces", "live", "probe", "prompt_fast_dds", "start", "world"]
+__all__ = [
+    "domain",
+    "installed",
+    "interfaces",
+    "live",
+    "probe",
+    "prompt_fast_dds",
+    "start",
+    "world",
+]

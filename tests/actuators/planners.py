@@ -45,6 +45,14 @@ def interfaces(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     }
 
 
+@pytest.fixture
+def installed(interfaces: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Let all processes that the test starts find the interfaces; return the variables."""
+    for name, value in interfaces.items():
+        monkeypatch.setenv(name, value)
+    return interfaces
+
+
 def build(prefix: Path, work: Path) -> None:
     """Have colcon build the interfaces and put them at `prefix`."""
     colcon = Path(sysconfig.get_path("scripts")) / "colcon"
@@ -149,4 +157,4 @@ class Planner:
         self.close()
 
 
-__all__ = ["Planner", "Process", "interfaces"]
+__all__ = ["Planner", "Process", "installed", "interfaces"]

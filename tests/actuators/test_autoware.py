@@ -146,11 +146,8 @@ def test_who_only_observes_has_nothing_to_act_with(
     world: Path,
     tmp_path: Path,
     probe: Probe,
-    interfaces: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    installed: dict[str, str],
 ) -> None:
-    for name, value in interfaces.items():
-        monkeypatch.setenv(name, value)
     path = Path(config(tmp_path, "{autoware: {}}"))
     path.write_text(path.read_text().replace("mode: act", f"mode: {file}"))
     with Process(
@@ -170,41 +167,40 @@ def test_who_only_observes_has_nothing_to_act_with(
 
 LOADED = """
 import sys
-from pathlib import Path
 import monitor_node.node
 from forewarn.config import load_spec
 from monitor_node.actuators import check_messages
-check_messages(load_spec(sys.argv[1]).actuators)
-print(*sorted(each for each in sys.modules if each.startswith("monitor_node.actuators.")))
+for file in sys.argv[1:]:
+    check_messages(load_spec(file).actuators)
+    print(*sorted(each for each in sys.modules if each.startswith("monitor_node.actuators.")))
 """
 
 
-@pytest.mark.parametrize(("named", "expected"), [("{}", []), ("{twist: {}}", ["twist"])])
-def test_an_actuator_that_is_not_named_is_not_loaded(
-    tmp_path: Path, named: str, expected: list[str]
-) -> None:
-    named = named.replace("twist: {}", "twist: {input: /a, output: /b}")
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, config(tmp_path, named)],
-        capture_output=True,
-        text=True,
-        check=True,
+def test_an_actuator_that_is_not_named_is_not_loaded(tmp_path: Path) -> None:
+    files = []
+    for name, named in (("none", "{}"), ("twist", "{twist: {input: /a, output: /b}}")):
+        (tmp_path / name).mkdir()
+        files.append(config(tmp_path / name, named))
+    command = [sys.executable, "-c", LOADED, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    without, loaded = (
+        {each.rpartition(".")[2] for each in line.split()} for line in done.stdout.splitlines()
     )
-    loaded = {each.rpartition(".")[2] for each in done.stdout.split()}
-    assert loaded == {"interface", "loading", *expected}
+    assert without == {"interface", "loading"}
+    assert loaded == {"interface", "loading", "twist"}
 
 
-@pytest.mark.parametrize(
-    ("named", "package"),
-    [("autoware", "autoware_internal_planning_msgs"), ("nav2", "nav2_msgs")],
-)
 def test_missing_messages_are_named_when_the_node_is_configured(
-    world: Path, tmp_path: Path, probe: Probe, named: str, package: str
+    world: Path, tmp_path: Path, probe: Probe
 ) -> None:
-    path = config(tmp_path, f"{{{named}: {{}}}}")
-    parameters = monitor_parameters(world, config=path, mode="act", autostart=False)
+    parameters = monitor_parameters(world, mode="act", autostart=False)
     with Process("main", probe.domain, parameters):
-        assert not probe.change("configure")
-        probe.wait_for_status("node", "ERROR", f"actuators.{named}")
-        assert f"an installed package {package}" in probe.text("node")
-        assert probe.state == "unconfigured"
+        for named, package in (
+            ("autoware", "autoware_internal_planning_msgs"),
+            ("nav2", "nav2_msgs"),
+        ):
+            assert probe.set(config=config(tmp_path, f"{{{named}: {{}}}}")).successful
+            assert not probe.change("configure")
+            probe.wait_for_status("node", "ERROR", f"actuators.{named}")
+            assert f"an installed package {package}" in probe.text("node")
+            assert probe.state == "unconfigured"

@@ -260,14 +260,11 @@ def test_a_limit_that_a_killed_monitor_left_is_taken_back(
     begin: Callable[..., Process],
     tmp_path: Path,
     probe: Probe,
-    interfaces: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    installed: dict[str, str],
 ) -> None:
-    for name, value in interfaces.items():
-        monkeypatch.setenv(name, value)
     file = config(tmp_path, "{autoware: {}}", ESCALATING)
     journal = tmp_path / "journal"
-    with Planner("autoware", probe, interfaces) as planner:
+    with Planner("autoware", probe, installed) as planner:
         process = begin(journal=str(journal), config=file, mode="act")
         stepper = Stepper(probe)
         stepper.begin()

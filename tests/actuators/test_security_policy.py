@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from acting import config
 from live_ros import Probe, Process, monitor_parameters
 from small_world import MONITOR, TYPES
 
 pytestmark = pytest.mark.ros
-ACTUATORS = """
-actuators:
-  autoware: {}
-  nav2: {lock_topic: /forewarn_lock}
-  twist: {input: /cmd_vel_raw, output: /cmd_vel}
-"""
+ACTUATORS = (
+    "{autoware: {}, nav2: {lock_topic: /forewarn_lock},"
+    " twist: {input: /cmd_vel_raw, output: /cmd_vel}}"
+)
 # Other distributions publish and serve these as well, or not.
 OPTIONAL = {"/clock", "/bond", "/odom", "/scan", "/monitor/input/signals"}
 VARYING = ("get_type_description", "get_logger_levels", "set_logger_levels")
@@ -65,17 +64,13 @@ def test_the_policy_is_what_the_nodes_do(
     world: Path,
     tmp_path: Path,
     probe: Probe,
-    interfaces: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    installed: dict[str, str],
 ) -> None:
-    for name, value in interfaces.items():
-        monkeypatch.setenv(name, value)
-    file = tmp_path / "monitor.yaml"
-    file.write_text(f"{MONITOR}mode: act\n{ACTUATORS}")
-    parameters = monitor_parameters(world, config=str(file), mode="act")
+    file = config(tmp_path, ACTUATORS, MONITOR)
+    parameters = monitor_parameters(world, config=file, mode="act")
     with (
         Process("main", probe.domain, parameters),
-        Process("twist_gate_node", probe.domain, {"config": str(file)}),
+        Process("twist_gate_node", probe.domain, {"config": file}),
     ):
         probe.wait_for_start()
         compare(repository, probe, "monitor")

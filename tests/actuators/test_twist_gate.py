@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from acting import config
 from forewarn_msgs.msg import Intervention, RiskArray
 from geometry_msgs.msg import Twist, TwistStamped
+from live_process import starving
 from live_ros import KEPT, Probe, Process, free_domain, monitor_parameters
 from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
@@ -78,9 +77,8 @@ def gate() -> Iterator[Callable[..., tuple[Robot, Process]]]:
         domain = free_domain()
         probe = Probe(domain.__enter__())
         twist = f"{section}, stamped: {'true' if stamped else 'false'}"
-        text = f"{MONITOR}mode: act\nactuators: {{twist: {{{twist}}}}}\n"
-        (folder / "monitor.yaml").write_text(text)
-        process = Process("twist_gate_node", probe.domain, {"config": str(folder / "monitor.yaml")})
+        file = config(folder, f"{{twist: {{{twist}}}}}", MONITOR)
+        process = Process("twist_gate_node", probe.domain, {"config": file})
         running.extend((domain, probe, process))
         return Robot(probe, stamped=stamped), process
 
@@ -239,22 +237,9 @@ def test_a_stopped_monitor_stops_the_robot_until_it_goes_on(scene: Scene) -> Non
 
 def test_a_starved_monitor_stops_the_robot(scene: Scene) -> None:
     robot, _, first = scene
-    cpu = sorted(os.sched_getaffinity(0))[0]
-    threads = [int(name) for name in os.listdir(f"/proc/{first.process.pid}/task")]
-    for thread in threads:  # the least share of one processor that others use up
-        os.sched_setaffinity(thread, {cpu})
-        os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
-    spin = [sys.executable, "-c", "while True: pass"]
-    rivals = [
-        subprocess.Popen(spin, preexec_fn=lambda: os.sched_setaffinity(0, {cpu})) for _ in range(2)
-    ]
-    try:
+    with starving(first):
         robot.probe.wait(lambda: "monitor" in robot.applied[-1].reason, "the gate to notice")
         assert robot.applied[-1].action == Intervention.COMFORTABLE_STOP
-    finally:
-        for rival in rivals:
-            rival.kill()
-            rival.wait()
 
 
 def test_a_deactivated_monitor_stops_the_robot(scene: Scene) -> None:
@@ -282,9 +267,8 @@ def test_the_monitor_knows_whether_the_gate_follows(scene: Scene) -> None:
 def test_without_a_gate_the_monitor_reports_an_error(
     world: Path, tmp_path: Path, probe: Probe
 ) -> None:
-    file = tmp_path / "monitor.yaml"
-    file.write_text(f"{MONITOR}mode: act\nactuators: {{twist: {{{QUICK}}}}}\n")
-    with Process("main", probe.domain, monitor_parameters(world, config=str(file), mode="act")):
+    file = config(tmp_path, f"{{twist: {{{QUICK}}}}}", MONITOR)
+    with Process("main", probe.domain, monitor_parameters(world, config=file, mode="act")):
         probe.wait_for_status("actuator twist", "ERROR", "there is no gate /twist_gate")
 
 

@@ -151,9 +151,3 @@ def test_inputs_can_be_remapped(start: Start, probe: Probe) -> None:
     probe.wait(publisher.get_subscription_count, "a subscription to the other name")
     probe.wait(lambda: probe.level(f"input {DISTANCE}"), "a report")
     assert probe.values(f"input {DISTANCE}")["topic"] == "/elsewhere"
-
-
-def test_reports_come_faster_than_once_a_second(start: Start, probe: Probe) -> None:
-    start(diagnostics_period=0.5)
-    assert probe.wait(lambda: probe.reports >= 4, "four reports")
-    assert probe.get("diagnostics_period") == 0.5

@@ -6,15 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from forewarn_msgs.msg import RiskArray
 from live_ros import MONITOR, Probe, Process
-from rclpy.duration import Duration
-from rclpy.qos import LivelinessPolicy, QoSProfile
-
-try:
-    from rclpy.event_handler import SubscriptionEventCallbacks
-except ImportError:  # Humble
-    from rclpy.qos_event import SubscriptionEventCallbacks
 
 pytestmark = pytest.mark.ros
 Start = Callable[..., Process]
@@ -48,7 +40,7 @@ def test_every_transition(start: Start, probe: Probe) -> None:
     assert process.stop() == 0
 
 
-def test_ticks_are_stamped_with_the_grid_and_numbered_without_gaps(
+def test_ticks_are_stamped_with_the_grid_and_outputs_keep_their_promises(
     start: Start, probe: Probe
 ) -> None:
     start()
@@ -60,6 +52,15 @@ def test_ticks_are_stamped_with_the_grid_and_numbered_without_gaps(
     for message, tick in zip(probe.risks, ticks, strict=True):
         stamp = message.header.stamp
         assert stamp.sec * 10**9 + stamp.nanosec == tick * 100_000_000
+    (info,) = probe.node.get_publishers_info_by_topic("/monitor/output/risk")
+    profile = info.qos_profile
+    assert profile.reliability.name == "RELIABLE"
+    assert profile.durability.name == "TRANSIENT_LOCAL"
+    assert profile.liveliness.name == "MANUAL_BY_TOPIC"
+    assert profile.deadline.nanoseconds == 200_000_000
+    assert profile.liveliness_lease_duration.nanoseconds == 500_000_000
+    (info,) = probe.node.get_publishers_info_by_topic("/monitor/output/intervention")
+    assert info.qos_profile.liveliness.name == "MANUAL_BY_TOPIC"
 
 
 BAD = [
@@ -116,20 +117,6 @@ def test_without_a_model_there_are_verdicts_and_no_risk(
     probe.wait_for_status("model", "WARN", "no model")
 
 
-def test_the_promises_of_the_outputs(start: Start, probe: Probe) -> None:
-    start()
-    probe.wait(lambda: probe.risks, "a tick")
-    (info,) = probe.node.get_publishers_info_by_topic("/monitor/output/risk")
-    profile = info.qos_profile
-    assert profile.reliability.name == "RELIABLE"
-    assert profile.durability.name == "TRANSIENT_LOCAL"
-    assert profile.liveliness.name == "MANUAL_BY_TOPIC"
-    assert profile.deadline.nanoseconds == 200_000_000
-    assert profile.liveliness_lease_duration.nanoseconds == 500_000_000
-    (info,) = probe.node.get_publishers_info_by_topic("/monitor/output/intervention")
-    assert info.qos_profile.liveliness.name == "MANUAL_BY_TOPIC"
-
-
 def test_two_nodes_of_the_same_name_report_each_other(start: Start, probe: Probe) -> None:
     start()
     probe.wait_for_status("node", "OK")
@@ -137,23 +124,3 @@ def test_two_nodes_of_the_same_name_report_each_other(start: Start, probe: Probe
     probe.wait_for_status("node", "ERROR", "of this name")
     second.stop()
     probe.wait_for_status("node", "OK")
-
-
-def test_a_monitor_that_dies_loses_its_liveliness(start: Start, probe: Probe) -> None:
-    alive: list[int] = []
-    callbacks = SubscriptionEventCallbacks(liveliness=lambda e: alive.append(e.alive_count))
-    probe.node.create_subscription(
-        RiskArray,
-        "/monitor/output/risk",
-        lambda message: None,
-        QoSProfile(
-            depth=1,
-            liveliness=LivelinessPolicy.MANUAL_BY_TOPIC,
-            liveliness_lease_duration=Duration(seconds=1),
-        ),
-        event_callbacks=callbacks,
-    )
-    process = start()
-    probe.wait(lambda: 1 in alive, "a living monitor")
-    process.process.kill()
-    probe.wait(lambda: alive[-1] == 0, "its death")
