@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,10 @@ import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
+from forewarn.monitoring.record import RISK_TYPE
+from forewarn.monitoring.rows import RiskRow
 from forewarn.recordings import RecordingWriter
+from forewarn.signals import MessageType, installed_message_type
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 ODOMETRY, SCAN, BOOL = "nav_msgs/msg/Odometry", "sensor_msgs/msg/LaserScan", "std_msgs/msg/Bool"
@@ -171,3 +175,42 @@ def record() -> Callable[[Path, list[Message]], Path]:
 def drive() -> Callable[[int, float], list[Message]]:
     """Return a function that drives the corridor: seed, seconds -> messages."""
     return lambda seed, seconds: list(corridor(seed, seconds))
+
+
+@pytest.fixture
+def our_messages(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install forewarn_msgs from its sources, as far as definitions go."""
+    share = tmp_path / "ament" / "share" / "forewarn_msgs"
+    shutil.copytree(repository / "ros2_ws" / "src" / "forewarn_msgs" / "msg", share / "msg")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "ament"))
+
+
+@pytest.fixture
+def risk_type(our_messages: None) -> MessageType:
+    return installed_message_type(RISK_TYPE)
+
+
+@pytest.fixture
+def risk_array() -> Callable[[MessageType, tuple[RiskRow, ...], int], bytes]:
+    """Return a function that serializes risks as the node publishes them."""
+    return _risk_array
+
+
+def _risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) -> bytes:
+    types = mtype.typestore.types
+    stamp = types["builtin_interfaces/msg/Time"](stamp_ns // 10**9, stamp_ns % 10**9)
+    risk = types["forewarn_msgs/msg/Risk"]
+    fields = {name for name, _ in mtype.types["forewarn_msgs/msg/Risk"][1]}
+    assert fields == set(RiskRow._fields)
+
+    def message(row: RiskRow) -> Any:
+        values = row._asdict()
+        values["automaton_states"] = np.array(row.automaton_states, dtype=np.int32)
+        values["stale_ages"] = np.array(row.stale_ages, dtype=np.float64)
+        for name in ("automaton_state_names", "stale_signals", "most_likely_path"):
+            values[name] = list(values[name])
+        return risk(**values)
+
+    header = types["std_msgs/msg/Header"](stamp, "")
+    array = types[RISK_TYPE](header, "digest", [message(row) for row in rows])
+    return bytes(mtype.typestore.serialize_cdr(array, RISK_TYPE))

@@ -3,58 +3,30 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.models.recalibration import Recalibration
-from forewarn.monitoring.record import RISK_TYPE, Names, RecordWriter
-from forewarn.monitoring.rows import RiskRow
+from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.watch import Watch
 from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
-from forewarn.signals import MessageType, installed_message_type
-
-
-@pytest.fixture
-def risk_type(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MessageType:
-    """Return the type of the node's messages, from the sources of forewarn_msgs."""
-    share = tmp_path / "ament" / "share" / "forewarn_msgs"
-    shutil.copytree(repository / "ros2_ws" / "src" / "forewarn_msgs" / "msg", share / "msg")
-    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "ament"))
-    return installed_message_type(RISK_TYPE)
-
-
-def risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) -> bytes:
-    types = mtype.typestore.types
-    stamp = types["builtin_interfaces/msg/Time"](stamp_ns // 10**9, stamp_ns % 10**9)
-    risk = types["forewarn_msgs/msg/Risk"]
-    fields = {name for name, _ in mtype.types["forewarn_msgs/msg/Risk"][1]}
-    assert fields == set(RiskRow._fields)
-
-    def message(row: RiskRow) -> Any:
-        values = row._asdict()
-        values["automaton_states"] = np.array(row.automaton_states, dtype=np.int32)
-        values["stale_ages"] = np.array(row.stale_ages, dtype=np.float64)
-        for name in ("automaton_state_names", "stale_signals", "most_likely_path"):
-            values[name] = list(values[name])
-        return risk(**values)
-
-    header = types["std_msgs/msg/Header"](stamp, "")
-    array = types[RISK_TYPE](header, "digest", [message(row) for row in rows])
-    return bytes(mtype.typestore.serialize_cdr(array, RISK_TYPE))
+from forewarn.signals import MessageType
 
 
 @pytest.fixture
 def write_record(
-    risk_type: MessageType, corridor_run: Any, corridor_model: Path, tmp_path: Path
+    risk_type: MessageType,
+    risk_array: Callable[..., bytes],
+    corridor_run: Any,
+    corridor_model: Path,
+    tmp_path: Path,
 ) -> Callable[..., Path]:
     """Return a function that records a session; a risk may be forged at one tick."""
 

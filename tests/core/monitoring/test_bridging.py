@@ -85,7 +85,7 @@ def test_a_value_that_was_old_when_it_was_sent_is_stale_in_time(spec: MonitorSpe
     assert values == [7.0] * 6 + [None] * 2
 
 
-def test_ages_come_from_the_stamps_of_a_message() -> None:
+def test_ages_come_from_the_stamps_of_a_message(our_messages: None) -> None:
     mtype = installed_message_type(EXTERNAL_TYPE)
     types = mtype.typestore.types
     time = types["builtin_interfaces/msg/Time"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,44 +12,25 @@ import pytest
 from forewarn.config import load_spec
 from forewarn.models import CountModel
 from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.record import RISK_TYPE, Names, RecordWriter
+from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.watch import Watch
 from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
 from forewarn.reports.html import render
 from forewarn.reports.results import remarks
 from forewarn.reports.run import RecordedRun, replay
-from forewarn.signals import MessageType, installed_message_type
+from forewarn.signals import MessageType
 
 MUTED_AT, FORGED = 20.0, slice(100, 130)
 
 
 @pytest.fixture
-def risk_type(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MessageType:
-    share = tmp_path / "ament" / "share" / "forewarn_msgs"
-    shutil.copytree(repository / "ros2_ws" / "src" / "forewarn_msgs" / "msg", share / "msg")
-    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "ament"))
-    return installed_message_type(RISK_TYPE)
-
-
-def risk_array(mtype: MessageType, rows: Any) -> bytes:
-    types = mtype.typestore.types
-    messages = []
-    for row in rows:
-        values = row._asdict()
-        values["automaton_states"] = np.array(row.automaton_states, dtype=np.int32)
-        values["stale_ages"] = np.array(row.stale_ages, dtype=np.float64)
-        for name in ("automaton_state_names", "stale_signals", "most_likely_path"):
-            values[name] = list(values[name])
-        messages.append(types["forewarn_msgs/msg/Risk"](**values))
-    header = types["std_msgs/msg/Header"](types["builtin_interfaces/msg/Time"](0, 0), "")
-    array = types[RISK_TYPE](header, "digest", messages)
-    return bytes(mtype.typestore.serialize_cdr(array, RISK_TYPE))
-
-
-@pytest.fixture
 def live(
-    risk_type: MessageType, corridor_run: Any, learned: tuple[Monitor, CountModel], tmp_path: Path
+    risk_type: MessageType,
+    risk_array: Callable[..., bytes],
+    corridor_run: Any,
+    learned: tuple[Monitor, CountModel],
+    tmp_path: Path,
 ) -> Callable[[slice | None], RecordedRun]:
     """Return a function that records a live session and replays the record.
 
@@ -72,7 +52,7 @@ def live(
                     rows = watch.tick(tick).rows
                     if forged is not None and forged.start <= tick - first < forged.stop:
                         rows = (rows[0]._replace(probability=0.987), *rows[1:])
-                    writer.risk(grid.time_ns(tick), risk_array(risk_type, rows))
+                    writer.risk(grid.time_ns(tick), risk_array(risk_type, rows, 0))
                     if tick - first == MUTED_AT * 10:
                         writer.event({"event": "mute", "properties": ["<b>"], "duration": 0.0})
                     tick += 1
