@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from forewarn.monitoring.episodes import find_episodes
 from forewarn.monitoring.events import find_events, score
 from forewarn.monitoring.history import Track
 from forewarn.monitoring.policy import RESTING, Level, Rules, decide
@@ -18,7 +19,6 @@ from forewarn.monitoring.tradeoff import (
     AlertRule,
     Point,
     Trace,
-    alerts_at,
     bootstrap,
     detections,
     every_threshold,
@@ -83,6 +83,15 @@ def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
             state = decide(rules, state, tick, figure, unseen=unseen)
         levels.append(int(state.level))
     return replace(track, level=np.array(levels, dtype=np.int8))
+
+
+def alerts_at(trace: Trace, threshold: float, **options: Any) -> np.ndarray:
+    """Return for every tick whether the policy is at ACT."""
+    on = np.zeros(len(trace.ticks), dtype=bool)
+    found = find_episodes([trace], np.array([threshold]), AlertRule(**options))
+    for start, end in zip(found.start, found.end, strict=True):
+        on[start:end] = True
+    return on
 
 
 cells = st.lists(

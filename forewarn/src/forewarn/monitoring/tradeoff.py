@@ -24,7 +24,6 @@ __all__ = [
     "Point",
     "PrecisionRecall",
     "Trace",
-    "alerts_at",
     "bootstrap",
     "detections",
     "every_threshold",
@@ -92,40 +91,6 @@ class Point(Rates):
         if not self.violations:
             return None
         return float(np.median(np.concatenate((self.leads, np.zeros(self.missed)))))
-
-
-def alerts_at(
-    trace: Trace,
-    threshold: float,
-    *,
-    release: float | Callable[[float], float] | None = None,
-    enter: int = 1,
-    exit: int = 5,
-    hold: float = 1.0,
-    **more: Any,
-) -> NDArray[np.bool_]:
-    """Return for every tick whether the policy is at ACT, shape (n,).
-
-    Parameters
-    ----------
-    trace : Trace
-        The run.
-    threshold : float
-        Score at and above which an alert begins.
-    release, enter, exit, hold, **more
-        All else about alerts; see `AlertRule`.
-
-    Raises
-    ------
-    ValueError
-        If a level is NaN, or the threshold minus infinity.
-    """
-    rule = AlertRule(release, enter, exit, hold, **more)
-    on = np.zeros(len(trace.ticks), dtype=bool)
-    found = find_episodes([trace], np.array([threshold], dtype=np.float64), rule)
-    for start, end in zip(found.start, found.end, strict=True):
-        on[start:end] = True
-    return on
 
 
 def trade_off(
@@ -283,14 +248,14 @@ def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: in
         near &= following <= trace.ticks[start] + trace.horizon
     right = foresaw | near
 
-    def count(chosen: NDArray[np.bool_]) -> Counts:
+    def count(chosen: NDArray[np.bool_] | slice) -> Counts:
         return np.bincount(threshold[chosen], minlength=size)
 
     which = np.repeat(first, within) + _count_up(within)
     begun = np.repeat(start, within)
     detected = np.bincount(threshold, weights=within, minlength=size).astype(np.int64)
     return _Tally(
-        np.stack((detected, count(right | True), count(right), count(late), count(~right & ~late))),
+        np.stack((detected, count(slice(None)), count(right), count(late), count(~right & ~late))),
         np.bincount(threshold, weights=end - start, minlength=size) / trace.rate,
         np.repeat(threshold, within),
         (trace.ticks[happened[which]] - trace.ticks[begun]) / trace.rate,
