@@ -82,10 +82,45 @@ def test_readme_runs_as_shown(repository: Path, tmp_path: Path) -> None:
             assert shown_in(snippet.prints, result.stdout), f"{where} prints:\n{result.stdout}"
 
 
-def test_links_of_the_readme_lead_somewhere(repository: Path) -> None:
-    prose = re.sub(r"^```.*?^```$", "", (repository / "README.md").read_text(), flags=re.M | re.S)
-    targets = re.findall(r"\]\(([^)#:]+)\)", prose)
-    assert not [target for target in targets if not (repository / target).exists()]
+def prose(path: Path) -> str:
+    """Return a page without its code, in which brackets mean something else."""
+    return re.sub(
+        r"`[^`]*`", "", re.sub(r"^ *```.*?^ *```$", "", path.read_text(), flags=re.M | re.S)
+    )
+
+
+def anchors(path: Path) -> set[str]:
+    """Return what the headings of a page are called in links."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def pages(repository: Path) -> list[Path]:
+    folders = ("docs", "config", "evaluation", "benchmarks")
+    found = [path for folder in folders for path in (repository / folder).rglob("*.md")]
+    return sorted([*repository.glob("*.md"), *found])
+
+
+def test_links_lead_somewhere(repository: Path) -> None:
+    astray = []
+    for page in pages(repository):
+        for target in re.findall(r"\]\((?!\w+:)([^)\s]+)\)", prose(page)):
+            path, _, anchor = target.partition("#")
+            there = page.parent / path if path else page
+            if not there.exists() or (anchor and anchor not in anchors(there)):
+                astray.append(f"{page.relative_to(repository)}: {target}")
+    assert not astray
+
+
+def test_the_index_leads_to_every_page_of_the_documentation(repository: Path) -> None:
+    index = repository / "docs" / "README.md"
+    linked = {
+        (index.parent / target.partition("#")[0]).resolve()
+        for target in re.findall(r"\]\(([^)\s]+)\)", prose(index))
+    }
+    written = {page for page in pages(repository) if page.is_relative_to(index.parent)}
+    assert not {page.relative_to(repository) for page in written - linked - {index}}
 
 
 def test_finds_marked_blocks_and_their_output() -> None:
