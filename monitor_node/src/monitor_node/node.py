@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.subscription import Subscription
-from rclpy.timer import Timer
 
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ModelError
@@ -40,12 +38,10 @@ from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
 from monitor_node.runtime import Runtime
 from monitor_node.services import Services
+from monitor_node.ticking import Ticker
 from monitor_node.transitions import reported
 
 THROTTLE = 5.0
-EARLY, EARLY_SHARE = 2.5e-3, 0.2
-"""The timer fires so many seconds, and this share of a period at most, before a tick: the time that
-rclpy takes to call back, and a processor to warm up, is over when the tick is due."""
 
 
 class MonitorNode(LifecycleNode):
@@ -55,7 +51,7 @@ class MonitorNode(LifecycleNode):
         self._hidden: frozenset[Subscription] = frozenset()
         super().__init__("monitor", **arguments)
         parameters.declare(self, parameters.NODE_PARAMETERS)
-        self.problem = self._failure = ""
+        self.problem = ""
         self.watch: Watch | None = None
         self.runtime: Runtime | None = None
         self._types: dict[str, MessageType] = {}
@@ -67,7 +63,7 @@ class MonitorNode(LifecycleNode):
         self._bond: Bond | None = None
         self._bounds: BackgroundBounds | None = None
         self._commands: Services | None = None
-        self._timer: Timer | None = None
+        self._ticker: Ticker | None = None
         self._records = 0
         self._said: dict[str, float] = {}
         self._diagnostics = self.create_publisher(conversions.DiagnosticArray, "/diagnostics", 10)
@@ -147,7 +143,6 @@ class MonitorNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Subscribe and start the ticks."""
         assert self.watch is not None and self._outputs is not None
-        spec = self.watch.spec
         record = self._open_record()
         pacer = Pacer(
             self.watch.session.grid,
@@ -180,11 +175,11 @@ class MonitorNode(LifecycleNode):
         self.runtime.learning = self._learning(self.watch, self.runtime)
         inputs.open()
         self._hide()
-        self._timer = self.create_timer(1.0 / spec.rate, self._pump)
+        self._ticker = Ticker(self, self.runtime, self._warn, self._hide)
         self._bond = Bond(self) if self._value("bond") else None
         result = super().on_activate(state)
         self.runtime.announce(self.get_clock().now().nanoseconds)
-        self._pump()
+        self._ticker.pump()
         return result
 
     @reported
@@ -225,9 +220,9 @@ class MonitorNode(LifecycleNode):
         if self._bond is not None:
             self._bond.close()
             self._bond = None
-        if self._timer is not None:
-            self.destroy_timer(self._timer)
-            self._timer = None
+        if self._ticker is not None:
+            self._ticker.close()
+            self._ticker = None
         if self.runtime is not None:
             self.runtime.close(self.get_clock().now().nanoseconds, reason)
             self.runtime = None
@@ -305,58 +300,9 @@ class MonitorNode(LifecycleNode):
         if self.runtime is not None:
             self.runtime.note({"event": "policy", "property": name, "values": dict(values)})
 
-    # The ticks
-
     def _clock_moved(self, jump: TimeJump) -> None:
-        runtime = self.runtime
-        if runtime is None:
-            return
-        simulated = self.get_clock().ros_time_is_active
-        if simulated != runtime.pacer.simulated:
-            runtime.pacer.switch(simulated)
-        if simulated:
-            self._pump()
-
-    def _pump(self) -> None:
-        """Evaluate what is due, and have the timer wake us for the next tick."""
-        runtime = self.runtime
-        if runtime is None:
-            return
-        clock = self.get_clock()
-        now_ns = clock.now().nanoseconds
-        simulated = runtime.pacer.simulated
-        if simulated and now_ns == 0:
-            return  # /clock has not spoken yet
-        try:
-            if not simulated and runtime.pacer.started:
-                now_ns = self._await_tick(runtime, now_ns)
-            runtime.pump(now_ns, time.time_ns())
-        except Exception as error:
-            self._failure = f"a tick failed: {type(error).__name__}: {error}"
-            self.get_logger().debug(traceback.format_exc())
-            self._warn(self._failure)
-            return
-        self._failure = ""
-        self._hide()
-        if not simulated and self._timer is not None:
-            wake_ns = runtime.pacer.due_ns(runtime.pacer.next) - self._early_ns(runtime)
-            self._timer.timer_period_ns = max(1, wake_ns - clock.now().nanoseconds)
-            self._timer.reset()
-
-    def _early_ns(self, runtime: Runtime) -> int:
-        """Return how long before a tick the timer wakes us."""
-        return round(min(EARLY, EARLY_SHARE / runtime.watch.spec.rate) * NANOSECONDS)
-
-    def _await_tick(self, runtime: Runtime, now_ns: int) -> int:
-        """Take messages while the next tick is about to come; return the time once it has."""
-        due_ns = runtime.pacer.due_ns(runtime.pacer.next)
-        if 0 < due_ns - now_ns <= 2 * self._early_ns(runtime):
-            runtime.prepare(now_ns, time.time_ns())
-            now_ns = self.get_clock().now().nanoseconds
-            if 0 < due_ns - now_ns <= 2 * self._early_ns(runtime):
-                time.sleep((due_ns - now_ns) / NANOSECONDS)
-            now_ns = self.get_clock().now().nanoseconds
-        return now_ns
+        if self._ticker is not None:
+            self._ticker.clock_moved()
 
     def _hide(self) -> None:
         if self.runtime is not None:
@@ -374,7 +320,8 @@ class MonitorNode(LifecycleNode):
     def _report(self) -> None:
         """Follow the publishers' QoS, and publish diagnostics."""
         runtime = self.runtime
-        found = [node_status(self._state(), self.problem or self._failure, self._twins())]
+        failure = "" if self._ticker is None else self._ticker.failure
+        found = [node_status(self._state(), self.problem or failure, self._twins())]
         if runtime is not None:
             for change in runtime.inputs.match():
                 self.get_logger().info(change)

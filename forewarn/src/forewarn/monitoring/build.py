@@ -23,6 +23,7 @@ from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.sections import BoundsSpec, PropertySpec
 from forewarn.signals.grid import Grid
+from forewarn.vocabulary import Vocabulary
 
 __all__ = ["CompiledSpec", "build_monitor", "check_model", "compile_spec", "with_section"]
 
@@ -58,14 +59,7 @@ def build_monitor(
         vocabulary = model.vocabulary  # it may end with one more terminal label, `end`
         validity = build_validity(spec, abstraction)
         loaded = LoadedModel(model.fingerprint, vocabulary, model.index, model.states, validity)
-    questions = [
-        Question(
-            automaton,
-            label_states(automaton, vocabulary, model.states if model else ()),
-            None if section.horizon == math.inf else grid.ticks(section.horizon),
-        )
-        for section, automaton in zip(spec.properties.values(), compiled.automata, strict=True)
-    ]
+    questions = _questions(compiled, vocabulary, model.states if model else ())
     tables: Sequence[RiskTable | None] = [None] * len(questions)
     raw: Sequence[RiskTable | None] = tables
     chain = None
@@ -96,6 +90,21 @@ def build_monitor(
             )
         )
     return Monitor(spec, abstraction, tuple(properties), loaded, tuple(notes))
+
+
+def _questions(
+    compiled: CompiledSpec, vocabulary: Vocabulary, states: Sequence[int]
+) -> list[Question]:
+    grid = Grid(compiled.spec.rate)
+    sections = compiled.spec.properties.values()
+    return [
+        Question(
+            automaton,
+            label_states(automaton, vocabulary, states),
+            None if section.horizon == math.inf else grid.ticks(section.horizon),
+        )
+        for section, automaton in zip(sections, compiled.automata, strict=True)
+    ]
 
 
 def _solve(
