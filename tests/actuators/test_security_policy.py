@@ -18,6 +18,10 @@ ACTUATORS = (
 )
 # Other distributions publish and serve these as well, or not.
 OPTIONAL = {"/clock", "/bond", "/odom", "/scan", "/monitor/input/signals"}
+KEYSTORE = (
+    *("identity_ca.cert.pem", "cert.pem", "key.pem"),
+    *("permissions_ca.cert.pem", "governance.p7s", "permissions.p7s"),
+)
 VARYING = ("get_type_description", "get_logger_levels", "set_logger_levels")
 
 
@@ -75,3 +79,26 @@ def test_the_policy_is_what_the_nodes_do(
         probe.wait_for_start()
         compare(repository, probe, "monitor")
         compare(repository, probe, "twist_gate")
+
+
+@pytest.mark.parametrize("executable", ["main", "twist_gate_node"])
+def test_under_enforced_security_nothing_starts_without_usable_keys(
+    world: Path,
+    tmp_path: Path,
+    domain: int,
+    monkeypatch: pytest.MonkeyPatch,
+    executable: str,
+) -> None:
+    """So it ends too where the middleware was built without security, as that of the wheels is."""
+    enclave = tmp_path / "enclaves" / "forewarn" / "monitor"
+    enclave.mkdir(parents=True)
+    for name in KEYSTORE:
+        (enclave / name).write_text("no key")
+    monkeypatch.setenv("ROS_SECURITY_ENABLE", "true")
+    monkeypatch.setenv("ROS_SECURITY_STRATEGY", "Enforce")
+    monkeypatch.setenv("ROS_SECURITY_KEYSTORE", str(tmp_path))
+    parameters = monitor_parameters(world)
+    process = Process(executable, domain, parameters, "--enclave", "/forewarn/monitor")
+    assert process.wait() == 1
+    assert "error creating node" in process.output
+    assert "configured" not in process.output
