@@ -6,6 +6,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from small_world import MONITOR, serialized
 
 pytestmark = pytest.mark.ros
 QUICK = "input: /cmd_in, output: /cmd_out, comfortable_deceleration: 5.0, acceleration: 5.0"
-Scene = tuple["Robot", Callable[[], Process], Process]
 
 
 class Robot:
@@ -68,25 +68,23 @@ class Robot:
         )
 
 
-@pytest.fixture
-def gate() -> Iterator[Callable[..., tuple[Robot, Process]]]:
-    """Return a function that starts a gate, and a robot around it."""
-    running: list[Any] = []
-
-    def begin(folder: Path, section: str = QUICK, stamped: bool = False) -> tuple[Robot, Process]:
-        domain = free_domain()
-        probe = Probe(domain.__enter__())
+@contextmanager
+def gated(folder: Path, section: str = QUICK, *, stamped: bool = False) -> Iterator[Robot]:
+    """Run a gate with a robot around it, and yield the robot."""
+    with free_domain() as domain:
+        probe = Probe(domain)
         twist = f"{section}, stamped: {'true' if stamped else 'false'}"
         file = config(folder, f"{{twist: {{{twist}}}}}", MONITOR)
-        process = Process("twist_gate_node", probe.domain, {"config": file})
-        running.extend((domain, probe, process))
-        return Robot(probe, stamped=stamped), process
+        with Process("twist_gate_node", domain, {"config": file}):
+            yield Robot(probe, stamped=stamped)
+        probe.close()
 
-    yield begin
-    domain, probe, process = running
-    process.__exit__()
-    probe.close()
-    domain.__exit__(None, None, None)
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Callable[..., Robot]]:
+    """Return a function that starts a gate, and a robot around it."""
+    with ExitStack() as running:
+        yield lambda *section, **how: running.enter_context(gated(tmp_path, *section, **how))
 
 
 class Monitor:
@@ -123,10 +121,8 @@ class Monitor:
 
 
 @pytest.mark.parametrize("stamped", [False, True], ids=["Twist", "TwistStamped"])
-def test_each_action_over_topics(
-    gate: Callable[..., tuple[Robot, Process]], tmp_path: Path, stamped: bool
-) -> None:
-    robot, _ = gate(tmp_path, stamped=stamped)
+def test_each_action_over_topics(gate: Callable[..., Robot], stamped: bool) -> None:
+    robot = gate(stamped=stamped)
     robot.wait_for(0.0, "the monitor has not spoken yet")
     monitor = Monitor(robot.probe)
     robot.wait_for(1.0, "nothing is asked for")
@@ -149,9 +145,9 @@ def test_each_action_over_topics(
 
 
 def test_a_stop_is_no_harder_than_it_should_be(
-    gate: Callable[..., tuple[Robot, Process]], tmp_path: Path
+    gate: Callable[..., Robot],
 ) -> None:
-    robot, _ = gate(tmp_path, QUICK.replace("5.0, acc", "1.0, acc"))
+    robot = gate(QUICK.replace("5.0, acc", "1.0, acc"))
     monitor = Monitor(robot.probe)
     robot.wait_for(1.0)
     begun = len(robot.obeyed) - 1
@@ -168,9 +164,9 @@ def test_a_stop_is_no_harder_than_it_should_be(
 
 
 def test_a_planner_that_dies_does_not_leave_the_robot_driving(
-    gate: Callable[..., tuple[Robot, Process]], tmp_path: Path
+    gate: Callable[..., Robot],
 ) -> None:
-    robot, _ = gate(tmp_path)
+    robot = gate()
     Monitor(robot.probe)
     robot.wait_for(1.0)
     robot._timer.cancel()
@@ -178,9 +174,9 @@ def test_a_planner_that_dies_does_not_leave_the_robot_driving(
 
 
 def test_an_operator_opens_the_gate_for_a_while(
-    gate: Callable[..., tuple[Robot, Process]], tmp_path: Path
+    gate: Callable[..., Robot],
 ) -> None:
-    robot, _ = gate(tmp_path)
+    robot = gate()
     robot.wait_for(0.0, "has not spoken yet")
     other = Probe(robot.probe.domain, "/twist_gate")
     assert other.set(open_for=1.0).successful
@@ -189,61 +185,71 @@ def test_an_operator_opens_the_gate_for_a_while(
     robot.wait_for(0.0, "has not spoken yet")
 
 
+class Scene:
+    """A robot, its gate, and a monitor that has nothing to say, with a killed one's successors."""
+
+    def __init__(self, robot: Robot, world: Path, config: Path, running: ExitStack) -> None:
+        self.robot = robot
+        self._parameters = monitor_parameters(world, config=str(config), mode="act")
+        self._running = running
+        self.monitor = self.start()
+        robot.probe.node.create_timer(0.05, lambda: self.feed(30.0))
+
+    def start(self) -> Process:
+        """Start a monitor; what it was before has ended."""
+        self.monitor = Process("main", self.robot.probe.domain, self._parameters)
+        return self._running.enter_context(self.monitor)
+
+    def feed(self, distance: float) -> None:
+        """Publish what the monitor watches."""
+        for topic, value in (("/world/odometry", 3.0), ("/world/distance", distance)):
+            self.robot.probe.publisher(topic).publish(serialized(topic, value))
+
+
+@pytest.fixture(scope="module")
+def watched(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("scene")
+    with gated(folder) as robot, ExitStack() as running:
+        yield Scene(robot, world, folder / "monitor.yaml", running)
+
+
 @pytest.fixture
-def scene(
-    gate: Callable[..., tuple[Robot, Process]], world: Path, tmp_path: Path
-) -> Iterator[Scene]:
-    """Yield a robot, what starts a monitor, and the first monitor: alive, with nothing to say."""
-    robot, _ = gate(tmp_path)
-    processes: list[Process] = []
-    probe = robot.probe
-
-    def monitor() -> Process:
-        parameters = monitor_parameters(world, config=str(tmp_path / "monitor.yaml"), mode="act")
-        processes.append(Process("main", probe.domain, parameters))
-        return processes[-1]
-
-    def feed() -> None:
-        for topic, value in (("/world/odometry", 3.0), ("/world/distance", 30.0)):
-            probe.publisher(topic).publish(serialized(topic, value))
-
-    timer = probe.node.create_timer(0.05, feed)
-    first = monitor()
-    robot.wait_for(1.0, "nothing is asked for")
-    yield robot, monitor, first
-    timer.cancel()
-    for process in processes:
-        process.process.send_signal(signal.SIGCONT)
-        process.__exit__()
+def scene(watched: Scene) -> Scene:
+    """Let the robot drive, whatever a test before has left behind."""
+    watched.monitor.process.send_signal(signal.SIGCONT)
+    if watched.monitor.process.poll() is not None:
+        watched.start()
+    watched.robot.wait_for(1.0, "nothing is asked for")
+    return watched
 
 
 def test_a_killed_monitor_stops_the_robot_and_a_new_one_lets_it_go(scene: Scene) -> None:
-    robot, monitor, first = scene
-    first.process.kill()
-    first.wait()
+    robot = scene.robot
+    scene.monitor.process.kill()
+    scene.monitor.wait()
     robot.wait_for(0.0, "monitor")
     assert robot.applied[-1].action == Intervention.COMFORTABLE_STOP
-    monitor()
+    scene.start()
     robot.wait_for(1.0, "nothing is asked for")
 
 
 def test_a_stopped_monitor_stops_the_robot_until_it_goes_on(scene: Scene) -> None:
-    robot, _, first = scene
-    first.process.send_signal(signal.SIGSTOP)
+    robot, monitor = scene.robot, scene.monitor
+    monitor.process.send_signal(signal.SIGSTOP)
     robot.wait_for(0.0, "monitor")
-    first.process.send_signal(signal.SIGCONT)
+    monitor.process.send_signal(signal.SIGCONT)
     robot.wait_for(1.0, "nothing is asked for")
 
 
 def test_a_starved_monitor_stops_the_robot(scene: Scene) -> None:
-    robot, _, first = scene
-    with starving(first):
+    robot = scene.robot
+    with starving(scene.monitor):
         robot.probe.wait(lambda: "monitor" in robot.applied[-1].reason, "the gate to notice")
         assert robot.applied[-1].action == Intervention.COMFORTABLE_STOP
 
 
 def test_a_deactivated_monitor_stops_the_robot(scene: Scene) -> None:
-    robot, _, _ = scene
+    robot = scene.robot
     assert robot.probe.change("deactivate")
     robot.wait_for(0.0, "monitor")
     assert robot.probe.change("activate")
@@ -251,14 +257,9 @@ def test_a_deactivated_monitor_stops_the_robot(scene: Scene) -> None:
 
 
 def test_the_monitor_knows_whether_the_gate_follows(scene: Scene) -> None:
-    robot, _, _ = scene
-    probe = robot.probe
+    robot, probe = scene.robot, scene.robot.probe
     probe.wait_for_status("actuator twist", "OK", "nothing is asked for")
-    feed = [{"/world/odometry": 3.0, "/world/distance": 5.0}]
-    timer = probe.node.create_timer(
-        0.02,
-        lambda: [probe.publisher(t).publish(serialized(t, v)) for t, v in feed[0].items()],
-    )
+    timer = probe.node.create_timer(0.02, lambda: scene.feed(5.0))
     probe.wait_for_status("actuator twist", "OK", "taken up")
     assert robot.applied[-1].action in (Intervention.COMFORTABLE_STOP, Intervention.LIMIT_SPEED)
     timer.cancel()
