@@ -8,11 +8,11 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
-settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("repeatable", derandomize=True, deadline=None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw the same inputs on every machine, unless a seed or a profile is named."""
+    """Draw the same inputs on every machine, however slow, unless a seed or a profile is named."""
     if not config.getoption("--hypothesis-seed") and not config.getoption("--hypothesis-profile"):
         settings.load_profile("repeatable")
 
