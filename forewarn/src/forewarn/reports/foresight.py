@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forewarn.monitoring.episodes import AlertRule, Trace, find_episodes, trace_of
+from forewarn.monitoring.episodes import AlertRule, Trace, trace_of
 from forewarn.monitoring.events import LeadTimes, Score
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.tradeoff import Point, every_threshold, trade_off
@@ -118,26 +118,19 @@ class Curve(NamedTuple):
         From the highest threshold to the lowest that does not alarm nearly always.
     present : Point
         The threshold in the monitor file.
-    on : dict of float to float
-        Share of the time in alert, by threshold.
     """
 
     name: str
     points: tuple[Point, ...]
     present: Point
-    on: dict[float, float]
 
 
 def _curve(name: str, traces: Sequence[Trace], rule: AlertRule, act: float) -> Curve:
     levels = np.union1d(every_threshold(traces, MAX_THRESHOLDS), [act])
-    found = find_episodes(traces, levels, rule)
-    lasted = np.bincount(found.threshold, weights=found.end - found.start, minlength=len(levels))
-    share = lasted / max(sum(len(trace.ticks) for trace in traces), 1)
-    on = dict(zip(levels.tolist(), share.tolist(), strict=True))
     points = trade_off(traces, levels, rule=rule)
     present = next(p for p in points if p.threshold == act)
-    fair = [p for p in points if on[p.threshold] <= ALWAYS]
-    return Curve(name, tuple(reversed(thin(fair))), present, on)
+    fair = [p for p in points if (p.alert_share or 0.0) <= ALWAYS]
+    return Curve(name, tuple(reversed(thin(fair))), present)
 
 
 def thin(points: Sequence[Point]) -> list[Point]:
@@ -209,7 +202,7 @@ def _traces(
             "name": f"{name} (act at {present.threshold:g})",
             "x": [_per_hour(p) for p in curve.points],
             "y": [value(p) for p in curve.points],
-            "text": [_told(p, curve) for p in curve.points],
+            "text": [_told(p) for p in curve.points],
             "hovertemplate": f"%{{text}}<extra>{name}</extra>",
             "line": {"color": colour, "width": 1},
             "marker": {"size": 6, "color": colour, "symbol": symbol},
@@ -221,7 +214,7 @@ def _traces(
             "showlegend": False,
             "x": [_per_hour(present)],
             "y": [value(present)],
-            "text": [_told(present, curve)],
+            "text": [_told(present)],
             "hovertemplate": f"%{{text}}<extra>present: {name}</extra>",
             "cliponaxis": False,
             "marker": {
@@ -238,13 +231,13 @@ def _per_hour(point: Point) -> float:
     return round(point.false_alarms_per_hour or 0.0, 4)
 
 
-def _told(p: Point, curve: Curve) -> str:
+def _told(p: Point) -> str:
     lead = "" if p.median_lead is None else f", median lead {p.median_lead:.2f} s"
     return (
         f"threshold {p.threshold:.4g}: {p.detected} of {p.violations} foreseen{lead}<br>"
         f"{p.false_alarms} false alarms in {p.hours:.3g} h, precision "
         + ("-" if p.precision is None else f"{p.precision:.0%}")
-        + f"<br>in alert {100 * curve.on[p.threshold]:.3g} % of the time"
+        + f"<br>in alert {100 * (p.alert_share or 0.0):.3g} % of the time"
     )
 
 
@@ -266,7 +259,7 @@ def _alarms(found: Sequence[Curve]) -> Figure:
                     "name": label(name),
                     "x": [p.threshold for p in shown],
                     "y": [_per_hour(p) for p in shown],
-                    "text": [_told(p, curve) for p in shown],
+                    "text": [_told(p) for p in shown],
                     "hovertemplate": "%{text}<extra></extra>",
                     "line": {"color": colour, "width": 1.5, "shape": "vh"},
                     "marker": {"size": 12, "symbol": "diamond", "color": colour},
