@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.errors import FieldError
+from forewarn.errors import FieldError, RecordingError
 from forewarn.signals import message_type, parse_expression
 from forewarn.signals.feed import Feed
 from forewarn.signals.grid import Grid
@@ -181,6 +181,20 @@ def test_every_snapshot_is_what_a_search_through_all_arrivals_finds(
                 value = None
             expected.append(value)
         assert inputs.snapshot(tick).values == tuple(expected)
+
+
+def test_a_time_that_must_be_wrong_is_told_instead_of_going_through_years_of_ticks() -> None:
+    day = 24 * 3600 * 10**9
+    samples = [(0, "/x", number(1.0)), (TICK, "/x", number(2.0)), (31 * day, "/x", number(3.0))]
+    ticks = feed().play(samples, 0, 31 * day)
+    assert next(ticks) == 0
+    with pytest.raises(
+        RecordingError, match=r"for 31 days up to 2678400.000000000 s: .*gaps of up to 30 days"
+    ):
+        next(ticks)
+    with pytest.raises(RecordingError, match="nothing was recorded for 50 days"):
+        list(feed().play(samples[:2], 0, 50 * day))
+    assert len(list(feed().play(samples[:2], 0, day // 24))) == 36_001
 
 
 def test_memory_stays_flat_while_nobody_evaluates() -> None:

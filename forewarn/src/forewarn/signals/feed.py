@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from forewarn.errors import DecodeError, FieldError
+from forewarn.errors import DecodeError, FieldError, RecordingError
 from forewarn.signals import (
     Expression,
     Extractor,
@@ -29,6 +29,7 @@ Payload = bytes | memoryview | Mapping[str, Any]
 NEVER = -(1 << 62)
 STAMPS = ("header.stamp", "stamp")
 SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
+LONGEST_GAP_NS = 30 * 24 * 3600 * NANOSECONDS
 
 
 class Aged(NamedTuple):
@@ -284,16 +285,24 @@ class Feed:
             Arrival in nanoseconds, topic, payload, in the order of arrival.
         start_ns, end_ns : int
             Ticks run from the first at or after `start_ns` to the first at or after `end_ns`.
+
+        Raises
+        ------
+        RecordingError
+            If nothing comes for so long that a time must be wrong.
         """
         grid, settle = self.grid, self.settle_ns
         tick = grid.tick_at_or_after(start_ns)
         due = grid.time_ns(tick) + settle
         for time_ns, topic, payload in samples:
+            if due < time_ns:
+                _check_gap(due, time_ns)
             while due < time_ns:
                 yield tick
                 tick += 1
                 due = grid.time_ns(tick) + settle
             self.accept(topic, time_ns, payload)
+        _check_gap(due, end_ns)
         yield from range(tick, grid.tick_at_or_after(end_ns) + 1)
 
     def _build_channels(
@@ -327,6 +336,17 @@ class Feed:
                 raise error.located(key=f"signals.{source.name}.value") from None
             expressions.append(source.expression)
         return compile_extractor(mtype, expressions)
+
+
+def _check_gap(due_ns: int, next_ns: int) -> None:
+    """Refuse a gap whose ticks would keep a machine busy for hours, with nothing to see in them."""
+    if next_ns - due_ns > LONGEST_GAP_NS:
+        days = (next_ns - due_ns) / (24 * 3600 * NANOSECONDS)
+        raise RecordingError(
+            f"nothing was recorded for {days:,.0f} days up to {next_ns / NANOSECONDS:.9f} s: "
+            "a time is damaged, or a clock was set in between",
+            accepted="gaps of up to 30 days",
+        )
 
 
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
