@@ -149,17 +149,36 @@ def test_a_stale_map_is_refused(
     )
 
 
+@pytest.fixture
+def told_without_a_map(
+    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
+) -> Callable[..., str]:
+    """Return a function that learns a model which has no map in the end, and what it says."""
+
+    def learn(*arguments: object) -> str:
+        path = tmp_path / "uncalibrated.json"
+        bag, config = corridor_run.recordings[1], corridor_run.config
+        result = forewarn("learn", bag, "-c", config, "-o", path, *arguments)
+        assert result.code == 0
+        assert load_model(path).recalibration == ()
+        return str(result.err)
+
+    return learn
+
+
 def test_learning_on_leaves_the_calibration_of_others_out(
-    forewarn: Callable[..., Any], corridor_run: Any, learned: Path, tmp_path: Path
+    told_without_a_map: Callable[..., str], learned: Path
 ) -> None:
-    path = tmp_path / "more.json"
-    result = forewarn(
-        "learn", corridor_run.recordings[1], "-c", corridor_run.config, "-o", path,
-        "--add-to", learned,
-    )  # fmt: skip
-    assert result.code == 0
-    assert f"the calibration in {learned} is left out" in result.err
-    assert load_model(path).recalibration == ()
+    said = told_without_a_map("--add-to", learned)
+    assert f"the calibration in {learned} is left out" in said
+
+
+def test_without_violations_nothing_is_calibrated_and_it_is_said(
+    told_without_a_map: Callable[..., str], drive: Any, record: Any, tmp_path: Path
+) -> None:
+    quiet = record(tmp_path / "quiet.mcap", drive(30, 4.0))
+    said = told_without_a_map("--calibrate", quiet)
+    assert "no_contact is not calibrated: a violation follows no tick" in said
 
 
 def test_recordings_serve_one_purpose(
@@ -203,20 +222,6 @@ def test_the_key_of_the_monitor_file_asks_for_held_out_recordings(
     assert forewarn(*arguments, "--calibrate", kept_back).code == 0
     assert {each.method for each in load_model(path).recalibration} == {"platt"}
     assert forewarn(*arguments, "--calibration", "none").code == 0
-
-
-def test_without_violations_nothing_is_calibrated_and_it_is_said(
-    forewarn: Callable[..., Any], corridor_run: Any, drive: Any, record: Any, tmp_path: Path
-) -> None:
-    quiet = record(tmp_path / "quiet.mcap", drive(30, 4.0))
-    path = tmp_path / "model.json"
-    result = forewarn(
-        "learn", corridor_run.recordings[0], "-c", corridor_run.config, "-o", path,
-        "--calibrate", quiet,
-    )  # fmt: skip
-    assert result.code == 0
-    assert "no_contact is not calibrated: a violation follows no tick" in result.err
-    assert load_model(path).recalibration == ()
 
 
 def test_the_node_keeps_the_map_while_it_learns_on(corridor_run: Any, learned: Path) -> None:
