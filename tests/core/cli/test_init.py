@@ -66,12 +66,23 @@ def write(path: Path, frame: str) -> Path:
     pose.header.frame_id = "map"
     pose.pose.pose.position.x, pose.pose.pose.position.y = 100.0, 50.0
     others = markers(frame, [(103.0, 54.0), (110.0, 50.0)])
+    topics = {"/odom": (ODOMETRY, pose), "/others": (MARKERS, others)}
+    return record_often(path, topics, 40, 50_000_000)
+
+
+def record_often(
+    path: Path, topics: dict[str, tuple[str, Any]], times: int, period_ns: int
+) -> Path:
+    """Record the same message of each topic, of a type and a value, again and again."""
+    rows = [
+        (topic, name, STORE.generate_msgdef(name, ros_version=2)[0],
+         bytes(STORE.serialize_cdr(message, name)))
+        for topic, (name, message) in topics.items()
+    ]  # fmt: skip
     with RecordingWriter(path) as writer:
-        for i in range(40):
-            for topic, name, message in (("/odom", ODOMETRY, pose), ("/others", MARKERS, others)):
-                text, _ = STORE.generate_msgdef(name, ros_version=2)
-                data = bytes(STORE.serialize_cdr(message, name))
-                writer.write(topic, name, text, 10**18 + i * 50_000_000, data)
+        for i in range(times):
+            for topic, name, text, data in rows:
+                writer.write(topic, name, text, 10**18 + i * period_ns, data)
     return path
 
 
@@ -114,13 +125,9 @@ def test_timeouts_and_rates_come_from_the_recording(
 def test_two_topics_of_one_type_get_names_of_their_own(
     forewarn: Callable[..., Any], tmp_path: Path
 ) -> None:
-    bag = tmp_path / "bag.mcap"
-    with RecordingWriter(bag) as writer:
-        for i in range(20):
-            for topic in ("/front/odom", "/rear/odom"):
-                text, _ = STORE.generate_msgdef(ODOMETRY, ros_version=2)
-                data = bytes(STORE.serialize_cdr(zero(ODOMETRY), ODOMETRY))
-                writer.write(topic, ODOMETRY, text, 10**18 + i * 10**8, data)
+    still = (ODOMETRY, zero(ODOMETRY))
+    topics = {"/front/odom": still, "/rear/odom": still}
+    bag = record_often(tmp_path / "bag.mcap", topics, 20, 10**8)
     path = tmp_path / "m.yaml"
     assert forewarn("init", bag, "-o", path).code == 0
     assert list(load_spec(path).signals) == [

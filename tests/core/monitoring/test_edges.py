@@ -215,7 +215,7 @@ def test_rows_that_do_not_fit_together_are_a_mistake_of_the_caller() -> None:
 ORDER = ("WARN", "REPLAN", "LIMIT_SPEED", "PULL_OVER", "COMFORTABLE_STOP", "EMERGENCY_STOP")
 
 
-@pytest.mark.parametrize(("milder", "stronger"), itertools.combinations(ORDER, 2))
+@pytest.mark.parametrize(("milder", "stronger"), list(itertools.combinations(ORDER, 2)))
 def test_the_stronger_of_two_actions_wins_whatever_the_risk(milder: str, stronger: str) -> None:
     rows = [row("a", probability=0.6), row("b", probability=0.9)]
     chains = [(Wish(stronger, 1.0),), (Wish(milder, 1.0),)]
