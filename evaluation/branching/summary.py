@@ -207,6 +207,7 @@ def write_results(
                     **spread(found)._asdict(),
                     "recorded": visited._asdict() if visited else None,
                     "frequencies": [round(each.frequency, 4) for each in found],
+                    "futures_each": [each.futures for each in found],
                 }
             )
     rows.sort(key=lambda row: (row["property"] != "red_light", row["risk"]))
@@ -285,7 +286,7 @@ def _tables(report: Mapping[str, Any]) -> str:
         f"{report['futures']:,} futures of {report['moments']} moments in {len(report['runs'])} "
         f"runs; visits in {report['recordings']} recordings. {' '.join(alike)}\n\n"
     )
-    return f"{head}{_overall(report)}\n{_moments(report)}\n{_states(report)}"
+    return f"{head}{_overall(report)}\n{single_moments(report['rows'])}\n{_states(report)}"
 
 
 def _overall(report: Mapping[str, Any]) -> str:
@@ -311,30 +312,33 @@ def _overall(report: Mapping[str, Any]) -> str:
     return table(head, rows)
 
 
-def _moments(report: Mapping[str, Any]) -> str:
-    """Return the single moments of the states whose moments have most futures."""
+def single_moments(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table of what followed the single moments that have most futures."""
     head = (
         "rule",
         "product state",
         "predicted (95 % credible)",
-        "in futures (95 % over runs)",
+        "in futures of all moments (95 % over runs)",
         "futures a moment",
-        "share with a violation, of each moment",
+        "share with a violation, of each such moment",
     )
-    each = [row["futures"] // row["moments"] for row in report["rows"]]
-    rows = [
-        (
-            f"`{row['property']}`",
-            row["state"],
-            _predicted(row),
-            _mean(row),
-            str(futures),
-            ", ".join(f"{share:.3g}" for share in sorted(row["frequencies"])),
-        )
-        for row, futures in zip(report["rows"], each, strict=True)
-        if futures == max(each) and row["chosen"]
-    ]
-    return table(head, rows)
+    most = max(size for row in rows for size in row["futures_each"])
+    lines = []
+    for row in rows:
+        each = zip(row["frequencies"], row["futures_each"], strict=True)
+        shares = sorted(share for share, size in each if size == most)
+        if row["chosen"] and shares:
+            lines.append(
+                (
+                    f"`{row['property']}`",
+                    row["state"],
+                    _predicted(row),
+                    _mean(row),
+                    str(most),
+                    ", ".join(f"{share:.3g}" for share in shares),
+                )
+            )
+    return table(head, lines)
 
 
 def _states(report: Mapping[str, Any]) -> str:

@@ -14,7 +14,14 @@ import pytest
 from evaluation.branching.futures import Future, Glance, follow, in_a_copy, ran_red
 from evaluation.branching.plot import plot_frequencies
 from evaluation.branching.states import EDGES, OPEN, chances, choose, open_states, predictions_of
-from evaluation.branching.summary import Tally, followed, overall, spread, tallies_of
+from evaluation.branching.summary import (
+    Tally,
+    followed,
+    overall,
+    single_moments,
+    spread,
+    tallies_of,
+)
 from evaluation.sumo.simulation import Frame, Light
 from forewarn.config import load_spec
 from forewarn.models import CountModel, load_model
@@ -128,6 +135,27 @@ def test_intervals_meet_unless_they_lie_apart() -> None:
     }
     told = overall([{**row, "low": 0.2, "high": 0.39}, {**row, "low": 0.2, "high": 0.41}])
     assert (told["intervals_meet"], told["bias"], told["unanimous"]) == (1, 0.2, 2)
+
+
+def test_single_moments_are_those_with_most_futures_where_the_outcome_is_open() -> None:
+    row = {
+        "property": "collision",
+        "state": "near",
+        "chosen": True,
+        "risk": 0.3,
+        "lower": 0.2,
+        "upper": 0.4,
+        "mean": 0.5,
+        "low": 0.1,
+        "high": 0.9,
+        "frequencies": [0.9, 0.005, 0.1],
+        "futures_each": [200, 200, 10],
+    }
+    few = {**row, "state": "far", "frequencies": [0.5], "futures_each": [10]}
+    told = single_moments([row, few, {**row, "state": "other", "chosen": False}])
+    (line,) = told.splitlines()[2:]
+    assert line.startswith("| `collision` | near | 0.300 (0.200 to 0.400) | 0.500 (0.100 to 0.900)")
+    assert line.endswith("| 200 | 0.005, 0.9 |")
 
 
 def test_what_followed_is_a_share_of_all_ticks_of_all_recordings() -> None:
