@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,13 +15,19 @@ from evaluation.closed_loop.plot import plot_trade_off
 HERE = Path(__file__).resolve().parent
 RESAMPLES = 2000
 LEAST = 3  # trips, for an arm to be shown
+NEVER = -math.log(0.025)  # events that are expected at the most where none happened, at 95 %
 Trip = Mapping[str, Any]
 Trips = Sequence[Trip]
 
 
+def kilometres(trips: Trips) -> float:
+    """Return how far all trips went."""
+    return sum(trip["distance"] for trip in trips) / 1000.0
+
+
 def per_km(trips: Trips, count: Callable[[Trip], float]) -> float:
     """Return the sum of something over all trips, for each kilometre driven."""
-    return sum(map(count, trips)) / (sum(trip["distance"] for trip in trips) / 1000.0)
+    return sum(map(count, trips)) / kilometres(trips)
 
 
 def red_lights(trip: Trip) -> int:
@@ -47,6 +54,7 @@ FIGURES: Mapping[str, Callable[[Trips], float]] = {
         3600.0 * sum(trip["interventions"] for trip in trips) / sum(map(duration, trips))
     ),
 }
+VIOLATIONS = ("red_lights_per_km", "collisions_per_km")
 
 
 def bootstrap(
@@ -85,6 +93,17 @@ def bootstrap(
     }
 
 
+def bounded_rate(trips: Trips, found: Mapping[str, float]) -> dict[str, float]:
+    """Return a rate for each kilometre with bounds that are no surer than its trips allow.
+
+    Resampling trips in which something never happened finds that it never happens; a Poisson
+    process may have had no event where `NEVER` were to be expected.
+    """
+    if found["value"] > 0:
+        return dict(found)
+    return {**found, "high": NEVER / kilometres(trips)}
+
+
 def counts(trips: Trips) -> dict[str, Any]:
     """Return what can be counted of an arm."""
     ends = [trip["end"] for trip in trips]
@@ -99,7 +118,7 @@ def counts(trips: Trips) -> dict[str, Any]:
         "with_pedestrians": sum(each["other"] == "pedestrian" for each in hits),
         "during_a_stop": sum(each["demanded"] != "NONE" for each in hits),
         "red_lights": sum(map(red_lights, trips)),
-        "km": sum(trip["distance"] for trip in trips) / 1000.0,
+        "km": kilometres(trips),
         "hours": sum(map(duration, trips)) / 3600.0,
         "intervened_share": sum(trip["intervened"] for trip in trips) / sum(map(duration, trips)),
     }
@@ -133,13 +152,11 @@ def write_results(trips: Trips, keys: Mapping[str, str], model: str) -> None:
         The model's fingerprint.
     """
     grouped = by_arm(trips, list(keys))
-    rows = {
-        arm: {
-            **counts(members),
-            **{name: bootstrap(members, reference, f) for name, f in FIGURES.items()},
-        }
-        for arm, (members, reference) in grouped.items()
-    }
+    rows = {}
+    for arm, (members, reference) in grouped.items():
+        figures = {name: bootstrap(members, reference, f) for name, f in FIGURES.items()}
+        figures |= {name: bounded_rate(members, figures[name]) for name in VIOLATIONS}
+        rows[arm] = {**counts(members), **figures}
     report = {
         "seeds": {arm: [trip["seed"] for trip in members] for arm, (members, _) in grouped.items()},
         "model": model,

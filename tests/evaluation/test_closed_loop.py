@@ -21,7 +21,7 @@ from evaluation.closed_loop.demands import (
 )
 from evaluation.closed_loop.page import put, table
 from evaluation.closed_loop.plot import plot_trade_off
-from evaluation.closed_loop.summary import FIGURES, bootstrap, by_arm, counts
+from evaluation.closed_loop.summary import FIGURES, bootstrap, bounded_rate, by_arm, counts
 from evaluation.closed_loop.trip import Brakes, Referee, role_of
 from evaluation.sumo.simulation import Frame
 from forewarn.config import load_spec
@@ -236,6 +236,16 @@ def test_rates_are_of_the_distance_driven_and_differences_are_paired() -> None:
     told = counts(acting)
     assert (told["collisions"], told["struck"], told["hit"], told["during_a_stop"]) == (1, 1, 0, 1)
     assert told["km"] == 1.5
+
+
+def test_what_never_happened_may_happen_yet() -> None:
+    calm = [trip(seed, "a", distance=1000.0) for seed in (1, 2, 3)]
+    found = bootstrap(calm, calm, FIGURES["collisions_per_km"])
+    assert (found["low"], found["high"]) == (0.0, 0.0)
+    # three kilometres without any: exp(-3 * 1.23) = 0.025
+    assert bounded_rate(calm, found)["high"] == pytest.approx(1.2296, abs=1e-4)
+    once = {**found, "value": 0.3, "high": 0.9}
+    assert bounded_rate(calm, once) == once
 
 
 def test_the_plot_names_every_arm() -> None:
