@@ -146,5 +146,5 @@ def test_second_run_does_nothing(repository: Path) -> None:
     # What it would do again is seen from its messages: it has none when nothing is due.
     command = [sys.executable, SCRIPT]
     subprocess.run(command, capture_output=True, check=True, timeout=280)
-    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert again.stdout == ""

@@ -59,6 +59,7 @@ def shown_in(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
+@pytest.mark.timeout(600)
 def test_readme_runs_as_shown(repository: Path, tmp_path: Path) -> None:
     # One shell after the other in one folder: later blocks use what earlier ones made.
     environment = dict(os.environ, FOREWARN=str(repository), COLUMNS="100", NO_COLOR="1")
@@ -73,7 +74,7 @@ def test_readme_runs_as_shown(repository: Path, tmp_path: Path) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         where = f"README.md:{snippet.line}"
