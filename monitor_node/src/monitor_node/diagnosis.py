@@ -137,17 +137,17 @@ def _stale(runtime: Runtime) -> dict[str, str]:
 
 
 def _failing(runtime: Runtime) -> set[str]:
-    """Return the topics whose present values are unknown because a message was unreadable."""
+    """Return the topics whose newest message was unreadable, and is not too old anyway."""
     if runtime.latest is None:
         return set()
-    failing = {each.where for each in runtime.latest.verdict.failures}
-    values = runtime.watch.session.feed.snapshot(runtime.latest.verdict.tick).values
+    tick, stale = runtime.latest.verdict.tick, _stale(runtime)
     sources = runtime.watch.monitor.abstraction.sources
-    for topic in {source.topic for source in sources}:
-        mine = [v for v, source in zip(values, sources, strict=True) if source.topic == topic]
-        if runtime.failures[topic] and all(value is None for value in mine):
-            failing.add(topic)
-    return failing
+    return {
+        source.topic
+        for source, age in zip(sources, runtime.watch.session.feed.ages(tick), strict=True)
+        if source.topic in runtime.failed and source.name not in stale
+        if age is not None and runtime.failed[source.topic] >= tick - age
+    }
 
 
 def _signal_status(runtime: Runtime) -> Status:

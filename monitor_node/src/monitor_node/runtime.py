@@ -79,6 +79,7 @@ class Runtime:
         self.latest: Outcome | None = None
         self.failures: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
+        self.failed: dict[str, int] = {}
         self.record_problem = ""
         self._record = record
         self._risks = conversions.RiskMessages()
@@ -214,6 +215,7 @@ class Runtime:
         for failure in outcome.verdict.failures:
             self.failures[failure.where] += 1
             self.reasons[failure.where] = failure.reason
+            self.failed[failure.where] = tick
         if self.outputs.state.get_subscription_count():
             self._publish_state(outcome)
 
@@ -286,6 +288,7 @@ class Runtime:
         self._write_messages(math.inf)
         self.watch.restart()
         self.latest = None
+        self.failed.clear()
         if restart.jump_ns:
             self._warn(f"{restart.reason}: samples, obligations and alerts are forgotten")
             self.inputs.ask_again()
