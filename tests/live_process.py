@@ -19,7 +19,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import IO, Any
 
-LIMIT = 30.0
+LIMIT = 60.0
 PRELOADED = Path(__file__).with_name("preloaded.py")
 TURNS = cycle(range(0, 29, 2))
 DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux

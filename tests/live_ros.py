@@ -10,6 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class Probe:
         self.interventions: list[Intervention] = []
         self.events: list[dict[str, Any]] = []
         self.diagnostics: dict[str, DiagnosticStatus] = {}
-        self.reports = 0
+        self.reports = self.reported_ns = 0
         self._clients: dict[str, Any] = {}
         self._publishers: dict[str, Any] = {}
         create = self.node.create_subscription
@@ -85,6 +86,7 @@ class Probe:
 
     def _on_diagnostics(self, message: Any) -> None:
         self.reports += 1
+        self.reported_ns = from_time(message.header.stamp)
         self.diagnostics = {each.name: each for each in message.status}
 
     def wait(
@@ -252,6 +254,11 @@ class Stepper:
         """Do the same for several ticks."""
         return [self.step(**values) for _ in range(number)]
 
+    def report(self) -> None:
+        """Wait for a report of the present moment: older ones may still wait to be read."""
+        now_ns = self.grid.time_ns(self.tick - 1)
+        self.probe.wait(lambda: 0 <= self.probe.reported_ns - now_ns <= 1, "a report of now")
+
     def verdict(self) -> Any:
         """Return the verdict of the present tick once there is one."""
         time_ns, risks = self.grid.time_ns(self.tick), self.probe.risks
@@ -317,6 +324,17 @@ def start(domain: int, world: Path) -> Iterator[Callable[..., Process]]:
     yield monitor
     for process in processes:
         process.__exit__()
+
+
+@contextmanager
+def stepped(world: Path, **changes: Any) -> Iterator[tuple[Process, Probe, Stepper]]:
+    """Run a monitor under simulated time, for one test or for all of a file."""
+    with free_domain() as domain:
+        probe = Probe(domain)
+        parameters = monitor_parameters(world, use_sim_time=True, **changes)
+        with Process("main", domain, parameters) as process:
+            yield process, probe, Stepper(probe)
+        probe.close()
 
 
 def monitor_parameters(world: Path, **changes: Any) -> dict[str, Any]:

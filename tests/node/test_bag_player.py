@@ -177,7 +177,7 @@ def test_lock_step_needs_a_monitor_under_simulated_time(
 ) -> None:
     start()
     probe.wait_for_start()
-    process = play(lockstep=True, timeout=10.0)
+    process = play(lockstep=True, timeout=5.0)
     assert finished(probe, process) == 1
     assert "/monitor does not listen to /clock" in process.output
 

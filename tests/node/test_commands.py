@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from forewarn_msgs.msg import Intervention, Risk
 from forewarn_msgs.srv import Explain, LoadModel, Mute, Release, Reset
-from live_ros import Probe, Process, Stepper, free_domain, monitor_parameters, of
+from live_ros import Probe, Process, Stepper, of, stepped
 from small_world import MONITOR
 
 pytestmark = pytest.mark.ros
@@ -22,14 +22,10 @@ DEFAULTS = {
 
 @pytest.fixture(scope="module")
 def monitor(world: Path) -> Iterator[tuple[Process, Probe, Stepper]]:
-    with free_domain() as domain:
-        config = world / "acting.yaml"
-        config.write_text(MONITOR + "mode: act\n")
-        probe = Probe(domain)
-        parameters = monitor_parameters(world, config=str(config), mode="act", use_sim_time=True)
-        with Process("main", domain, parameters) as process:
-            yield process, probe, Stepper(probe)
-        probe.close()
+    config = world / "acting.yaml"
+    config.write_text(MONITOR + "mode: act\n")
+    with stepped(world, config=str(config), mode="act") as found:
+        yield found
 
 
 @pytest.fixture

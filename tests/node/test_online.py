@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from live_ros import Probe, Process, Stepper, free_domain, monitor_parameters
+from live_ros import stepped
 from small_world import MONITOR
 
 from forewarn.cli import main
@@ -19,21 +19,15 @@ def test_new_counts_reach_the_tables_while_ticks_go_on(world: Path, tmp_path: Pa
     config.write_text(MONITOR + "learning: {online: true, refresh: 0.5}\n")
     learned, record = tmp_path / "learned.model.json", tmp_path / "record.mcap"
     before = load_model(world / "model.json")
-    parameters = monitor_parameters(
-        world, config=str(config), learn_to=str(learned), record=str(record), use_sim_time=True
-    )
+    parameters = {"config": str(config), "learn_to": str(learned), "record": str(record)}
     steps = 0
-    with free_domain() as domain:
-        probe = Probe(domain)
-        with Process("main", domain, parameters):
-            stepper = Stepper(probe)
-            stepper.begin(stepper.tick)
-            digests: dict[str, float] = {}
-            while len(digests) < 3 and steps < 600:
-                risks = stepper.step(speed=2.0, distance=20.0)  # every tick is answered
-                digests.setdefault(risks.model_digest, risks.risks[0].probability)
-                steps += 1
-        probe.close()
+    digests: dict[str, float] = {}
+    with stepped(world, **parameters) as (_, _, stepper):
+        stepper.begin()
+        while len(digests) < 3 and steps < 600:
+            risks = stepper.step(speed=2.0, distance=20.0)  # every tick is answered
+            digests.setdefault(risks.model_digest, risks.risks[0].probability)
+            steps += 1
     assert len(digests) == 3
     assert next(iter(digests)) == before.fingerprint
     assert len(set(digests.values())) == 3  # what is seen over and over becomes ever more certain
