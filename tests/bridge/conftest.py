@@ -255,7 +255,7 @@ class Listener:
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
 
-    def wait_for(self, kind: Any, topic: str, found: Any, limit: float = 90.0) -> Any:
+    def wait_for(self, kind: Any, topic: str, found: Any, limit: float = 240.0) -> Any:
         """Return what `found` makes of the first message for which that is something."""
         results: list[Any] = []
 
@@ -272,7 +272,7 @@ class Listener:
         assert results, f"nothing of that kind on {topic}"
         return results[0]
 
-    def wait_for_any(self, found: Any, limit: float = 60.0) -> Any:
+    def wait_for_any(self, found: Any, limit: float = 240.0) -> Any:
         """Return what `found` makes of None once that is something; callbacks are served."""
         deadline = time.monotonic() + limit
         while not (result := found(None)):

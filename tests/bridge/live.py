@@ -42,7 +42,7 @@ properties:
 mode: act
 model: monitor.model.json
 """
-LIMIT = 90.0
+LIMIT = 240.0
 
 
 class Process:
@@ -105,7 +105,7 @@ class Process:
         """End it."""
         (self.process.kill if kill else self.process.terminate)()
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

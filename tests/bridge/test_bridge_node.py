@@ -13,7 +13,7 @@ import pytest
 
 from apollo_bridge.layouts import own_class
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(900)]
 CHASSIS, PAD = "/apollo/canbus/chassis", "/apollo/planning/pad"
 ERROR = 2
 

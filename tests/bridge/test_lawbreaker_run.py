@@ -195,7 +195,7 @@ def stopped(car: Any) -> bool:
 
 
 @pytest.mark.ros
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(900)
 def test_live_every_step_reaches_the_monitor_as_it_was_and_a_light_that_is_ignored_ends_in_a_stop(
     run: list[Step], world: Any, listener: Any, apollo: Any, pycyber: None
 ) -> None:

@@ -20,7 +20,7 @@ import pytest
 from apollo_bridge.layouts import own_class
 from forewarn.cli.main import main
 
-pytestmark = [pytest.mark.ros, pytest.mark.timeout(280), pytest.mark.usefixtures("pycyber")]
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(900), pytest.mark.usefixtures("pycyber")]
 STOP, RESUME_CRUISE = 4, 5
 OK, WARN, ERROR = 0, 1, 2
 CHASSIS, PLANNING = "/apollo/canbus/chassis", "/apollo/planning/command"

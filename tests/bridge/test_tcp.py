@@ -18,7 +18,7 @@ from apollo_bridge.transport import Arrival, Channels, Connected, Event, Lost
 
 CHASSIS, PAD = "/apollo/canbus/chassis", "/apollo/planning/pad"
 CHANNELS = Channels({CHASSIS: "apollo.canbus.Chassis"}, {PAD: "apollo.planning.PadMessage"})
-LIMIT = 30.0
+LIMIT = 120.0
 
 
 class Server:
