@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from forewarn.recordings import RecordingWriter, open_recording
 
 BAD_FILES = [
     # what is wrong, old text, new text, what the message names
@@ -249,143 +245,6 @@ def test_a_file_that_is_no_recording(
     bag.write_bytes(content)
     refused(forewarn, bag, corridor_run.config, tmp_path / "out", ["odd.bin"])
     assert forewarn("init", bag, "-o", tmp_path / "new.yaml").code == 2
-
-
-def test_a_recording_cut_short_is_read_as_far_as_it_goes_and_said_to_be(
-    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
-) -> None:
-    bag = tmp_path / "cut.mcap"
-    whole = corridor_run.held_out.read_bytes()
-    bag.write_bytes(whole[: len(whole) // 2])
-    result = forewarn("learn", bag, "-c", corridor_run.config, "-o", tmp_path / "m.json", "--json")
-    assert result.code == 0
-    (recording,) = json.loads(result.out)["recordings"]
-    assert recording["warnings"]
-    assert "cut.mcap" in result.err
-    assert 100 < recording["ticks"] < 500
-
-
-def rewritten(source: Path, target: Path, change: Callable[[int, Any], Any]) -> Path:
-    """Copy a recording message by message; `change` gives (time, data), or None to leave out."""
-    with open_recording(source) as recording, RecordingWriter(target) as writer:
-        definitions = {
-            topic: info.message_type.typestore.generate_msgdef(info.msgtype, ros_version=2)[0]
-            for topic, info in recording.topics.items()
-            if info.message_type is not None
-        }
-        for number, sample in enumerate(recording.read()):
-            changed = change(number, sample)
-            if changed is not None:
-                name = recording.topics[sample.topic].msgtype
-                writer.write(sample.topic, name, definitions[sample.topic], *changed)
-    return target
-
-
-def test_messages_of_the_wrong_layout_are_counted_and_named(
-    forewarn: Callable[..., Any], corridor_run: Any, corridor_model: Path, tmp_path: Path
-) -> None:
-    def shorten(number: int, sample: Any) -> Any:
-        broken = sample.topic == "/odom" and number % 50 == 0
-        return sample.time_ns, bytes(sample.data)[:30] if broken else sample.data
-
-    bag = rewritten(corridor_run.held_out, tmp_path / "odd.mcap", shorten)
-    result = forewarn("replay", bag, "-c", corridor_run.config, "-m", corridor_model)
-    assert result.code in (0, 1)
-    assert "messages do not have the layout of their type" in result.err
-    assert "/odom" in result.err
-    assert "nav_msgs/msg/Odometry" in result.err
-
-
-def test_a_gap_in_a_recording_makes_signals_stale_and_breaks_no_transition(
-    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
-) -> None:
-    def drop(number: int, sample: Any) -> Any:
-        seconds = sample.time_ns / 1e9 - 1_700_000_000
-        return None if 20 < seconds < 30 else (sample.time_ns, sample.data)
-
-    bag = rewritten(corridor_run.held_out, tmp_path / "gap.mcap", drop)
-    result = forewarn("learn", bag, "-c", corridor_run.config, "-o", tmp_path / "m.json", "--json")
-    assert result.code == 0
-    (recording,) = json.loads(result.out)["recordings"]
-    # 10 s without messages; the last values are good for 0.5 s more.
-    assert recording["unknown"] == pytest.approx(95, abs=3)
-    assert recording["stale"]["speed"] == pytest.approx(95, abs=3)
-    assert "signals without a value" in result.err
-
-
-def test_time_that_goes_backwards_is_sorted_and_said(
-    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
-) -> None:
-    lines = [{"t": i / 10, "speed": 1.0, "nearest": 5.0, "bumper": False} for i in range(100)]
-    lines[50], lines[20] = lines[20], lines[50]
-    bag = tmp_path / "trace.jsonl"
-    bag.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    text = (
-        "version: 1\nrate: 10\nsignals: {speed: {}, nearest: {}, bumper: {}}\n"
-        "predicates: {fast: speed > 0.3}\nproperties: {p: {formula: always(fast)}}\n"
-    )
-    config = tmp_path / "trace.yaml"
-    config.write_text(text)
-    result = forewarn("learn", bag, "-c", config, "-o", tmp_path / "m.json")
-    assert result.code == 0
-    assert "backwards" in result.err
-
-
-def test_nan_is_unknown_and_inf_a_value(forewarn: Callable[..., Any], tmp_path: Path) -> None:
-    values = [1.0, math.nan, math.inf, 1.0, math.inf, 1.0]
-    bag = tmp_path / "trace.jsonl"
-    bag.write_text("".join(f"{json.dumps({'t': i / 10, 'd': v})}\n" for i, v in enumerate(values)))
-    config = tmp_path / "trace.yaml"
-    config.write_text(
-        "version: 1\nrate: 10\nsignals: {d: {}}\npredicates: {near: d < 5}\n"
-        "properties: {p: {formula: always(near)}}\n"
-    )
-    result = forewarn("learn", bag, "-c", config, "-o", tmp_path / "m.json", "--json")
-    (recording,) = json.loads(result.out)["recordings"]
-    assert recording["unknown"] == 1
-    model = json.loads(forewarn("inspect", tmp_path / "m.json", "--json").out)
-    visits = {state["name"]: state["successors"] for state in model["states"]}
-    assert visits == {"(none)": {"1": 2}, "near": {"0": 1}}
-
-
-def test_a_definition_that_rosbags_cannot_parse_spoils_only_its_topic(
-    forewarn: Callable[..., Any],
-    corridor_run: Any,
-    tmp_path: Path,
-    edited: Callable[[str, str], Path],
-) -> None:
-    bag = tmp_path / "service.mcap"
-    text = "service_msgs/ServiceEventInfo info\nodd/srv/Do_Request[<=1] request\n"
-    with open_recording(corridor_run.held_out) as source, RecordingWriter(bag) as writer:
-        writer.write(
-            "/do/_service_event", "odd/srv/Do_Event", text, 1_700_000_000 * 10**9, b"\0" * 8
-        )
-        for sample in source.read():
-            info = source.topics[sample.topic]
-            assert info.message_type is not None
-            store = info.message_type.typestore
-            definition = store.generate_msgdef(info.msgtype, ros_version=2)[0]
-            writer.write(sample.topic, info.msgtype, definition, sample.time_ns, sample.data)
-    assert forewarn("learn", bag, "-c", corridor_run.config, "-o", tmp_path / "m.json").code == 0
-    assert forewarn("init", bag, "-o", tmp_path / "new.yaml").code == 0
-    assert "/do/_service_event" in (tmp_path / "new.yaml").read_text()
-    asked = edited("topic: /bumper, type: std_msgs/msg/Bool",
-                   "topic: /do/_service_event, type: odd/msg/Do_Event")  # fmt: skip
-    result = forewarn("learn", bag, "-c", asked, "-o", tmp_path / "n.json")
-    assert result.code == 2
-    assert "/do/_service_event" in result.err
-
-
-def test_the_same_recording_twice_is_refused(
-    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
-) -> None:
-    copy = tmp_path / "copy.mcap"
-    copy.write_bytes(corridor_run.held_out.read_bytes())
-    result = forewarn(
-        "learn", corridor_run.held_out, copy, "-c", corridor_run.config, "-o", tmp_path / "m.json"
-    )
-    assert result.code == 2
-    assert "same data" in result.err
 
 
 def test_an_output_that_cannot_be_written(

@@ -147,10 +147,13 @@ def observe(
     samples = recording.read(None if named else types.keys())
     first = feed.grid.tick_at_or_after(recording.start_ns)
     span = max(feed.grid.tick_at_or_after(recording.end_ns) - first, 1)
-    for tick in feed.play(samples, recording.start_ns, recording.end_ns):
-        yield evaluate(tick)
-        if progress is not None and tick % 64 == 0:
-            progress((tick - first) / span)
+    try:
+        for tick in feed.play(samples, recording.start_ns, recording.end_ns):
+            yield evaluate(tick)
+            if progress is not None and tick % 64 == 0:
+                progress((tick - first) / span)
+    except RecordingError as error:
+        raise error.located(file=recording.path) from None
 
 
 def count_recording(

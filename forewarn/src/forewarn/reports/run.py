@@ -150,10 +150,13 @@ def _told(
     """Pass verdicts on, telling now and then how far the recording is through."""
     first = session.grid.tick_at_or_after(recording.start_ns)
     span = max(session.grid.tick_at_or_after(recording.end_ns) - first, 1)
-    for verdict in verdicts:
-        yield verdict
-        if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
-            progress((verdict.tick - first) / span)
+    try:
+        for verdict in verdicts:
+            yield verdict
+            if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
+                progress((verdict.tick - first) / span)
+    except RecordingError as error:
+        raise error.located(file=recording.path) from None
 
 
 def _flattery(recording: Recording, learned_from: Sequence[Provenance]) -> list[str]:
