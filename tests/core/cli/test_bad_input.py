@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from forewarn.recordings import RecordingWriter
+
 BAD_FILES = [
     # what is wrong, old text, new text, what the message names
     ("no YAML", "version: 1", "version: [1", ["line 2"]),
