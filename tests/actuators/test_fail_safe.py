@@ -107,27 +107,31 @@ def newest(probe: Probe) -> int:
 
 
 INTERRUPTED = """
-from monitor_node.{module} import main
+from monitor_node import entry
+{imports}
 print("begun", flush=True)
-main()
+entry.{executable}()
 """
 
 
-@pytest.mark.parametrize("module", ["main", "twist_gate_node", "bag_player"])
+@pytest.mark.parametrize("imported", [True, False], ids=["running", "importing"])
+@pytest.mark.parametrize("executable", ["monitor_node", "twist_gate_node", "bag_player_node"])
 def test_interrupted_at_any_moment_it_ends_in_silence(
-    world: Path, tmp_path: Path, domain: int, module: str
+    world: Path, tmp_path: Path, domain: int, executable: str, imported: bool
 ) -> None:
     file = tmp_path / "monitor.yaml"
     file.write_text(f"{MONITOR}actuators: {{twist: {{input: /raw, output: /cmd}}}}\n")
-    dice = random.Random(module)
+    dice = random.Random(f"{executable}{imported}")
     parameters = {"config": str(file)}
-    if module == "main":
+    if executable == "monitor_node":
         parameters = monitor_parameters(world, **parameters)
-    elif module == "bag_player":
+    elif executable == "bag_player_node":
         parameters = {"bag": str(world / "bag.mcap"), "rate": 0.1}
+    imports = "from monitor_node import bag_player, main, twist_gate_node" if imported else ""
     arguments = [f"-p{name}:={json.dumps(value)}" for name, value in parameters.items()]
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED.format(module=module), "--ros-args"]
+        [sys.executable, "-c", INTERRUPTED.format(imports=imports, executable=executable)]
+        + ["--ros-args"]
         + [part for each in arguments for part in (each[:2], each[2:])],
         env=environment(domain),
         stdout=subprocess.PIPE,
@@ -136,11 +140,11 @@ def test_interrupted_at_any_moment_it_ends_in_silence(
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
-        after = dice.uniform(0.0, 1.0)
+        after = dice.uniform(0.0, 1.0 if imported else 0.4)
         threading.Timer(after, process.send_signal, [signal.SIGINT]).start()
         written = process.stdout.read()
         assert "Traceback" not in written, f"{after:.3f} s: {written}"
-        expected = 130 if module == "bag_player" else 0
+        expected = 130 if executable == "bag_player_node" else 0
         assert process.wait() == expected, f"{after:.3f} s: {written}"
 
 
