@@ -1,0 +1,124 @@
+"""What an estimate of the risk says in runs that it has not seen, judged by what followed.
+
+Used by `braking.py`, for rules which say that something never happens: whether one is broken can be
+told from the states of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.sumo.ablation import UNKNOWN, Run
+from forewarn.monitoring.calibration import Predictions, calibrate, outcomes, pool
+from forewarn.monitoring.tradeoff import AlertRule, Trace, precision_recall, trade_off
+from forewarn.monitoring.verdict import Status
+from forewarn.properties.specification import CompiledSpec
+from forewarn.sections import PropertySpec
+from forewarn.vocabulary import terminal_code
+
+BROKEN_BY = {"red_light": "ran_red", "collision": "collision"}
+RESAMPLES = 1000
+
+
+def truth_of(run: Run, rule: str, compiled: CompiledSpec) -> Trace:
+    """Return what happened in a run, without a score."""
+    words, states = compiled.abstraction.vocabulary, run.states
+    atom, ended = BROKEN_BY[rule], (states < 0) & (states != UNKNOWN)
+    if atom in words.terminals:
+        broken = states == terminal_code(words.terminals.index(atom))
+    else:
+        broken = (states >= 0) & (states >> words.predicates.index(atom) & 1 == 1)
+    status = np.full(len(states), Status.SATISFIED_SO_FAR, dtype=np.int8)
+    status[ended], status[states == UNKNOWN] = Status.ENDED, Status.UNKNOWN
+    status[broken] = Status.VIOLATED
+    return Trace(
+        rate=compiled.spec.rate,
+        horizon=round(compiled.spec.properties[rule].horizon * compiled.spec.rate),
+        ticks=run.first + np.arange(len(states)),
+        score=np.full(len(states), np.nan),
+        violation=broken & ~np.concatenate([[False], broken[:-1]]),
+        status=status,
+        possible=np.zeros(len(states), dtype=bool),
+    )
+
+
+def judge_ticks(trace: Trace) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return at which ticks a violation followed, and which ticks count."""
+    assert trace.possible is not None
+    followed, known = outcomes(
+        trace.ticks, trace.violation, trace.possible, trace.status, trace.horizon
+    )
+    return followed, known & (trace.status == Status.SATISFIED_SO_FAR)
+
+
+class Told(NamedTuple):
+    """What one way to a risk says of one rule in the unseen runs."""
+
+    truth: Sequence[Trace]
+    values: Sequence[NDArray[np.float64]]  # lower bound, risk and upper bound, a row for each tick
+
+    def predictions(self) -> list[Predictions]:
+        """Return risk and outcome of the ticks that count, run by run."""
+        found = []
+        for trace, values in zip(self.truth, self.values, strict=True):
+            followed, known = judge_ticks(trace)
+            kept = known & ~np.isnan(values[:, 1])
+            found.append(Predictions(values[kept, 1], followed[kept], int((known & ~kept).sum())))
+        return found
+
+    def figures(self, section: PropertySpec) -> dict[str, Any]:
+        """Return how good it is, with the alerts that the monitor file asks for."""
+        parts = self.predictions()
+        # A state that was never seen asks for a warning only; its risk does not count.
+        traces = [
+            trace._replace(
+                score=np.where(trace.status == Status.UNKNOWN, np.nan, np.nan_to_num(values[:, 1]))
+            )
+            for trace, values in zip(self.truth, self.values, strict=True)
+        ]
+        calibration = calibrate(pool(parts))
+        assert calibration is not None
+        (point,) = trade_off(traces, [section.thresholds.act], rule=AlertRule.of(section))
+        before = np.concatenate(
+            [
+                values[np.logical_and(*judge_ticks(trace))]
+                for trace, values in zip(self.truth, self.values, strict=True)
+            ]
+        )
+        widths = (before[:, 2] - before[:, 0])[~np.isnan(before[:, 2])]
+        return {
+            "brier": round(calibration.brier, 6),
+            "skill": round(calibration.skill or 0.0, 4),
+            "expected_error": round(calibration.expected_error, 5),
+            "average_precision": round(precision_recall(traces).area, 4),
+            "violations": point.violations,
+            "foreseen": point.detected,
+            "median_lead": None if point.lead is None else round(point.lead.median, 2),
+            "false_alarms_per_hour": round(point.false_alarms_per_hour or 0.0, 2),
+            "width_before_violations": round(float(np.median(widths)), 4) if len(widths) else None,
+            "unknown_ticks": sum(part.censored for part in parts),
+            "reliability": [
+                [each.ticks, round(each.predicted, 4), round(each.observed, 4)]
+                for each in calibration.bins
+            ],
+        }
+
+
+def brier_difference(ours: Told, theirs: Told, seed: int = 1) -> list[float]:
+    """Return ours - theirs with a 95 % interval: whole runs are drawn anew, for both alike."""
+    sums = np.array(
+        [
+            [((part.risk - part.followed) ** 2).sum() for part in told.predictions()]
+            + [len(part.risk) for part in told.predictions()]
+            for told in (ours, theirs)
+        ]
+    ).reshape(2, 2, -1)
+    drawn = np.random.default_rng(seed).integers(0, sums.shape[2], (RESAMPLES, sums.shape[2]))
+    error, ticks = sums[:, 0][:, drawn].sum(axis=2), sums[:, 1][:, drawn].sum(axis=2)
+    mine, other = sums[:, 0].sum(axis=1) / sums[:, 1].sum(axis=1)
+    low, high = np.quantile(np.subtract(*(error / ticks)), [0.025, 0.975])
+    return [round(float(each), 6) for each in (mine - other, low, high)]
