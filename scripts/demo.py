@@ -46,28 +46,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--output", type=Path, default=ROOT / "out" / "demo", help="folder (default: out/demo)"
     )
     options = parser.parse_args(arguments)
-    told: list[int] = []
-
-    def interrupt(number: int, frame: object) -> None:
-        """Leave by way of every `finally`, which stop the processes, and do so undisturbed."""
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        told.append(number)
-        raise Interrupted
-
-    for number in SIGNALS:
-        signal.signal(number, interrupt)
+    signals = Signals()
     try:
-        Demo(options.rate, options.output).run()
+        Demo(options.rate, options.output, signals).run()
     except (Exception, Interrupted) as error:
-        if told:  # raised while C++ converts a message, it comes out as an error of the conversion
+        if signals.told:  # raised while C++ converts a message, it comes out as another error
             print("demo: interrupted; all that it started is stopped", file=sys.stderr)
-            return 128 + told[0]
+            return 128 + signals.told
         if not isinstance(error, DemoError):
             raise
         print(f"demo: error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+class Signals:
+    """Leaves by way of every `finally`, which stop the processes, and does so undisturbed."""
+
+    def __init__(self) -> None:
+        self.told = 0
+        self._held = False
+        for number in SIGNALS:
+            signal.signal(number, self._interrupt)
+
+    def _interrupt(self, number: int, frame: object) -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        self.told = number
+        if not self._held:
+            raise Interrupted
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let a signal wait: nobody could stop a process that is only just being started."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self.told:
+            raise Interrupted
 
 
 class Demo:
@@ -79,9 +97,12 @@ class Demo:
         Times real time.
     output : Path
         Where model, record, logs and report go.
+    signals : Signals
+        What ends it before its time.
     """
 
-    def __init__(self, rate: float, output: Path) -> None:
+    def __init__(self, rate: float, output: Path, signals: Signals) -> None:
+        self.signals = signals
         self.rate = rate
         self.output = output
         self.model = output / "model.json"
@@ -123,9 +144,11 @@ class Demo:
 
     def _forewarn(self, *arguments: object) -> None:
         command = [sys.executable, "-m", "forewarn", *map(str, arguments)]
-        finished = subprocess.run(command, capture_output=True, text=True)
-        if finished.returncode != 0:
-            told = " | ".join((finished.stderr.strip() or finished.stdout.strip()).splitlines())
+        pipe = subprocess.PIPE
+        with self._process(command, stdout=pipe, stderr=pipe, text=True) as process:
+            output, errors = process.communicate()
+        if process.returncode != 0:
+            told = " | ".join((errors.strip() or output.strip()).splitlines())
             raise DemoError(f"`forewarn {arguments[0]}` failed: {told or 'it said nothing'}")
 
     def _learn(self, training: Sequence[Path]) -> None:
@@ -183,10 +206,19 @@ class Demo:
         for key, value in parameters.items():
             command += ["-p", f"{key}:={value}"]
         with log.open("w") as file:
-            process = subprocess.Popen(command, env=self.environment, stdout=file, stderr=file)
-            try:
+            options = {"env": self.environment, "stdout": file, "stderr": file}
+            with self._process(command, **options) as process:
                 yield process
-            finally:
+
+    @contextmanager
+    def _process(self, command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+        process: subprocess.Popen[Any] | None = None
+        try:
+            with self.signals.held():
+                process = subprocess.Popen(command, **options)
+            yield process
+        finally:
+            if process is not None:
                 _stop(process)
 
     def _replay(self) -> None:

@@ -30,7 +30,7 @@ def started(demo: subprocess.Popen[str], number: int) -> list[int]:
     while len(found := descendants(demo.pid)) < number:
         assert time.monotonic() < end, f"only {found}"
         with suppress(subprocess.TimeoutExpired):
-            raise AssertionError(f"it has ended: {demo.wait(0.02)}")
+            raise AssertionError(f"it has ended: {demo.wait(0.001)}")
     return found
 
 
