@@ -36,6 +36,7 @@ from evaluation.sumo.judging import (
     BROKEN_BY,
     Told,
     brier_difference,
+    by_past,
     judge_ticks,
     truth_of,
 )
@@ -77,6 +78,11 @@ PREDICATES = {
     "braking_for_conflict": (
         "conflict_soonest < 1.8 and -acceleration * 2 * conflict_soonest >= 0.8 * speed"
     ),
+    # At the present speed, firm braking was needed already when the light turned red: a car that
+    # does not slow remains what it was at yellow.
+    "late_at_red": (
+        "light == 1 and stop_line > 0 and speed * speed >= 6 * (stop_line + speed * light_age)"
+    ),
 }
 
 
@@ -93,7 +99,9 @@ VARIANTS: Mapping[str, Variant] = {
     "braking > 1, > 3": Variant(("braking", "braking_hard")),
     "braking enough for the line": Variant(("braking_enough",)),
     "braking enough for line, conflict": Variant(("braking_enough", "braking_for_conflict")),
-    "all five": Variant(tuple(PREDICATES)),
+    "late at red": Variant(("late_at_red",)),
+    "braking > 1, late at red": Variant(("braking", "late_at_red")),
+    "all six": Variant(tuple(PREDICATES)),
     "as shipped, history: 2": Variant((), 2),
     "braking > 1, > 3, history: 2": Variant(("braking", "braking_hard"), 2),
 }
@@ -101,10 +109,12 @@ VARIANTS: Mapping[str, Variant] = {
 IN_STATES = (
     "as shipped: chain",
     "as shipped: chain, unsmoothed",
+    "as shipped: chain, calibrated",
     "as shipped: counted",
     "braking > 1: chain",
     "braking > 1: chain, unsmoothed",
     "braking > 1: counted",
+    "braking > 1, late at red: chain",
     "as shipped, history: 2: chain",
 )
 
@@ -337,6 +347,7 @@ def compare(compiled: CompiledSpec, training: Sequence[Run], unseen: Sequence[Ru
             rule: of_states(unseen, whole, rule, {name: told[rule][name] for name in IN_STATES})
             for rule in BROKEN_BY
         },
+        "by_past": {"learning": by_past(training, compiled), "unseen": by_past(unseen, compiled)},
     }
 
 

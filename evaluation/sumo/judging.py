@@ -22,6 +22,7 @@ from forewarn.vocabulary import terminal_code
 
 BROKEN_BY = {"red_light": "ran_red", "collision": "collision"}
 RESAMPLES = 1000
+REMEMBERED = 30  # ticks
 
 
 def truth_of(run: Run, rule: str, compiled: CompiledSpec) -> Trace:
@@ -122,3 +123,36 @@ def brier_difference(ours: Told, theirs: Told, seed: int = 1) -> list[float]:
     mine, other = sums[:, 0].sum(axis=1) / sums[:, 1].sum(axis=1)
     low, high = np.quantile(np.subtract(*(error / ticks)), [0.025, 0.975])
     return [round(float(each), 6) for each in (mine - other, low, high)]
+
+
+def by_past(runs: Sequence[Run], compiled: CompiledSpec) -> list[dict[str, Any]]:
+    """Return what followed where red asks for firm braking, for cars of different pasts.
+
+    A car of which firm braking was asked at yellow, up to `REMEMBERED` ticks ago, and one that came
+    upon the red light slowly are in the same product state.
+    """
+    words = compiled.abstraction.vocabulary.predicates
+
+    def holds(states: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.bool_]:
+        wanted = sum(1 << words.index(name) for name in names)
+        return (states >= 0) & (states & wanted == wanted)
+
+    tally: dict[tuple[bool, bool], list[int]] = {}
+    for run in runs:
+        ticks = np.arange(len(run.states))
+        asked = holds(run.states, ("yellow", "must_brake_firmly"))
+        last = np.maximum.accumulate(np.where(asked, ticks, -REMEMBERED - 1))
+        here = holds(run.states, ("red", "must_brake_firmly", "time_to_line<2", "red_for<8"))
+        here &= ~holds(run.states, ("must_brake_hard",)) & ~holds(run.states, ("time_to_line<1",))
+        slows = holds(run.states, ("braking",))
+        followed, known = judge_ticks(truth_of(run, "red_light", compiled))
+        for past in (True, False):
+            for braking in (True, False):
+                chosen = here & known & ((ticks - last <= REMEMBERED) == past) & (slows == braking)
+                row = tally.setdefault((past, braking), [0, 0])
+                row[0] += int(chosen.sum())
+                row[1] += int((chosen & followed).sum())
+    return [
+        {"firmly_at_yellow": past, "braking": braking, "ticks": ticks, "followed": followed}
+        for (past, braking), (ticks, followed) in tally.items()
+    ]

@@ -19,7 +19,14 @@ from evaluation.sumo.braking import (
     visited,
     with_candidates,
 )
-from evaluation.sumo.judging import BROKEN_BY, Told, brier_difference, judge_ticks, truth_of
+from evaluation.sumo.judging import (
+    BROKEN_BY,
+    Told,
+    brier_difference,
+    by_past,
+    judge_ticks,
+    truth_of,
+)
 from forewarn.config import load_spec
 from forewarn.models.counts import Smoothing
 from forewarn.monitoring.verdict import Status
@@ -111,6 +118,28 @@ def test_figures_are_of_the_ticks_whose_outcome_is_known(
     perfect = Told([truth], [np.repeat(followed[:, None].astype(float), 3, axis=1)])
     difference = brier_difference(told, perfect)
     assert difference == pytest.approx([found["brier"]] * 3, abs=1e-6)
+
+
+def test_the_past_of_a_state_is_what_happened_up_to_three_seconds_ago(
+    compiled: CompiledSpec, jumped: int
+) -> None:
+    index = compiled.abstraction.vocabulary.predicates.index
+    bits = {name: 1 << index(name) for name in ("yellow", "red", "must_brake_firmly", "braking")}
+    yellow = bits["yellow"] | bits["must_brake_firmly"]
+    red = bits["red"] | bits["must_brake_firmly"] | 1 << index("time_to_line<2")
+    red |= 1 << index("red_for<8")
+    runs = [
+        run_of(*[yellow] * 2, *[red] * 31, jumped, *[0] * 60),
+        run_of(*[red | bits["braking"]] * 4, *[0] * 60),
+    ]
+    found = {(row["firmly_at_yellow"], row["braking"]): row for row in by_past(runs, compiled)}
+    told = {key: (row["ticks"], row["followed"]) for key, row in found.items()}
+    assert told == {
+        (True, False): (30, 30),
+        (False, False): (1, 1),
+        (False, True): (4, 0),
+        (True, True): (0, 0),
+    }
 
 
 def test_the_figures_are_of_the_variants_that_are_declared(repository: Path) -> None:
