@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+
 import pytest
 
 from forewarn.errors import ExpressionError
@@ -119,3 +122,15 @@ def test_refuses_hostile_texts_at_once(source: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         parse_expression(source)
     assert len(str(caught.value)) < 2000
+
+
+@pytest.mark.parametrize("left", [60, 200, 900])
+def test_depth_is_refused_however_little_of_the_stack_is_left(left: int) -> None:
+    limit, used = sys.getrecursionlimit(), len(inspect.stack(0))
+    try:
+        sys.setrecursionlimit(used + left)
+        with pytest.raises(ExpressionError) as caught:
+            parse_expression("-" * 3000 + "a")
+    finally:
+        sys.setrecursionlimit(limit)
+    assert "deep" in str(caught.value)

@@ -120,9 +120,14 @@ def parse_expression(source: str) -> Expression:
     if not text:
         raise ExpressionError("the expression is empty", accepted=ACCEPTED)
     _refuse_deep_brackets(text)
-    tree = _parse(text)
     checker = _Checker(text)
-    checker.check(tree, frozenset(), 1)
+    try:
+        tree = _parse(text)
+        checker.check(tree, frozenset(), 1)
+    except (RecursionError, MemoryError):  # also of a caller who has used up most of the stack
+        raise ExpressionError(
+            f"the expression {text[:60]!r}... is nested too deeply", accepted=ACCEPTED
+        ) from None
     return Expression(text, tree, frozenset(checker.names))
 
 
@@ -186,7 +191,7 @@ def _parse(text: str) -> ast.expr:
         raise ExpressionError(
             f"column {column}: {error.msg}{hint} in {shown(text)}", accepted=ACCEPTED
         ) from None
-    except (RecursionError, MemoryError, ValueError, OverflowError) as error:
+    except (ValueError, OverflowError) as error:
         raise ExpressionError(
             f"the expression {text[:60]!r}... cannot be parsed: {error}", accepted=ACCEPTED
         ) from None
