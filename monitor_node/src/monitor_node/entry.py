@@ -23,9 +23,8 @@ def twist_gate_node() -> None:
 
 def _run(module: str, interrupted: int) -> None:
     interrupts: list[int] = []
-    ours = (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )  # a background job's is not
+    # A shell's background jobs ignore the signal.
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if ours:
         # KeyboardInterrupt, raised while C++ imports something, is lost or becomes another error.
         signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
