@@ -212,35 +212,54 @@ def judge(
     return result
 
 
-def main() -> None:
-    """Observe the recordings, learn every variant, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def arguments_of(description: str | None, output: Path) -> argparse.ArgumentParser:
+    """Return the arguments of a comparison of chains: recordings, and where the figures go."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--runs", type=Path, required=True, help="folder of recordings")
     parser.add_argument("--work", type=Path, required=True, help="folder for what was observed")
     parser.add_argument("--training", default="1:201", help="first:end (default: 1:201)")
     parser.add_argument("--unseen", default="201:241", help="first:end (default: 201:241)")
-    parser.add_argument("--config", type=Path, default=ROOT / "config" / "demo.yaml")
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_name("ablation.json"))
-    arguments = parser.parse_args()
+    parser.add_argument("--output", type=Path, default=output)
+    return parser
+
+
+def observed_sets(arguments: argparse.Namespace, compiled: CompiledSpec) -> list[list[Run]]:
+    """Return the runs for learning and the unseen ones, of those recordings that are there."""
     arguments.work.mkdir(parents=True, exist_ok=True)
-    compiled = compile_spec(load_spec(arguments.config))
     sets = []
     for seeds in (arguments.training, arguments.unseen):
         first, end = map(int, seeds.split(":"))
         paths = [path for i in range(first, end) if (path := bag_path(arguments.runs, i)).is_dir()]
         sets.append(list(observed(paths, compiled, arguments.work)))
-    found = {}
-    for name, left_out in LEFT_OUT.items():
-        found[name] = judge(compiled, *sets, left_out)
-        print(name, json.dumps(found[name]), flush=True)
+    return sets
+
+
+def write_report(
+    arguments: argparse.Namespace, sets: Sequence[Sequence[Run]], found: Mapping[str, object]
+) -> None:
+    """Write what was found as JSON, with the runs that it was found on."""
     report = {
         "training": arguments.training,
         "unseen": arguments.unseen,
         "recordings": [len(runs) for runs in sets],
-        "demands": {name: list(demand) for name, demand in DEMANDS.items()},
-        "left_out": found,
+        **found,
     }
     arguments.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Observe the recordings, learn every variant, and write the figures as JSON."""
+    parser = arguments_of(__doc__, Path(__file__).with_name("ablation.json"))
+    parser.add_argument("--config", type=Path, default=ROOT / "config" / "demo.yaml")
+    arguments = parser.parse_args()
+    compiled = compile_spec(load_spec(arguments.config))
+    sets = observed_sets(arguments, compiled)
+    found = {}
+    for name, left_out in LEFT_OUT.items():
+        found[name] = judge(compiled, *sets, left_out)
+        print(name, json.dumps(found[name]), flush=True)
+    demands = {name: list(demand) for name, demand in DEMANDS.items()}
+    write_report(arguments, sets, {"demands": demands, "left_out": found})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ what comes in between; what it gains over the chain is what the Markov assumptio
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,10 +26,12 @@ from evaluation.sumo.ablation import (
     ROOT,
     UNKNOWN,
     Run,
+    arguments_of,
     count,
     kept_predicates,
-    observed,
+    observed_sets,
     project,
+    write_report,
 )
 from evaluation.sumo.judging import (
     BROKEN_BY,
@@ -40,7 +41,6 @@ from evaluation.sumo.judging import (
     judge_ticks,
     truth_of,
 )
-from evaluation.sumo.runs import bag_path
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
@@ -353,27 +353,11 @@ def compare(compiled: CompiledSpec, training: Sequence[Run], unseen: Sequence[Ru
 
 def main() -> None:
     """Observe the recordings, learn every variant, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--runs", type=Path, required=True, help="folder of recordings")
-    parser.add_argument("--work", type=Path, required=True, help="folder for what was observed")
-    parser.add_argument("--training", default="1:201", help="first:end (default: 1:201)")
-    parser.add_argument("--unseen", default="201:241", help="first:end (default: 201:241)")
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_name("braking.json"))
+    parser = arguments_of(__doc__, Path(__file__).with_name("braking.json"))
     arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
     compiled = compile_spec(with_candidates(load_spec(ROOT / "config" / "demo.yaml")))
-    sets = []
-    for seeds in (arguments.training, arguments.unseen):
-        first, end = map(int, seeds.split(":"))
-        paths = [path for i in range(first, end) if (path := bag_path(arguments.runs, i)).is_dir()]
-        sets.append(list(observed(paths, compiled, arguments.work)))
-    report = {
-        "training": arguments.training,
-        "unseen": arguments.unseen,
-        "recordings": [len(runs) for runs in sets],
-        **compare(compiled, *sets),
-    }
-    arguments.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    sets = observed_sets(arguments, compiled)
+    write_report(arguments, sets, compare(compiled, *sets))
 
 
 if __name__ == "__main__":
