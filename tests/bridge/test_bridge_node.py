@@ -60,6 +60,35 @@ def test_over_tcp_from_a_channel_to_a_pad(world: Any, server: Any, listener: Any
     assert "Traceback" not in bridge.interrupt()
 
 
+def test_the_pump_outlives_the_context_in_silence(world: Any, server: Any, listener: Any) -> None:
+    # A signal shuts the context down at once; the pump runs until the main thread has stopped it.
+    rclpy = pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
+    from rclpy.lifecycle import TransitionCallbackReturn
+
+    from apollo_bridge.node import BridgeNode
+
+    port = server.wait_for(lambda line: "port" in line)["port"]
+    given = {"config": str(world.folder / "monitor.yaml"), "transport": "tcp", "port": port}
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=world.domain)
+    overrides = [rclpy.Parameter(name, value=value) for name, value in given.items()]
+    node = BridgeNode(context=context, parameter_overrides=overrides)
+    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+    pump = node.pump
+    assert pump is not None
+    server.wait_for(lambda line: line.get("reader") == CHASSIS)
+    feed(server, 4.5, 0)
+    listener.wait_for_any(lambda _: pump.published)
+    rclpy.shutdown(context=context)
+    before = pump.published
+    feed(server, 4.5, 1)
+    listener.wait_for_any(lambda _: pump.published > before + 1 or pump.error)
+    node.stop()
+    node.destroy_node()
+    assert not pump.error
+
+
 @pytest.fixture(scope="module")
 def refused(module_world: Any) -> Iterator[Any]:
     """Return a probe of a bridge that could not start by itself, and what it says about that."""

@@ -210,14 +210,17 @@ class BridgeNode(LifecycleNode):
     # Signals
 
     def _publish(self, now_ns: int, signals: Sequence[SentSignal]) -> None:
-        self._publisher.publish(
-            Signals(
-                header=Header(stamp=_time(now_ns)),
-                names=[each.name for each in signals],
-                values=[each.value for each in signals],
-                stamps=[_time(each.stamp_ns) for each in signals],
-            )
+        message = Signals(
+            header=Header(stamp=_time(now_ns)),
+            names=[each.name for each in signals],
+            values=[each.value for each in signals],
+            stamps=[_time(each.stamp_ns) for each in signals],
         )
+        try:
+            self._publisher.publish(message)
+        except Exception:
+            if self.context.ok():
+                raise  # else a signal shut the context down while the pump's thread still runs
 
     # Interventions
 
