@@ -76,6 +76,44 @@ def test_a_wrong_channel_or_message_is_named(forewarn: Any, tmp_path: Path, apol
         assert text in result.stderr
 
 
+def test_a_channel_that_nobody_published_is_not_in_a_record_and_may_be_missing(
+    forewarn: Any, tmp_path: Path, apollo: Any
+) -> None:
+    # Of pads above all: the signal has a default, which counts as long as nobody spoke.
+    config, model = tmp_path / "monitor.yaml", tmp_path / "model.json"
+    config.write_text(
+        MONITOR.replace(
+            "signals:",
+            "signals:\n  asked: {channel: /apollo/planning/pad, timeout: never, default: false,\n"
+            "    message: apollo.planning.PadMessage, value: action == STOP}",
+        ).replace("active_when", "intervened_when: asked\nactive_when")
+    )
+    runs = []
+    for number in range(3):
+        runs.append(tmp_path / f"{number}.record")
+        runs[-1].write_bytes(apollo.record_bytes([apollo.sawtooth(10, (number + 1) * 10**18)]))
+    refused = forewarn("learn", runs[0], "-c", config, "-o", model)
+    assert refused.returncode == 2
+    assert "the topic /apollo/planning/pad is not in the recording" in refused.stderr
+    for jobs in (1, 2):
+        learned = forewarn(
+            "learn", *runs[:2], "-c", config, "-o", model, "--allow-missing", "-j", jobs,
+            "--calibrate", runs[2],
+        )  # fmt: skip
+        assert learned.returncode == 0, learned.stderr
+        assert "channel /apollo/planning/pad is not in the recording" in learned.stderr
+        counted = json.loads(model.read_text())["provenance"]
+        # 50 Hz, and the last message, at 9.99 s, belongs to the tick at 10 s.
+        assert [each["transitions"] for each in counted] == [500, 500]
+    for way in (("-m", model), ("--folds", 2)):
+        recordings = runs[2:] if way[0] == "-m" else runs
+        tuned = forewarn(
+            "tune", *recordings, "-c", config, *way, "--false-alarms-per-hour", 1, "--allow-missing"
+        )
+        assert "is not in the recording" not in tuned.stderr
+        assert tuned.returncode in (0, 1), tuned.stderr
+
+
 def test_a_channel_needs_its_message(forewarn: Any, tmp_path: Path) -> None:
     config = tmp_path / "monitor.yaml"
     config.write_text(

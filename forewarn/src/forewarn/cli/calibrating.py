@@ -69,6 +69,8 @@ def calibrate_model(
     paths: Sequence[Path],
     method: Method | None,
     output: Output,
+    *,
+    allow_missing: bool = False,
 ) -> tuple[CountModel, list[Fitted]]:
     """Return the model with its maps, and how they came about.
 
@@ -82,7 +84,7 @@ def calibrate_model(
     refuse_known(recordings, model, "this model", "calibrating on it would mend nothing", accepted)
     plain = replace(model, recalibration=())
     monitor = build_monitor(compiled, plain)
-    runs = replay_all(monitor, recordings, output)
+    runs = replay_all(monitor, recordings, output, allow_missing=allow_missing)
     digests = []
     for path in recordings:
         with open_recording(path) as recording:

@@ -44,6 +44,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_allow_missing(parser: argparse.ArgumentParser) -> None:
+    """Add ``--allow-missing``."""
+    parser.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="go on without topics that a recording lacks: their signals are unknown, as live",
+    )
+
+
 def whole_number(text: str) -> int:
     """Parse an argument that is a whole number, 0 or more."""
     number = int(text)

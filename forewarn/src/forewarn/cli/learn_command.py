@@ -31,6 +31,7 @@ from forewarn.cli.calibrating import (
     print_calibration,
 )
 from forewarn.cli.common import (
+    add_allow_missing,
     add_config,
     add_recordings,
     existing_recordings,
@@ -83,6 +84,7 @@ class Options:
     assess: bool
     calibrate: list[Path]
     calibration: str | None
+    allow_missing: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,6 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print all of coverage, Markov test and estimators, not the gist",
     )
     add_calibration(parser)
+    add_allow_missing(parser)
 
 
 def run(options: Options, output: Output) -> int:
@@ -133,6 +136,7 @@ def run(options: Options, output: Output) -> int:
             jobs=options.jobs or _processes(recordings),
             progress=overall(recordings, tell),
             enough=stop,
+            allow_missing=options.allow_missing,
         )
     if not any(report.provenance.transitions for report in learned.reports):
         raise RecordingError(
@@ -146,7 +150,14 @@ def run(options: Options, output: Output) -> int:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
     fitted: list[Fitted] = []
     if options.calibrate:
-        model, fitted = calibrate_model(compiled, model, options.calibrate, method, output)
+        model, fitted = calibrate_model(
+            compiled,
+            model,
+            options.calibrate,
+            method,
+            output,
+            allow_missing=options.allow_missing,
+        )
     save_model(model, options.output)
     _report(compiled, learned, model, requirement, options, output, fitted)
     return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from forewarn.cli.common import (
+    add_allow_missing,
     add_config,
     add_model,
     add_recordings,
@@ -72,11 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write every verdict as a JSON line, floats to the last bit (- for stdout)",
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML report")
-    parser.add_argument(
-        "--allow-missing",
-        action="store_true",
-        help="go on without topics that a recording lacks: their signals are unknown, as live",
-    )
+    add_allow_missing(parser)
     parser.add_argument(
         "--exit-zero", action="store_true", help="exit with 0 even if there are alerts"
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.cli.common import (
+    add_allow_missing,
     add_config,
     add_model,
     add_recordings,
@@ -50,11 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the HTML file to write"
     )
-    parser.add_argument(
-        "--allow-missing",
-        action="store_true",
-        help="go on without topics that a recording lacks: their signals are unknown, as live",
-    )
+    add_allow_missing(parser)
 
 
 def run(options: Options, output: Output) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.cli.common import (
+    add_allow_missing,
     add_config,
     add_model,
     add_recordings,
@@ -63,6 +64,7 @@ class Options:
     jobs: int
     write: bool
     plot: Path | None
+    allow_missing: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="write the trade-off as an HTML page"
     )
+    add_allow_missing(parser)
 
 
 def _add_wish(parser: argparse.ArgumentParser) -> None:
@@ -146,10 +149,17 @@ def run(options: Options, output: Output) -> int:
     """Replay, choose, show, and write if asked to."""
     recordings = existing_recordings(options.recordings)
     if options.folds is None:
-        monitor, runs = held_out_runs(options.config, options.model, recordings, output)
+        monitor, runs = held_out_runs(
+            options.config, options.model, recordings, output, allow_missing=options.allow_missing
+        )
     else:
         monitor, runs = folded_runs(
-            options.config, recordings, options.folds, max(1, options.jobs), output
+            options.config,
+            recordings,
+            options.folds,
+            max(1, options.jobs),
+            output,
+            allow_missing=options.allow_missing,
         )
         output.note(
             "note: every run was judged by a model learned from the other folds, not by the one "

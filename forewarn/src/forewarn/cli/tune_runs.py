@@ -20,7 +20,12 @@ from forewarn.reports.run import RecordedRun
 
 
 def held_out_runs(
-    config: Path, model: Path | None, recordings: Sequence[Path], output: Output
+    config: Path,
+    model: Path | None,
+    recordings: Sequence[Path],
+    output: Output,
+    *,
+    allow_missing: bool = False,
 ) -> tuple[Monitor, list[RecordedRun]]:
     """Replay recordings with a model that has not seen them.
 
@@ -54,11 +59,17 @@ def held_out_runs(
         monitor = build_monitor(compiled, counts)
     except ModelError as error:
         raise error.located(file=path) from error
-    return monitor, replay_all(monitor, recordings, output)
+    return monitor, replay_all(monitor, recordings, output, allow_missing=allow_missing)
 
 
 def folded_runs(
-    config: Path, recordings: Sequence[Path], folds: int, jobs: int, output: Output
+    config: Path,
+    recordings: Sequence[Path],
+    folds: int,
+    jobs: int,
+    output: Output,
+    *,
+    allow_missing: bool = False,
 ) -> tuple[Monitor, list[RecordedRun]]:
     """Replay every recording with a model learned from the other folds.
 
@@ -86,12 +97,16 @@ def folded_runs(
     with output.progress(f"learning from {folds} folds") as tell:
         for index, part in enumerate(parts):
             tell(index, folds)
-            models.append(learn(part, compiled.spec, compiled.abstraction, jobs=jobs).model)
+            learned = learn(
+                part, compiled.spec, compiled.abstraction, jobs=jobs, allow_missing=allow_missing
+            )
+            models.append(learned.model)
     found: dict[Path, RecordedRun] = {}
     monitor = None
     for index, part in enumerate(parts):
         monitor = _without(compiled, models, index)
-        found.update(zip(part, replay_all(monitor, part, output), strict=True))
+        runs = replay_all(monitor, part, output, allow_missing=allow_missing)
+        found.update(zip(part, runs, strict=True))
     assert monitor is not None
     return monitor, [found[path] for path in recordings]
 

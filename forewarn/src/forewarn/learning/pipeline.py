@@ -77,17 +77,30 @@ class Learned:
     unread: tuple[Path, ...] = ()
 
 
-def wanted_types(spec: MonitorSpec, recording: Recording) -> dict[str, MessageType]:
+def wanted_types(
+    spec: MonitorSpec, recording: Recording, *, allow_missing: bool = False
+) -> dict[str, MessageType]:
     """Return the definitions of the monitor's topics in a recording.
+
+    Parameters
+    ----------
+    spec : MonitorSpec
+        The monitor file.
+    recording : Recording
+        Opened.
+    allow_missing : bool
+        Leave out topics that the recording lacks.
 
     Raises
     ------
     RecordingError
-        If a topic is missing, has another type, or cannot be decoded.
+        If a topic is missing and must not be, has another type, or cannot be decoded.
     """
     found: dict[str, MessageType] = {}
     for topic, wanted in spec.topics.items():
         info = recording.topics.get(topic)
+        if info is None and allow_missing:
+            continue
         if info is None:
             listed = ", ".join(sorted(recording.topics)) or "none"
             raise RecordingError(
@@ -116,6 +129,8 @@ def observe(
     spec: MonitorSpec,
     abstraction: Abstraction,
     progress: Callable[[float], None] | None = None,
+    *,
+    allow_missing: bool = False,
 ) -> Iterator[tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]]:
     """Yield snapshot, observation and failed derived signals of every tick of a recording.
 
@@ -125,7 +140,7 @@ def observe(
         If the recording lacks a topic, or is damaged.
     """
     named = not recording.topics
-    types = {} if named else wanted_types(spec, recording)
+    types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
     feed = open_feed(spec, abstraction, types)
     previous: Observation | None = None
 
@@ -144,7 +159,7 @@ def observe(
         raise RecordingError(
             "the recording is empty", file=recording.path, accepted="at least one message"
         )
-    samples = recording.read(None if named else types.keys())
+    samples = recording.read(None if named else spec.topics.keys())
     first = feed.grid.tick_at_or_after(recording.start_ns)
     span = max(feed.grid.tick_at_or_after(recording.end_ns) - first, 1)
     try:
@@ -162,6 +177,8 @@ def count_recording(
     abstraction: Abstraction,
     validity: Validity,
     progress: Callable[[float], None] | None = None,
+    *,
+    allow_missing: bool = False,
 ) -> RecordingReport:
     """Count the transitions of one recording."""
     counter = TransitionCounter(abstraction.vocabulary, spec.learning.end, validity.allows)
@@ -169,7 +186,9 @@ def count_recording(
     failures: Counter[str] = Counter()
     inactive = invalid = 0
     with open_recording(path) as recording:
-        for snapshot, observation, failed in observe(recording, spec, abstraction, progress):
+        for snapshot, observation, failed in observe(
+            recording, spec, abstraction, progress, allow_missing=allow_missing
+        ):
             state = observation.state
             if observation.active is not True:
                 inactive += 1
@@ -202,6 +221,7 @@ def learn(
     jobs: int = 1,
     progress: Progress | None = None,
     enough: Enough | None = None,
+    allow_missing: bool = False,
 ) -> Learned:
     """Learn a model from recordings.
 
@@ -218,6 +238,8 @@ def learn(
     enough : callable, optional
         Asked after each recording, in the given order, which share of the data that are needed
         the model has. From 1 on, no further recording counts, whatever `jobs` is.
+    allow_missing : bool
+        Go on without topics that a recording lacks; their signals are unknown, as live.
 
     Raises
     ------
@@ -228,9 +250,9 @@ def learn(
     """
     validity = build_validity(spec, abstraction)
     reading = (
-        _parallel(paths, spec, jobs, progress)
+        _parallel(paths, spec, jobs, progress, allow_missing)
         if jobs > 1 and len(paths) > 1
-        else _serial(paths, spec, abstraction, validity, progress)
+        else _serial(paths, spec, abstraction, validity, progress, allow_missing)
     )
     reports: list[RecordingReport] = []
     with closing(reading):
@@ -286,10 +308,11 @@ def refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport])
         seen[digest] = path
 
 
-def _work(path: Path, spec: MonitorSpec) -> RecordingReport:
+def _work(path: Path, spec: MonitorSpec, allow_missing: bool) -> RecordingReport:
     # The monitor file is compiled again in each process: compiled functions do not travel.
     abstraction = compile_spec(spec).abstraction
-    return count_recording(path, spec, abstraction, build_validity(spec, abstraction))
+    validity = build_validity(spec, abstraction)
+    return count_recording(path, spec, abstraction, validity, allow_missing=allow_missing)
 
 
 def _serial(
@@ -298,20 +321,27 @@ def _serial(
     abstraction: Abstraction,
     validity: Validity,
     progress: Progress | None,
+    allow_missing: bool,
 ) -> Generator[RecordingReport, None, None]:
     for path in paths:
         tell = None if progress is None else _bound(progress, path)
-        report = count_recording(path, spec, abstraction, validity, tell)
+        report = count_recording(
+            path, spec, abstraction, validity, tell, allow_missing=allow_missing
+        )
         if progress is not None:
             progress(path, 1.0)
         yield report
 
 
 def _parallel(
-    paths: Sequence[Path], spec: MonitorSpec, jobs: int, progress: Progress | None
+    paths: Sequence[Path],
+    spec: MonitorSpec,
+    jobs: int,
+    progress: Progress | None,
+    allow_missing: bool,
 ) -> Generator[RecordingReport, None, None]:
     with ProcessPoolExecutor(min(jobs, len(paths)), mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_work, path, spec) for path in paths]
+        futures = [pool.submit(_work, path, spec, allow_missing) for path in paths]
         try:
             for path, future in zip(paths, futures, strict=True):
                 report = future.result()
