@@ -26,12 +26,15 @@ COPIED = {
     "tests/core/monitoring": "tests/core/monitoring",
     "tests/core/conftest.py": "tests/core/conftest.py",
     "tests/conftest.py": "tests/conftest.py",
+    "ros2_ws/src/forewarn_msgs/msg": "ros2_ws/src/forewarn_msgs/msg",
 }
 SETTINGS = f"""\
 [mutmut]
 source_paths=src
 only_mutate=
 {"".join(f"    src/forewarn/monitoring/{module}.py{chr(10)}" for module in MODULES)}
+also_copy=
+    ros2_ws
 pytest_add_cli_args_test_selection=tests
 pytest_add_cli_args=
     -p
