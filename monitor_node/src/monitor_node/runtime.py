@@ -304,6 +304,9 @@ class Runtime:
                 self._try(
                     self._record.event, {"event": "policy", "property": name, "values": values}
                 )
+            for name, span in self.watch.durations().items():
+                mute = {"event": "mute", "properties": [name], "duration": span}
+                self._try(self._record.event, mute)
         self.outputs.events.publish(conversions.event(event))
         recalled = self._recall(restart.tick)
         if recalled is not None:

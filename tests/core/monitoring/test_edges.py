@@ -20,7 +20,15 @@ from forewarn.monitoring.intervention import (
     wishes_of,
     withdraw,
 )
-from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, compile_rules, decide
+from forewarn.monitoring.policy import (
+    RESTING,
+    Level,
+    PolicyState,
+    Rules,
+    compile_rules,
+    decide,
+    release,
+)
 from forewarn.monitoring.rows import RiskRow
 from forewarn.signals.grid import Grid
 
@@ -105,6 +113,49 @@ def test_calm_ticks_of_an_alert_do_not_count_for_the_warning_after_it() -> None:
     rules = replace(SHORT, release=0.5)
     figures = [0.9, 0.9, 0.4, 0.4, 0.4, 0.1, 0.1, 0.1]
     assert levels(figures, rules) == [0, 2, 2, 2, 1, 1, 1, 0]
+
+
+def after_release(rules: Rules, figures: list[float | None], then: list[float | None]) -> list[int]:
+    """Run the policy, release its alert by hand, and return the levels afterwards."""
+    state, found = RESTING, []
+    for tick, figure in enumerate([*figures, *then]):
+        if tick == len(figures):
+            state = release(rules, state, tick - 1)
+            assert state.level is Level.NONE
+        known = figure is not None
+        state = decide(rules, state, tick, figure if known else math.nan, unseen=not known)
+        found.append(int(state.level))
+    return found[len(figures) :]
+
+
+@pytest.mark.parametrize("unseen", [Level.ACT, Level.WARN])
+@pytest.mark.parametrize("lasted", [3, 12])
+def test_an_unknown_state_that_is_released_asks_for_nothing_more(
+    lasted: int, unseen: Level
+) -> None:
+    rules = replace(SHORT, unseen=unseen)
+    assert after_release(rules, [None] * lasted, [None] * 30) == [0] * 30
+    again: list[float | None] = [None, 0.0, None, None]  # a known state ends that
+    assert after_release(rules, [None] * lasted, again) == [0, 0, 0, unseen]
+
+
+def test_in_a_known_state_a_released_alert_begins_anew() -> None:
+    assert after_release(SHORT, [0.9] * 5, [0.9] * 3) == [0, 2, 2]
+    assert after_release(SHORT, [0.9] * 5, [None] * 3) == [0, 2, 2]
+    assert release(SHORT, PolicyState(Level.ACT, 3, 2, 2, 1), 9) == RESTING
+
+
+def test_a_released_alert_cools_down_like_any_other() -> None:
+    rules = replace(SHORT, cooldown=4)
+    #  it ends with tick 5, and cools down until tick 9
+    assert after_release(rules, [0.9] * 5, [0.9] * 7) == [0, 1, 1, 1, 2, 2, 2]
+
+
+def test_a_warning_that_is_released_goes_on_cooling_down() -> None:
+    rules = replace(SHORT, cooldown=9)
+    ended: list[float | None] = [0.9, 0.9, 0.1, 0.1, 0.1, 0.9, 0.9]
+    #  the alert ends at tick 4 and cools down until tick 13; the warning of tick 6 is released
+    assert after_release(rules, ended, [0.9] * 8) == [0, 1, 1, 1, 1, 1, 2, 2]
 
 
 BLANK = RiskRow(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -12,9 +13,13 @@ from forewarn.errors import ConfigError, ModelError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.models import CountModel
 from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.episodes import trace_of
+from forewarn.monitoring.history import History
+from forewarn.monitoring.memory import recall, remember
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.rows import RiskRow, same_bits
 from forewarn.monitoring.watch import Watch
+from forewarn.properties.specification import CompiledSpec
 from forewarn.yamlfile import parse_document
 
 TEXT = """
@@ -39,16 +44,16 @@ properties:
 COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
 
 
-def learned(seed: int = 1, rate: float = 10.0) -> CountModel:
+def learned(seed: int = 1, rate: float = 10.0, compiled: CompiledSpec = COMPILED) -> CountModel:
     rng = np.random.default_rng(seed)
-    counter = TransitionCounter(COMPILED.abstraction.vocabulary)
+    counter = TransitionCounter(compiled.abstraction.vocabulary)
     state = 0
     for tick in range(3000):
         if rng.random() < 0.2:
             state = int(rng.choice([0, 1, 2]))
         counter.add(tick, state)
     counter.end_recording()
-    return build_model(counter, rate=rate, digest=COMPILED.abstraction.digest)
+    return build_model(counter, rate=rate, digest=compiled.abstraction.digest)
 
 
 @pytest.fixture
@@ -125,6 +130,122 @@ def test_a_mute_lasts_as_long_as_it_was_asked_for(watch: Watch) -> None:
     assert set(watch.muted) == {"stop", "apart"}, "until further notice outlives a jump"
     watch.mute(["stop"], 0.0)
     assert set(watch.muted) == {"apart"}
+
+
+def test_a_mute_before_the_first_tick_lasts_from_that_tick_on(watch: Watch) -> None:
+    watch.mute(["stop"], 0.2)
+    assert watch.muted == {"stop"}
+    assert watch.durations() == {"stop": 0.2}
+    assert [row.muted for row in ticks(watch, 1_000, 1_004)] == [True, True, False, False]
+    assert not watch.muted
+
+
+def test_a_mute_that_is_taken_back_before_the_first_tick_never_begins(watch: Watch) -> None:
+    watch.mute([], 5.0)
+    watch.mute(["stop"], 0.0)
+    assert watch.muted == {"apart"}
+    assert not ticks(watch, 10, 11)[0].muted
+
+
+def test_a_mute_goes_on_for_the_rest_of_its_time_when_the_clock_jumps(watch: Watch) -> None:
+    ticks(watch, 500, 502)
+    watch.mute(["stop"], 0.7)  # 0.7 * 10 is a little more than 7
+    assert [row.muted for row in ticks(watch, 502, 504)] == [True, True]
+    for _ in range(2):  # it jumps again before anything was evaluated
+        watch.restart()
+    assert watch.durations() == {"stop": pytest.approx(0.4)}
+    assert [row.muted for row in ticks(watch, 10, 16)] == [True] * 4 + [False] * 2
+
+
+ESCALATING = TEXT.replace(
+    "    intervention: COMFORTABLE_STOP\n",
+    "    intervention: LIMIT_SPEED\n    speed_limit: 1.0\n"
+    "    escalation: [{after: 0.3, action: EMERGENCY_STOP}]\n",
+)
+
+
+def actions(watch: Watch, first: int, last: int) -> list[str | None]:
+    found: list[str | None] = []
+    for tick in range(first, last):
+        tell(watch, tick)
+        request = watch.tick(tick).request
+        found.append(None if request is None else request.action)
+    return found
+
+
+@pytest.mark.parametrize("ended", ["in time", "by hand"])
+def test_what_was_muted_escalates_from_its_first_step(ended: str) -> None:
+    compiled = compile_spec(parse_spec(parse_document(ESCALATING)))
+    watch = Watch(compiled, learned(), {})
+    asked = ["LIMIT_SPEED"] * 3 + ["EMERGENCY_STOP"] * 2
+    assert actions(watch, 100, 105) == asked
+    watch.mute([], 0.6 if ended == "in time" else math.inf)
+    assert actions(watch, 105, 110) == ["NONE"] + [None] * 4
+    if ended == "by hand":
+        watch.mute([], 0.0)
+    memory = json.loads(json.dumps(remember(watch)))
+    assert actions(watch, 110, 115) == asked
+    if ended == "by hand":
+        other = Watch(compiled, learned(), {})
+        recall(other, memory, 110)
+        assert actions(other, 110, 115) == asked
+
+
+def test_a_mute_of_one_leaves_the_other_its_say(watch: Watch) -> None:
+    watch.set_policy("apart", {"unseen": "ignore"})
+    ticks(watch, 0, 3)
+    watch.mute(["stop"], math.inf)
+    tell(watch, 3, slow=1.0)
+    request = watch.tick(3).request
+    assert request is not None
+    assert (request.action, request.property) == ("COMFORTABLE_STOP", "apart")
+    assert request.properties == ("apart",)
+
+
+UPPER = TEXT.replace(
+    "    enter: 1\n    exit: 1\n", "    figure: upper\n    enter: 1\n    exit: 1\n"
+)
+UPPER = UPPER.replace("{kind: none}", "{kind: credible, samples: 20}")
+UPPER = UPPER.replace("{timeout: 0.2}", "{timeout: 0.2, stale: ignore}")
+
+
+@pytest.mark.parametrize("before", [0.0, 1.0])
+def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> None:
+    compiled = compile_spec(parse_spec(parse_document(UPPER)))
+    model = learned(compiled=compiled)
+    watch, history = Watch(compiled, model, {}), History(compiled.spec)
+    watch.set_policy("stop", {"warn": 0.5})
+    levels = []
+    for tick in range(8):
+        values = {"near": before, "slow": 0.0} if tick < 2 else {"near": before}
+        watch.accept("", watch.session.grid.time_ns(tick), values)
+        outcome = watch.tick(tick)
+        history.add(outcome.verdict)
+        levels.append(outcome.rows[0].level)
+        if tick > 3:
+            assert outcome.rows[0].stale_signals == ("slow",)
+            assert outcome.rows[0].upper == 1.0
+    assert levels == [2 * before] * 8
+    score = trace_of(history.tracks()[0], "upper", startup=0.0).score
+    assert np.isnan(score[4:]).all()
+    assert not np.isnan(score[:4]).any()
+
+
+def test_a_certain_violation_alerts_while_signals_have_not_come_yet() -> None:
+    text = TEXT.replace("startup: 0", "startup: 5").replace("not (p and q)", "not p")
+    compiled = compile_spec(parse_spec(parse_document(text)))
+    watch, history = Watch(compiled, learned(), {}), History(compiled.spec)
+    found = []
+    for tick in range(4):
+        watch.accept("", watch.session.grid.time_ns(tick), {"near": float(tick > 1)})
+        outcome = watch.tick(tick)
+        history.add(outcome.verdict)
+        found.append([row.level for row in outcome.rows])
+    assert found == [[0, 0], [0, 0], [0, 2], [0, 2]]
+    assert watch.violations == [0, 1]
+    score = trace_of(history.tracks()[1]).score
+    assert np.isnan(score[:2]).all()
+    assert score[2:].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("duration", [-1.0, math.nan])

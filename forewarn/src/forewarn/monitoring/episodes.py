@@ -162,9 +162,11 @@ def trace_of(track: Track, figure: str = "risk", *, startup: float = 5.0) -> Tra
     # Without a model only a violation raises an alert: the policy is shown 0 at all other ticks.
     nothing = np.isnan(track.probability) & np.isnan(track.lower) & track.in_model
     score[nothing & (track.status != Status.INACTIVE)] = 0.0
+    score[np.isnan(track.probability) & track.in_model & ~nothing] = math.nan  # not judged
     if len(track.ticks):
         known = np.maximum.accumulate(track.state != UNKNOWN_STATE)
         waits = ~known & (track.ticks - track.ticks[0] < startup * track.rate)
+        waits &= track.status != Status.VIOLATED
         score[waits], unseen[waits] = math.nan, False
     return Trace(
         rate=track.rate,

@@ -42,6 +42,7 @@ def remember(watch: Watch) -> Memory:
         "violations": list(watch.violations),
         "advisor": list(watch.advisor),
         "mutes": {name: None if math.isinf(end) else end for name, end in watch.mutes().items()},
+        "heard": watch.heard(),
     }
 
 
@@ -91,11 +92,13 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
             str(name): math.inf if end is None else float(end)
             for name, end in memory["mutes"].items()
         }
-        if len(violations) != len(watch.names) or not mutes.keys() <= set(watch.names):
+        heard = {str(name): int(tick) for name, tick in memory.get("heard", {}).items()}
+        known = set(watch.names)
+        if len(violations) != len(known) or not mutes.keys() | heard.keys() <= known:
             raise ValueError("it knows other properties")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordingError(f"the memory makes no sense: {error!r}") from error
-    watch.recall(state, violations, advisor, mutes)
+    watch.recall(state, violations, advisor, mutes, heard)
 
 
 def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorState:

@@ -225,13 +225,15 @@ class Monitor:
             risk, status = NOT_JUDGED, Status.UNKNOWN
         else:
             risk = self._uncertain(compiled, before, observation)
-        if waiting:
+        if waiting and status is not Status.VIOLATED:  # which no missing signal can bring about
             after = PropertyState(automaton, latched, before.policy)
             return after, _verdict(compiled, after, Status.UNKNOWN, risk, violation, possible)
         figure = risk.upper if compiled.spec.figure == "upper" else risk.probability
         if risk is NO_RISK:
             # Without a model only a violation raises an alert, so its end must release it.
             figure = 0.0
+        elif risk is NOT_JUDGED:
+            figure = NAN  # its upper bound of 1 must not alert either
         unseen = not risk.in_model
         policy = decide(compiled.rules, before.policy, snapshot.tick, figure, unseen=unseen)
         after = PropertyState(automaton, latched, policy)

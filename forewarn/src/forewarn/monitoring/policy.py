@@ -67,6 +67,8 @@ class PolicyState(NamedTuple):
         Tick at which the state became unknown to the model.
     cooling_until : int or None
         First tick at which an alert may begin again.
+    excused : bool
+        The state unknown to the model was released by hand: it asks for nothing while it lasts.
     """
 
     level: Level = Level.NONE
@@ -76,6 +78,7 @@ class PolicyState(NamedTuple):
     calm_run: int = 0
     unseen_since: int | None = None
     cooling_until: int | None = None
+    excused: bool = False
 
 
 RESTING = PolicyState()
@@ -127,10 +130,12 @@ def decide(
     warns, acts = figure >= rules.warn, figure >= rules.act
     calm = figure < (rules.release if state.level == Level.ACT else rules.warn_release)
     unseen_since = None
+    excused = unseen and state.excused
     if unseen:
         unseen_since = tick if state.unseen_since is None else state.unseen_since
         expired = tick - unseen_since >= rules.unseen_limit
         asked = min(rules.unseen, Level.WARN) if expired else rules.unseen
+        asked = Level.NONE if excused else asked
         warns, acts = asked >= Level.WARN, asked >= Level.ACT
         calm = not warns or (expired and state.level == Level.ACT)
     state = PolicyState(
@@ -141,6 +146,7 @@ def decide(
         min(state.calm_run + 1, rules.exit) if calm else 0,
         unseen_since,
         cooling,
+        excused,
     )
     level = _level(rules, state, tick)
     if level == state.level:
@@ -148,6 +154,22 @@ def decide(
     if state.level == Level.ACT and rules.cooldown:
         cooling = tick + rules.cooldown
     return state._replace(level=level, since=tick, calm_run=0, cooling_until=cooling)
+
+
+def release(rules: Rules, state: PolicyState, tick: int) -> PolicyState:
+    """End an alert by hand, after tick `tick`.
+
+    It cools down like one that ended by itself, and a state unknown to the model asks for nothing
+    more while it lasts: it would only begin its time to act again.
+    """
+    cooling = state.cooling_until
+    if state.level == Level.ACT and rules.cooldown:
+        cooling = tick + 1 + rules.cooldown
+    return RESTING._replace(
+        unseen_since=state.unseen_since,
+        cooling_until=cooling,
+        excused=state.unseen_since is not None,
+    )
 
 
 def _level(rules: Rules, state: PolicyState, tick: int) -> Level:

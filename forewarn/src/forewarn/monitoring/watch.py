@@ -25,7 +25,7 @@ from forewarn.monitoring.intervention import (
     withdraw,
 )
 from forewarn.monitoring.monitor import Monitor, MonitorState, PropertyState
-from forewarn.monitoring.policy import RESTING, Level
+from forewarn.monitoring.policy import RESTING, Level, release
 from forewarn.monitoring.rows import RiskRow, risk_rows
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.verdict import Verdict
@@ -49,6 +49,7 @@ class Draft(NamedTuple):
     state: MonitorState
     violations: list[int]
     mutes: dict[str, float]
+    heard: dict[str, int]
     advisor: AdvisorState
 
 
@@ -96,6 +97,8 @@ class Watch:
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()
         self._mutes: dict[str, float] = {}
+        self._waiting: dict[str, int] = {}  # ticks of mutes that begin with the next first tick
+        self._heard: dict[str, int] = {}  # tick at which a property was heard again after a mute
         self._wishes = self._chains()
 
     @property
@@ -141,18 +144,23 @@ class Watch:
             count + each.violation
             for count, each in zip(self.violations, verdict.properties, strict=True)
         ]
-        mutes = {name: end for name, end in self._mutes.items() if tick < end}
+        ends = self._mutes | {name: tick + left for name, left in self._waiting.items()}
+        mutes = {name: end for name, end in ends.items() if tick < end}
+        heard = self._heard | {name: tick for name in ends if name not in mutes}
         rows = risk_rows(self.monitor, verdict, violations, mutes)
         act = self.spec.mode == "act"
-        since = [each.alert_since for each in verdict.properties]
+        # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
+        since = [max(each.alert_since, heard.get(each.name, 0)) for each in verdict.properties]
         advisor, request = advise(self.advisor, rows, since, self._wishes, act=act)
-        return Draft(Outcome(verdict, rows, request), state, violations, mutes, advisor)
+        return Draft(Outcome(verdict, rows, request), state, violations, mutes, heard, advisor)
 
     def commit(self, draft: Draft) -> Outcome:
         """Make a draft the truth; it must be the newest one, and no command come in between."""
         self.session.state = draft.state
         self.violations = draft.violations
         self._mutes = draft.mutes
+        self._waiting = {}
+        self._heard = draft.heard
         self.advisor = draft.advisor
         return draft.outcome
 
@@ -165,14 +173,34 @@ class Watch:
         return request
 
     def restart(self) -> None:
-        """Forget all samples, obligations, alerts and counts: the clock has jumped."""
+        """Forget all samples, obligations, alerts and counts: the clock has jumped.
+
+        A mute lasts for what is left of its time, on the new clock.
+        """
+        last = self.session.state.tick
+        if last is not None:
+            self._waiting = {
+                name: int(end) - 1 - last
+                for name, end in self._mutes.items()
+                if not math.isinf(end)
+            }
+        self._mutes = {name: end for name, end in self._mutes.items() if math.isinf(end)}
+        self._heard = {}
         self.session.reset()
         self.violations = [0] * len(self.violations)
-        self._mutes = {name: end for name, end in self._mutes.items() if math.isinf(end)}
 
     def mutes(self) -> dict[str, float]:
         """Return the tick at which each mute ends; infinite for those without an end."""
         return dict(self._mutes)
+
+    def durations(self) -> dict[str, float]:
+        """Return the seconds that mutes last from the first tick on; before that tick."""
+        waiting = {name: left / self.spec.rate for name, left in self._waiting.items()}
+        return {**self._mutes, **waiting}
+
+    def heard(self) -> dict[str, int]:
+        """Return the tick at which the last mute of each property ended."""
+        return dict(self._heard)
 
     def recall(
         self,
@@ -180,12 +208,14 @@ class Watch:
         violations: Iterable[int],
         advisor: AdvisorState,
         mutes: Mapping[str, float],
+        heard: Mapping[str, int],
     ) -> None:
         """Go on with what was remembered of a former life; see `memory.recall`."""
         self.session.state = state
         self.violations = list(violations)
         self.advisor = advisor
         self._mutes = dict(mutes)
+        self._heard = dict(heard)
 
     def reset(self, names: Iterable[str]) -> tuple[str, ...]:
         """Set the automata, alerts and counts of some properties (none named: all) back.
@@ -214,6 +244,9 @@ class Watch:
     def release(self, names: Iterable[str]) -> tuple[str, ...]:
         """End the alerts of some properties (none named: all) by hand; return those that had one.
 
+        They alert again as soon as their figures ask for it anew, after their cool-down; a state
+        unknown to the model asks for nothing more while it lasts.
+
         Raises
         ------
         ConfigError
@@ -222,7 +255,14 @@ class Watch:
         chosen = self._choose(names)
         states = dict(zip(self.names, self.session.state.properties, strict=True))
         alerting = tuple(name for name in chosen if states[name].policy.level != Level.NONE)
-        self._replace({name: states[name]._replace(policy=RESTING) for name in alerting})
+        tick = self.session.state.tick or 0
+        rules = {each.name: each.rules for each in self.monitor.properties}
+        self._replace(
+            {
+                name: states[name]._replace(policy=release(rules[name], states[name].policy, tick))
+                for name in alerting
+            }
+        )
         return alerting
 
     def mute(self, names: Iterable[str], duration: float) -> tuple[str, ...]:
@@ -233,7 +273,8 @@ class Watch:
         names : iterable of str
             Properties.
         duration : float
-            Seconds from the last tick; infinite until further notice, 0 ends a mute.
+            Seconds from the last tick, or from the first if there was none; infinite until further
+            notice, 0 ends a mute.
 
         Raises
         ------
@@ -245,12 +286,18 @@ class Watch:
             raise ConfigError(
                 f"{duration:g} s", key="duration", accepted="0 and more seconds; inf; 0 unmutes"
             )
-        now = self.session.state.tick or 0
+        now, ticks = self.session.state.tick, duration * self.spec.rate
         for name in chosen:
+            was_muted = self._waiting.pop(name, None) is not None or name in self._mutes
             self._mutes.pop(name, None)
-            if duration:
-                ticks = duration * self.spec.rate
-                self._mutes[name] = now + 1 + ticks if math.isinf(ticks) else now + math.ceil(ticks)
+            if math.isinf(ticks):
+                self._mutes[name] = ticks
+            elif duration and now is None:
+                self._waiting[name] = math.ceil(ticks - 1e-9)
+            elif duration and now is not None:
+                self._mutes[name] = now + math.ceil(ticks - 1e-9)
+            elif was_muted and now is not None:
+                self._heard[name] = now + 1
         return chosen
 
     def set_policy(self, name: str, values: Mapping[str, object]) -> None:
@@ -313,7 +360,7 @@ class Watch:
     @property
     def muted(self) -> Collection[str]:
         """Properties whose alerts are silenced."""
-        return self._mutes.keys()
+        return self._mutes.keys() | self._waiting.keys()
 
 
 def _without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
