@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from forewarn_msgs.srv import LoadModel, Mute, Release, Reset
-from live_ros import MONITOR, Probe, Process, Stepper
+from live_ros import MONITOR, Probe, Process, Stepper, of
 
 from forewarn.checking import risk_table
 from forewarn.config import load_spec
@@ -180,9 +180,10 @@ def test_commands_and_jumps_are_replayed(
     record = tmp_path / "record.mcap"
     process = start(use_sim_time=True, record=str(record), **{"properties.brake.act": 0.5})
     stepper = Stepper(probe)
+    assert probe.call(Mute, "mute", properties=["brake"], duration=0.3).success
     stepper.begin()
     near = {"speed": 3.0, "distance": 5.0}
-    stepper.steps(4, **near)
+    assert [of(each, "brake").muted for each in stepper.steps(4, **near)] == [True] * 3 + [False]
     assert probe.call(Reset, "reset", properties=["brake"]).success
     stepper.steps(4, **near)
     assert probe.set(properties__brake__act=0.35, properties__brake__warn=0.3).successful
@@ -193,8 +194,9 @@ def test_commands_and_jumps_are_replayed(
     stepper.steps(6, **near)
     assert probe.call(LoadModel, "load_model", path=str(world / "other.json")).success
     stepper.steps(3, **near)
+    assert probe.call(Mute, "mute", properties=["brake"], duration=0.3).success
     stepper.begin(stepper.tick - 300)
-    stepper.steps(3, **near)
+    assert [of(each, "brake").muted for each in stepper.steps(3, **near)] == [True, True, False]
     stepper.step(speed=b"\0\1\0\0nonsense")
     stepper.begin(stepper.tick + 300)
     stepper.steps(3, **near)
