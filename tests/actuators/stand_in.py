@@ -1,7 +1,9 @@
 """A stand-in planner: python stand_in.py KIND NAME SETTINGS.
 
 Keeps what the real one keeps, with its traps, and tells on NAME/heard, field by field, what it
-received. Settings, also by NAME/control: ``deaf`` (limits are received and not taken up),
+received. Settings, also by NAME/control: ``deaf`` (limits are received and not taken up), ``keeps``
+(limits are not cleared), ``latched`` (the state of manoeuvres is kept, and told when it changes),
+``manoeuvre`` (one is under way already),
 ``refuse`` (requests are refused), ``failing`` (manoeuvres fail, goals are not cancelled).
 """
 
@@ -70,7 +72,7 @@ class Autoware(StandIn):
 
         self.limit_class, self.state_class, self.request_class = VelocityLimit, MrmState, MrmRequest
         self.table: dict[str, Any] = {}
-        self.requests: set[str] = set()
+        self.requests = {"someone"} if settings.get("manoeuvre") else set[str]()
         scenario = "/planning/scenario_planning"
         # As the real one subscribes: a volatile publisher never matches.
         latched = QoSProfile(depth=10, durability=LATCHED)
@@ -81,7 +83,9 @@ class Autoware(StandIn):
             VelocityLimitClearCommand, f"{scenario}/clear_velocity_limit", self.on_clear, latched
         )
         self.readback = self.create_publisher(VelocityLimit, f"{scenario}/max_velocity", 1)
-        self.states = self.create_publisher(MrmState, "/api/fail_safe/mrm_state", 1)
+        quality = latched if settings.get("latched") else 1
+        self.states = self.create_publisher(MrmState, "/api/fail_safe/mrm_state", quality)
+        self.last = -1
         self.create_timer(0.1, self.publish_state)
         if not settings.get("without_service"):
             self.create_service(SendMrmRequest, "/api/fail_safe/mrm_request/send", self.on_request)
@@ -97,7 +101,8 @@ class Autoware(StandIn):
         self.tell("clear", message, known=known)
         if not message.command:
             return
-        self.table.pop(message.sender, None)
+        if not self.settings.get("keeps"):
+            self.table.pop(message.sender, None)
         if known:
             self.publish_limit()
         else:
@@ -136,7 +141,8 @@ class Autoware(StandIn):
         state = kind.NORMAL
         if self.requests:
             state = kind.MRM_FAILED if self.settings.get("failing") else kind.MRM_OPERATING
-        if not self.settings.get("silent"):
+        if not self.settings.get("latched") or state != self.last:
+            self.last = state
             self.states.publish(kind(stamp=self.get_clock().now().to_msg(), state=state))
 
 

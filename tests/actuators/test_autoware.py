@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,6 +82,49 @@ def test_a_limit_that_is_not_taken_up_becomes_an_error(live: Callable[..., Live]
     probe.wait_for_status("actuator autoware", "ERROR", "15 m/s by '' is in force")
     planner.tell(deaf=False)
     probe.wait_for_status("actuator autoware", "OK", "taken up")
+
+
+def test_a_limit_that_is_not_cleared_becomes_an_error_and_no_storm(
+    live: Callable[..., Live],
+) -> None:
+    probe, stepper, planner = live("{autoware: {confirm_timeout: 0.5}}", keeps=True)
+    alert(stepper, 2)
+    probe.wait_for_status("actuator autoware", "OK", "taken up")
+    calm(stepper)
+    probe.wait_for_status("actuator autoware", "ERROR", "our limit was cleared, and is in force")
+    asked, begun = planner.count("clear"), time.monotonic()
+    probe.wait(lambda: planner.count("clear") > asked + 3, "it to be cleared again")
+    assert time.monotonic() - begun > 0.4, "not at once, whenever it is told that it failed"
+    planner.tell(keeps=False)
+    probe.wait_for_status("actuator autoware", "OK", "nothing is asked for")
+    assert all(each["known"] for each in planner.of("clear"))
+
+
+def test_a_manoeuvre_that_is_under_way_already_counts(live: Callable[..., Live]) -> None:
+    text = MONITOR.replace("intervention: COMFORTABLE_STOP", "intervention: PULL_OVER")
+    text = text.replace("{warn: 0.1, act: 0.3, release: 0.05}", "{warn: 1, act: 1}")
+    probe, stepper, _ = live(
+        "{autoware: {confirm_timeout: 0.5}}", text, latched=True, manoeuvre=True
+    )
+    alert(stepper, 5)
+    probe.wait_for_status("actuator autoware", "OK", "manoeuvre for PULL_OVER: taken up")
+
+
+def test_a_call_whose_answer_is_lost_is_made_again(
+    live: Callable[..., Live], interfaces: dict[str, str]
+) -> None:
+    probe, stepper, planner = live("{autoware: {confirm_timeout: 0.5}}")
+    planner.process.send_signal(signal.SIGSTOP)
+    alert(stepper, 4)
+    probe.wait_for_status("actuator autoware", "ERROR", "not taken up for")
+    planner.process.kill()
+    planner.process.wait()
+    with Planner("autoware", probe, interfaces) as later:
+        request = later.wait("request")
+        assert (request["sender"], request["strategy"]) == ("forewarn", 2)
+        probe.wait_for_status("actuator autoware", "OK", "taken up")
+        calm(stepper)
+        later.wait("request", lambda m: m["strategy"] == 1)
 
 
 def test_a_manoeuvre_refused_failing_or_unanswered_becomes_an_error(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import pytest
 from acting import ESCALATING, Live, alert, calm
+from planners import Planner
 
 pytestmark = pytest.mark.ros
 NAV2 = "{nav2: {confirm_timeout: 0.5}}"
@@ -47,6 +49,20 @@ def test_a_goal_that_is_sent_during_a_stop_is_cancelled_too(live: Callable[..., 
     planner.tell(goals=1)
     probe.wait(lambda: planner.count("cancel") > known, "another cancellation")
     probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
+
+
+def test_a_cancellation_whose_answer_is_lost_is_made_again(
+    live: Callable[..., Live], interfaces: dict[str, str]
+) -> None:
+    probe, stepper, planner = live(NAV2, goals=1)
+    planner.process.send_signal(signal.SIGSTOP)
+    alert(stepper, 3)
+    probe.wait_for_status("actuator nav2", "ERROR", "not taken up for")
+    planner.process.kill()
+    planner.process.wait()
+    with Planner("nav2", probe, interfaces, goals=1) as later:
+        later.wait("cancel")
+        probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
 
 
 def test_the_limit_is_repeated_and_never_left_behind(live: Callable[..., Live]) -> None:

@@ -3,7 +3,8 @@
 The selector of velocity limits keeps one entry per sender, without expiry, and the lowest wins; it
 subscribes transient local. A limit of 0 means to stop, and one that is no number is taken for no
 limit. A sender that it does not know must not be cleared (autoware_universe issue 11370). It
-publishes the limit in force, volatile, whenever a limit or a clear arrives.
+publishes the limit in force, volatile, whenever a limit or a clear arrives. The state of a
+manoeuvre is published when it changes, and at no other time.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.actuation import AutowareSpec, Braking
-from monitor_node.actuators.interface import NOTHING, Confirmation, Demand
+from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
 from monitor_node.status import Severity, Status
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
 
 PACKAGE = "autoware_internal_planning_msgs"
 LIMIT = f"{PACKAGE}/msg/VelocityLimit"
@@ -97,8 +103,10 @@ class _Limit:
         self._wanted: Demand = NOTHING
         self._confirmation = Confirmation(spec.confirm_timeout)
         self._in_force: Any = None
-        self._sent = 0.0
+        self._sent = -math.inf
         self._now = 0.0
+        self._left: float | None = None
+        self._again = False
         self.entry = False
 
     def want(self, demand: Demand, now: float) -> None:
@@ -118,13 +126,15 @@ class _Limit:
     def poll(self, now: float) -> None:
         """Say it again while the table does not follow: every arrival is answered by a readback."""
         self._now = now
-        if self._confirmation.confirmed or now - self._sent < self._confirmation.timeout / 3:
+        if now - self._sent < self._confirmation.timeout / 3:
             return
-        if self._wanted.moves:
+        if self._wanted.moves and not self._confirmation.confirmed:
             self._set(now)
+        elif self._again:
+            self._clear(now)
 
     def _set(self, now: float) -> None:
-        self._sent = now
+        self._sent, self._left, self._again = now, None, False
         self.entry = True
         message = self._limit_class(
             stamp=self._node.get_clock().now().to_msg(),
@@ -140,6 +150,9 @@ class _Limit:
 
     def _clear(self, now: float) -> None:
         self.entry = False
+        self._sent, self._again = now, False
+        if self._ours and self._left is None:
+            self._left = now
         self._confirmation.ask("", now)
         self._clears.publish(
             self._clear_class(
@@ -152,9 +165,18 @@ class _Limit:
     def _read(self, message: Any) -> None:
         self._in_force = message
         self._judge(self._now)
-        if message.sender == self._spec.sender and not self._wanted.moves:
-            # A selector that started after us was sent our old, latched limit: it is ours.
-            self._clear(self._now)
+        # A selector that started after us was sent our old, latched limit. But it may have read our
+        # limit before our clear, and a second one would be for a sender that it does not know.
+        self._again = self._ours and not self._wanted.moves
+        if not self._again:
+            self._left = None
+        elif self._left is None:
+            self._left = self._now
+
+    @property
+    def _ours(self) -> bool:
+        """Tell whether the limit in force is ours, as far as we were told."""
+        return self._in_force is not None and self._in_force.sender == self._spec.sender
 
     def _judge(self, now: float) -> None:
         if self._wanted.moves:
@@ -179,7 +201,15 @@ class _Limit:
         if self._in_force is not None:
             values["in force (m/s)"] = self._in_force.max_velocity
             values["in force by"] = self._in_force.sender
-        return self._confirmation.status("autoware", now, problem, **values)
+        status = self._confirmation.status("autoware", now, problem, **values)
+        if (
+            self._left is not None
+            and now - self._left >= self._confirmation.timeout
+            and self._clears.get_subscription_count()
+        ):
+            text = f"our limit was cleared, and is in force: {self._in_force.max_velocity:g} m/s"
+            return status._replace(level=Severity.ERROR, message=text)
+        return status
 
     def close(self) -> None:
         """Leave the topics."""
@@ -195,9 +225,17 @@ class _Manoeuvre:
         self._node, self._spec = node, spec
         self._service, self._state_class = interface_class(MRM_REQUEST), interface_class(MRM_STATE)
         self._client = node.create_client(self._service, spec.mrm_service)
-        self._states = node.create_subscription(
-            self._state_class, spec.mrm_state_topic, self._read, QoSProfile(depth=1)
-        )
+        # Latched, what was said before we came is heard, too; volatile, whoever does not keep it.
+        self._states = [
+            node.create_subscription(
+                self._state_class,
+                spec.mrm_state_topic,
+                self._read,
+                QoSProfile(depth=1, durability=durability),
+                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+            )
+            for durability in (DurabilityPolicy.TRANSIENT_LOCAL, DurabilityPolicy.VOLATILE)
+        ]
         self._confirmation = Confirmation(spec.confirm_timeout)
         self._wanted = False
         self._accepted = False
@@ -224,6 +262,9 @@ class _Manoeuvre:
         self._now = now
         if self._wanted == self.entry and (self._accepted or not self._wanted):
             return
+        if self._call is not None and now - self._called >= PATIENCE:
+            self._client.remove_pending_request(self._call)
+            self._call, self._problem = None, f"{self._asked}: no answer"
         if self._call is not None or now - self._called < self._confirmation.timeout / 2:
             return
         if not self._client.service_is_ready():
@@ -292,7 +333,8 @@ class _Manoeuvre:
     def close(self) -> None:
         """Leave service and topic."""
         self._node.destroy_client(self._client)
-        self._node.destroy_subscription(self._states)
+        for subscription in self._states:
+            self._node.destroy_subscription(subscription)
 
 
 def _speed(demand: Demand) -> float:

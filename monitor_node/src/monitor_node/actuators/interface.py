@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 from forewarn.monitoring.intervention import Request
 from monitor_node.status import Severity, Status
 
+PATIENCE = 5.0
+"""Seconds after which a call counts as lost: whoever was asked may have died with the answer."""
 STOPS = ("COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER")
 
 

@@ -19,7 +19,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Bool
 
 from forewarn.actuation import Nav2Spec
-from monitor_node.actuators.interface import NOTHING, Confirmation, Demand
+from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
 from monitor_node.status import Status
 
@@ -235,6 +235,9 @@ class _Goals:
 
     def poll(self, now: float) -> None:
         """Cancel what is active."""
+        if self._call is not None and now - self._called >= PATIENCE:
+            self._client.remove_pending_request(self._call)
+            self._call, self._problem = None, f"{self._action}: no answer"
         if not self._wanted or self._call is not None or (self._answered and not self._active):
             return
         if now - self._called < self._timeout / 4 or not self._client.service_is_ready():
