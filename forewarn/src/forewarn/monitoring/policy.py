@@ -165,11 +165,7 @@ def release(rules: Rules, state: PolicyState, tick: int) -> PolicyState:
     cooling = state.cooling_until
     if state.level == Level.ACT and rules.cooldown:
         cooling = tick + 1 + rules.cooldown
-    return RESTING._replace(
-        unseen_since=state.unseen_since,
-        cooling_until=cooling,
-        excused=state.unseen_since is not None,
-    )
+    return RESTING._replace(cooling_until=cooling, excused=state.unseen_since is not None)
 
 
 def _level(rules: Rules, state: PolicyState, tick: int) -> Level:
