@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+TERMINAL = (
+    "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TERM", "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+)  # fmt: skip
+"""What a shell or a continuous integration says of its terminal; it changes what is printed."""
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # it goes by the clock, as the deadline does
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Draw the same inputs on every machine, however slow, unless a seed or a profile is named."""
     if not config.getoption("--hypothesis-seed") and not config.getoption("--hypothesis-profile"):
         settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the user's terminal out of what is printed, and the logs of ROS out of the home.
+
+    The home may be read-only, and no node starts where its log cannot be written.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in TERMINAL:
+            patch.delenv(name, raising=False)
+        patch.setenv("ROS_LOG_DIR", str(tmp_path_factory.mktemp("ros-log")))
+        yield
 
 
 @pytest.fixture(scope="session")
