@@ -26,8 +26,17 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 def find_chromium() -> str | None:
-    """Return the browser's path; None where there is none."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
+    """Return the path of a browser that runs; None where there is none.
+
+    Ubuntu has programs of these names that start a snap or ask for one. A snap sees other files
+    below /tmp than everybody else, and could not open a report there.
+    """
+    return next((path for path in map(shutil.which, NAMES) if path and _runs(path)), None)
+
+
+def _runs(path: str) -> bool:
+    told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return told.returncode == 0 and "snap" not in told.stdout
 
 
 class Page:
@@ -53,6 +62,7 @@ class Page:
         self._process = subprocess.Popen(
             [sys.executable, "-c", TRAMPOLINE, str(to_browser), str(from_browser), browser,
              "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+             "--disable-dev-shm-usage",  # in a container it is too small for a page
              "--disable-background-networking", "--remote-debugging-pipe",
              f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank"],
             pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL,
@@ -65,9 +75,13 @@ class Page:
         self._session: str | None = None
         self.console: list[str] = []
         self.requests: list[str] = []
-        targets = self.call("Target.getTargets")["targetInfos"]
-        target = next(t["targetId"] for t in targets if t["type"] == "page")
-        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._pages: list[str] = []
+        # It answers before its first page is there, and tells then.
+        self.call("Target.setDiscoverTargets", discover=True)
+        while not self._pages:
+            self._note(self._receive())
+        self.call("Target.setDiscoverTargets", discover=False)
+        attached = self.call("Target.attachToTarget", targetId=self._pages[0], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
@@ -155,10 +169,12 @@ class Page:
             self.console.append(found["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(found["request"]["url"])
+        elif method == "Target.targetCreated" and found["targetInfo"]["type"] == "page":
+            self._pages.append(found["targetInfo"]["targetId"])
 
     def close(self) -> None:
         """End the browser."""
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(PATIENCE)
         os.close(self._write)
         os.close(self._read)
