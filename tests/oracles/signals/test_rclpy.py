@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +86,13 @@ def build(prefix: Path, work: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    # Whole or not at all, and once: others may be building it too, and any of them may be stopped.
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(work / "install", prefix)
+    with tempfile.TemporaryDirectory(dir=prefix.parent) as draft:
+        whole = shutil.copytree(work / "install", Path(draft) / "install", symlinks=True)
+        with suppress(OSError):
+            whole.rename(prefix)
+    assert (prefix / "share").is_dir()
 
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
