@@ -23,6 +23,10 @@ CHANGES = {
     "unbounded": ("horizon: 2.0", "horizon: unbounded"),
     "no bounds": ("rate: 10\n", "rate: 10\nbounds: {kind: none}\n"),
     "inactive": ("rate: 10\n", "rate: 10\nactive_when: speed > 0.1\n"),
+    "close levels": (
+        "{warn: 0.2, act: 0.4, release: 0.1}",
+        "{warn: 0.0801, act: 0.0851, release: 0.05}",
+    ),
     "upper": ("horizon: 1.0", "horizon: 1.0\n    figure: upper"),
     "escalating": (
         "enter: 1\n",
@@ -86,6 +90,25 @@ def test_a_stronger_wish_after_a_while_is_shown(corridor_run: Any, tmp_path: Pat
     drawn = timeline(monitor, run)
     (row,) = [each for each in drawn.rows if each["key"] == "asked"]
     assert {"LIMIT_SPEED", "EMERGENCY_STOP"} <= set(row["yaxis"]["ticktext"])
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_names_of_levels_are_whole_and_do_not_cover_each_other(
+    corridor_run: Any, tmp_path: Path, look: Any, width: int
+) -> None:
+    """`forewarn tune` writes levels of three digits, and small ones close to each other."""
+    monitor, model, run = variant(corridor_run, tmp_path, "close levels")
+    shown = look(render(monitor, model, [run]), width)
+    boxes = shown.evaluate(
+        "[...document.querySelectorAll('#timeline0 .annotation-text')].map(e => "
+        "[e.textContent, e.getBoundingClientRect()]).map(([t, b]) => "
+        "[t, b.left, b.right, b.top, b.bottom])"
+    )
+    levels = {text: box for text, *box in boxes if text in ("act 0.0851", "warn 0.0801")}
+    act, warn = levels["act 0.0851"], levels["warn 0.0801"]
+    assert warn[1] <= act[0] or act[3] <= warn[2]
+    ends = shown.evaluate("document.getElementById('timeline0').getBoundingClientRect().right")
+    assert max(act[1], warn[1]) <= ends
 
 
 def test_a_trace_of_named_values_has_a_page(tmp_path: Path, look: Any) -> None:

@@ -191,6 +191,7 @@ const DRAW = {
 // ---- rows over one time axis ----------------------------------------------------------------------------------------
 const GAP = 36;
 const EDGE = {top: 64, bottom: 52};
+const MARK = {font: 11, height: 16, letter: 7, space: 4};
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
 
 function clock(seconds, step) {
@@ -213,14 +214,32 @@ function timeTicks(run, range, width) {
   return {tickvals, ticktext};
 }
 
+// Names of levels stand beside the picture, or in it above their lines where there is no room. Two that would overlap
+// make way for each other: beside it by as much as is missing, in it the lower level's goes to the left of the other.
+function marksOf(row, narrow) {
+  const marks = (row.marks || []).slice().sort((one, other) => other.at - one.at);
+  if (!marks.length) return [];
+  const [bottom, top] = row.yaxis.range;
+  const apart = ((marks[0].at - marks[marks.length - 1].at) * row.height) / (top - bottom);
+  const missing = marks.length > 1 ? Math.max(0, MARK.height - apart) : 0;
+  const aside = -(MARK.letter * marks[0].text.length + MARK.space);
+  return marks.map((each, i) => ({
+    text: each.text, x: 1, y: each.at, font: {size: MARK.font, color: each.colour}, name: 'mark',
+    ...(narrow ? {xanchor: 'right', yanchor: 'bottom', ...(i && missing ? {y: marks[0].at, xshift: aside} : {})}
+      : {xanchor: 'left', xshift: MARK.space, yanchor: 'middle', yshift: (i ? -missing : missing) / 2}),
+  }));
+}
+
 function stack(run, holder) {
   const rows = run.rows.filter((row) => row.shown);
   const width = holder.clientWidth;
   const narrow = width < 620;
+  const longest = Math.max(0, ...rows.flatMap((row) => (row.marks || []).map((each) => each.text.length)));
   const inner = rows.reduce((sum, row) => sum + row.height + GAP, -GAP);
   const height = inner + EDGE.top + EDGE.bottom;
   const axis = theme.axis;
-  const margin = {l: narrow ? 34 : 150, r: narrow ? 12 : 64, t: EDGE.top, b: EDGE.bottom, pad: 0};
+  const right = narrow ? 12 : Math.max(64, 2 * MARK.space + MARK.letter * longest);
+  const margin = {l: narrow ? 34 : 150, r: right, t: EDGE.top, b: EDGE.bottom, pad: 0};
   const view = {
     first: run.range[0] * run.rate,
     last: run.range[1] * run.rate,
@@ -262,9 +281,7 @@ function stack(run, holder) {
       text(row.note, {x: 0.5, y: (domain[0] + domain[1]) / 2, font: {size: 12, color: theme.colours.ink},
         bgcolor: theme.colours.paper, borderpad: 3});
     }
-    (row.marks || []).forEach((each) => text(each.text, {
-      x: 1, y: each.at, yref: name, xanchor: narrow ? 'right' : 'left', yanchor: narrow ? 'bottom' : 'middle',
-      xshift: narrow ? 0 : 4, font: {size: 11, color: each.colour}}));
+    marksOf(row, narrow).forEach((each) => text(each.text, {...each, yref: name}));
     row.traces.forEach((spec) => {
       data.push({...DRAW[spec.draw](run, spec, view), xaxis: 'x', yaxis: name, showlegend: false});
     });
