@@ -74,6 +74,30 @@ def test_too_few_runs_are_named_with_the_number_and_the_time_it_takes() -> None:
     )
 
 
+def test_values_of_enter_that_share_a_confidence_are_said_to() -> None:
+    """Each of two is tested at 95 %, so that both together are right at 90 %."""
+    few = replace(SUPPORT, trials=1, least_miss_rate=0.95, needed_trials=29)
+    wish = replace(WISH, enter=(1, 2))
+    many = (a_candidate(0.1, 50, 5),)
+    (line,) = conclusions(Tuning("crash", wish, few, many, many[0], None))
+    assert line.startswith(
+        "0 misses in 1 run with a violation support a miss rate of 95 % at 90 % for 2 values of "
+        "`enter` together, not 10 %: 29 are needed"
+    )
+
+
+def test_many_false_alarms_are_written_out() -> None:
+    chosen = a_candidate(0.5, 50, 1400, false_alarm_bound=165.83)
+    support = replace(SUPPORT, trials=1)
+    tuning = Tuning("crash", WISH, support, (chosen,), chosen, chosen)
+    promise, alarms = conclusions(tuning)[1:]
+    assert "Learn then Test; 1 run with a violation, exchangeable" in promise
+    assert alarms.startswith(
+        "false alarms: 140 an hour on these recordings; fewer than 166 an hour at 90 % "
+    )
+    assert said(a_candidate(0.1, 50, 2345))[1].endswith("the fewest are 234 an hour, at act 0.1")
+
+
 def test_what_never_foresees_is_said() -> None:
     assert said(a_candidate(0.1, 10, 0)) == ["no threshold foresees half of the violations"]
 

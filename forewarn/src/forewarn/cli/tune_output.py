@@ -34,12 +34,22 @@ def print_tuning(tuning: Tuning, output: Output) -> None:
     found = tuning.support
     with_one = "of which one has" if found.runs_with_violation == 1 else "of which {} have"
     output.say(
-        f"{tuning.name}: {found.runs} runs, {with_one.format(found.runs_with_violation)} a "
-        f"violation; {found.violations} violations, {span(found.hours * 3600)} watched"
+        f"{tuning.name}: {_many(found.runs, 'run')}, "
+        f"{with_one.format(found.runs_with_violation)} a violation; "
+        f"{_many(found.violations, 'violation')}, {span(found.hours * 3600)} watched"
     )
     output.table(COLUMNS, [_cells(each, tuning) for each in listed(tuning)])
     for line in (*conclusions(tuning), ""):
         output.say(line)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _hourly(rate: float) -> str:
+    """Return a rate to two digits, but whole ones in full: 0.69, 4, 166."""
+    return f"{rate:.2g}" if rate < 99.5 else f"{rate:.0f}"
 
 
 def listed(tuning: Tuning) -> list[Candidate]:
@@ -110,9 +120,9 @@ def conclusions(tuning: Tuning) -> list[str]:
         lines.append(_promise(tuning))
     rate = point.false_alarms_per_hour or 0.0
     line = (
-        f"false alarms: {rate:.2g} an hour on these recordings; fewer than "
-        f"{chosen.false_alarm_bound:.2g} an hour at {100 * wish.confidence:g} % (exact Poisson "
-        "bound, for thresholds fixed beforehand)"
+        f"false alarms: {_hourly(rate)} an hour on these recordings; fewer than "
+        f"{_hourly(chosen.false_alarm_bound)} an hour at {100 * wish.confidence:g} % (exact "
+        "Poisson bound, for thresholds fixed beforehand)"
     )
     if tuning.support.hours < tuning.support.needed_hours:
         line += (
@@ -127,10 +137,12 @@ def _promise(tuning: Tuning) -> str:
     assert wish.miss_rate is not None
     if wish.unit == "run":
         what = "of the violations of a run are missed, on average over runs that have one"
-        counted = f"{found.trials} runs with a violation, exchangeable with those to come"
+        counted = f"{_many(found.trials, 'run')} with a violation, exchangeable with those to come"
     else:
         what = "of the violations are missed"
-        counted = f"{found.trials} violations, independent and exchangeable with those to come"
+        counted = (
+            f"{_many(found.trials, 'violation')}, independent and exchangeable with those to come"
+        )
     return (
         f"proven at {100 * wish.confidence:g} %: at most {100 * wish.miss_rate:g} % {what} (Learn "
         f"then Test; {counted})"
@@ -176,10 +188,8 @@ def _apart(tuning: Tuning, proven: Sequence[Candidate], affordable: Sequence[Can
     text = f"the guarantee needs act {highest:g} or less, which "
     if proven:
         least = _cheapest(proven)
-        text += (
-            f"costs {least.point.false_alarms_per_hour:.2g} false alarms an hour at the best (act "
-            f"{least.thresholds.act:g})"
-        )
+        rate = _hourly(least.point.false_alarms_per_hour or 0.0)
+        text += f"costs {rate} false alarms an hour at the best (act {least.thresholds.act:g})"
     else:
         text += f"is in alert for more than {100 * wish.alert_share:g} % of the time"
     return (
@@ -191,10 +201,11 @@ def _apart(tuning: Tuning, proven: Sequence[Candidate], affordable: Sequence[Can
 def _unaffordable(tuning: Tuning, quiet: Sequence[Candidate]) -> str:
     wish = tuning.wish
     least = _cheapest(quiet)
+    rate = _hourly(least.point.false_alarms_per_hour or 0.0)
     text = (
         "no threshold that foresees half of the violations keeps to "
         f"{wish.false_alarms_per_hour:g} false alarms an hour; the fewest are "
-        f"{least.point.false_alarms_per_hour:.2g} an hour, at act {least.thresholds.act:g}"
+        f"{rate} an hour, at act {least.thresholds.act:g}"
     )
     within = [c for c in tuning.candidates if c.affordable]
     most = max(within, key=lambda c: c.point.detected, default=None)
@@ -206,11 +217,16 @@ def _unaffordable(tuning: Tuning, quiet: Sequence[Candidate]) -> str:
 def _unproven(tuning: Tuning) -> str:
     wish, found = tuning.wish, tuning.support
     assert wish.miss_rate is not None and found.needed_trials is not None
-    noun = "runs with a violation" if wish.unit == "run" else "violations"
+    if wish.unit == "run":
+        counted = f"{_many(found.trials, 'run')} with a violation"
+    else:
+        counted = _many(found.trials, "violation")
     sure = f"{100 * wish.confidence:g} %"
+    if len(wish.enter) > 1:
+        sure += f" for {len(wish.enter)} values of `enter` together"
     if found.trials < found.needed_trials:
         text = (
-            f"0 misses in {found.trials} {noun} support a miss rate of "
+            f"0 misses in {counted} support a miss rate of "
             f"{100 * found.least_miss_rate:.3g} % at {sure}, not {100 * wish.miss_rate:g} %: "
             f"{found.needed_trials} are needed"
         )
@@ -221,7 +237,7 @@ def _unproven(tuning: Tuning) -> str:
     safest = tuning.candidates[0]
     return (
         f"even at act {safest.thresholds.act:g}, {safest.point.missed} of {found.violations} "
-        f"violations are missed: with {found.trials} {noun} that shows no miss rate of "
+        f"violations are missed: with {counted} that shows no miss rate of "
         f"{100 * wish.miss_rate:g} % at {sure}, but one of {100 * safest.miss_bound:.3g} %"
     )
 
