@@ -122,3 +122,26 @@ def test_has_of_a_ros_field_is_refused() -> None:
         compile_extractor(
             installed_message_type("std_msgs/msg/Header"), [parse_expression("has(frame_id)")]
         )
+
+
+def test_text_that_is_no_utf_8_is_text_all_the_same(apollo: Any) -> None:
+    # A closed set of names in Apollo's maps, but a damaged record or a simulator may hold anything.
+    lights = apollo.own_class("apollo.perception.TrafficLightDetection")()
+    lights.traffic_light.add(id="abcd", color=1)
+    data = lights.SerializeToString().replace(b"abcd", b"a\xffcd")
+    extract = compile_extractor(
+        own_pool().message_type("apollo.perception.TrafficLightDetection"),
+        [parse_expression(each) for each in ("traffic_light[0].id", "traffic_light[0].id == 'x'")],
+    )
+    assert extract(data) == ["a\ufffdcd", False]
+
+
+def test_what_a_layout_does_not_know_is_skipped(apollo: Any) -> None:
+    car = apollo.chassis(3.0, driving_mode=1)
+    # Field 2000, a text of three bytes, as a later version of Apollo might have it.
+    data = car.SerializeToString() + b"\x82\x7d\x03new"
+    extract = compile_extractor(
+        own_pool().message_type("apollo.canbus.Chassis"),
+        [parse_expression("speed_mps"), parse_expression("driving_mode == COMPLETE_AUTO_DRIVE")],
+    )
+    assert extract(data) == [3.0, True]

@@ -187,6 +187,19 @@ def test_a_damaged_declaration_is_made_up_for_by_the_index(tmp_path: Path, apoll
         assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(5)]
 
 
+def test_a_damaged_name_of_a_channel_is_named_like_any_other(tmp_path: Path, apollo: Any) -> None:
+    messages = apollo.drive(4)
+    data = apollo.record_bytes([messages], closed=False)
+    at = data.rindex(b"/apollo/canbus/chassis")
+    path = tmp_path / "x.record"
+    path.write_bytes(data[: at + 3] + b"\xff" + data[at + 4 :])  # no UTF-8
+    with open_recording(path) as recording:
+        assert set(recording.topics) == {apollo.CHASSIS, "/ap\ufffdllo/canbus/chassis"}
+        assert speeds(recording, apollo.CHASSIS) == [0.0, 0.5, 1.0]
+        assert list(recording.read(["/none"])) == []
+        assert "/none is not in the recording (its channels: " in recording.warnings[-1]
+
+
 def test_no_damage_whatever_raises_anything_but_what_it_says(tmp_path: Path, apollo: Any) -> None:
     messages = apollo.drive(30)
     whole = apollo.record_bytes([messages[:10], messages[10:20], messages[20:]])

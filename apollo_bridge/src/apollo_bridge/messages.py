@@ -35,6 +35,11 @@ _NAMES = {
 }
 
 
+def text(value: str | bytes) -> str:
+    """Return a field of text, which protobuf gives as bytes where it is not valid UTF-8."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
 class SchemaError(ValueError):
     """Descriptors are damaged, incomplete or contradict each other."""
 
@@ -152,11 +157,13 @@ class Message(Record):
         kind = type(value)
         if kind is float or kind is int or kind is bool or kind is str:
             return value
+        if kind is bytes:
+            return text(value)
         field = self.message.DESCRIPTOR.fields_by_name[name]
         if _is_list(field):
             if field.message_type is not None:
                 return [Message(each) for each in value]
-            return vector(list(value))
+            return vector([text(each) if type(each) is bytes else each for each in value])
         return Message(value) if self.message.HasField(name) else Missing(field.message_type)
 
     def _has(self, name: str) -> bool:

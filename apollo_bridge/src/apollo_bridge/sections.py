@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from apollo_bridge import underlying
 from apollo_bridge.layouts import own_class
-from apollo_bridge.messages import DAMAGE
+from apollo_bridge.messages import DAMAGE, text
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import TIME_LIMIT_NS, Row, plural
 from forewarn.recordings.ordering import Disorder, Segment, in_time_order, sort_rows
@@ -112,9 +112,9 @@ class RecordFile:
         """Take the channels of an index; they also make up for damaged declarations."""
         self._indexed = Counter()
         for each in channels:
-            self._indexed[each.name] += each.message_number
+            self._indexed[text(each.name)] += each.message_number
             if each.message_type:
-                self._add_channel(ChannelInfo(each.name, each.message_type, each.proto_desc))
+                self._add_channel(each)
 
     def _walk(self, file: Any) -> None:
         position = SECTION.size + HEADER_SPACE
@@ -146,14 +146,15 @@ class RecordFile:
             self.warnings.append(f"a section ({name}) is damaged and left out")
             return times
         if kind == CHANNEL:
-            self._add_channel(ChannelInfo(section.name, section.message_type, section.proto_desc))
+            self._add_channel(section)
         elif kind == CHUNK_HEADER:
             return section.begin_time, section.end_time
         else:
             self._take_channels([e.channel_cache for e in section.indexes if e.channel_cache.name])
         return times
 
-    def _add_channel(self, info: ChannelInfo) -> None:
+    def _add_channel(self, declared: Any) -> None:
+        info = ChannelInfo(text(declared.name), text(declared.message_type), declared.proto_desc)
         known = self.channels.setdefault(info.name, info)
         if not known.descriptors and info.descriptors:
             self.channels[info.name] = info
@@ -188,7 +189,7 @@ class RecordFile:
             for segment in self._segments:
                 rows = self._load(file, segment)
                 if rows:
-                    self.counts.update(topic for _, topic, _ in rows)
+                    self.counts.update(text(topic) for _, topic, _ in rows)
                     times = [time_ns for time_ns, _, _ in rows]
                     measured.append(segment._replace(start_ns=min(times), end_ns=max(times)))
         self._segments = measured
