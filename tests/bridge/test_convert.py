@@ -57,6 +57,19 @@ def test_channels_without_descriptor_are_left_out_and_named(
     assert "left out: /apollo/canbus/chassis: the record holds no descriptor" in result.stdout
 
 
+def test_a_record_that_holds_nothing_yet_says_why(
+    forewarn: Any, tmp_path: Path, apollo: Any
+) -> None:
+    # The recorder was killed amid the declaration of its first channel.
+    source = tmp_path / "x.record"
+    source.write_bytes(apollo.record_bytes([apollo.drive(3)], closed=False)[:2100])
+    result = forewarn("convert", source, "-o", tmp_path / "x.mcap")
+    assert result.returncode == 2
+    assert "has no messages to convert" in result.stderr
+    assert "amid a section" in result.stderr and "was not closed" in result.stderr
+    assert not (tmp_path / "x.mcap").exists()
+
+
 def test_an_existing_file_is_kept(forewarn: Any, tmp_path: Path, apollo: Any) -> None:
     source, target = tmp_path / "x.record", tmp_path / "x.mcap"
     source.write_bytes(apollo.record_bytes([apollo.drive(3)]))

@@ -177,6 +177,62 @@ def test_damage_amid_a_chunk_is_told_and_the_rest_is_read(tmp_path: Path, apollo
     assert found[-10:] == [0.5 * k for k in range(10, 20)]
 
 
+def headers_of_bodies(data: bytes) -> list[int]:
+    """Return where the chunks' bodies begin, their headers included."""
+    found, at = [], 2064
+    while at < len(data):
+        kind, size = data[at], int.from_bytes(data[at + 8 : at + 16], "little")
+        if kind == 2:
+            found.append(at)
+        at += 16 + size
+    return found
+
+
+@pytest.mark.parametrize(
+    "damage", ["zeros", "a size too large", "a size too small", "one too many"]
+)
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_comes_after_damage_between_chunks_is_read(
+    tmp_path: Path, apollo: Any, damage: str, closed: bool
+) -> None:
+    messages = apollo.drive(30)
+    data = bytearray(
+        apollo.record_bytes([messages[:10], messages[10:20], messages[20:]], closed=closed)
+    )
+    _, second, third = headers_of_bodies(data)
+    if damage == "zeros":  # a hole in the file: the second chunk is gone, with its header
+        data[second : third - 40] = bytes(third - 40 - second)
+    elif damage == "a size too large":
+        data[second + 8 : second + 16] = (1 << 40).to_bytes(8, "little")
+    elif damage == "a size too small":
+        data[second + 8 : second + 16] = (100).to_bytes(8, "little")
+    else:
+        data[second:second] = b"\xff" * 50
+    path = tmp_path / "x.record"
+    path.write_bytes(data)
+    with open_recording(path) as recording:
+        found = speeds(recording, apollo.CHASSIS)
+        assert any("is damaged" in each for each in recording.warnings)
+    assert found[:10] == [0.5 * k for k in range(10)]
+    assert found[-10:] == [0.5 * k for k in range(20, 30)]
+    assert (found[10:-10] == [0.5 * k for k in range(10, 20)]) is (
+        damage in ("a size too large", "one too many")
+    )
+
+
+def test_records_that_were_joined_to_one_file_are_all_read(tmp_path: Path, apollo: Any) -> None:
+    messages = apollo.drive(20)
+    parts = [apollo.record_bytes([messages[10:]]), apollo.record_bytes([messages[:10]])]
+    path = tmp_path / "x.record"
+    path.write_bytes(b"".join(parts))
+    with open_recording(path) as recording:
+        assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(20)]
+        assert recording.count == 20
+        assert recording.warnings == [
+            f"another record begins at byte {len(parts[0])}: both are read"
+        ]
+
+
 def test_a_damaged_declaration_is_made_up_for_by_the_index(tmp_path: Path, apollo: Any) -> None:
     data = bytearray(apollo.record_bytes([apollo.drive(5)]))
     assert data[2064] == 4  # the section that declares the channel

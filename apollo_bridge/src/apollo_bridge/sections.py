@@ -2,11 +2,14 @@
 
 A whole file is read with the package cyber-record (see `apollo_bridge.underlying`), by its index.
 One whose index is missing or does not fit, because the recorder was killed or the file is damaged
-or cut, is walked from its beginning, section by section, and gives what it holds.
+or cut, is walked from its beginning, section by section, and gives what it holds: where no section
+follows, the walk goes on with the next that is found.
 """
 
 from __future__ import annotations
 
+import mmap
+import re
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -24,6 +27,8 @@ SECTION = struct.Struct("<i4xq")
 HEADER, CHUNK_HEADER, CHUNK_BODY, INDEX, CHANNEL = range(5)
 HEADER_SPACE = 2048
 _PACKAGE = "apollo.cyber.proto"
+# Of the kinds that a file has after its header, and of less than a terabyte.
+_LIKE_A_SECTION = re.compile(rb"[\1-\4]\0\0\0(?=[\s\S]{9}\0\0\0)")
 
 
 class ChannelInfo(NamedTuple):
@@ -40,6 +45,32 @@ def begins_record(head: bytes) -> bool:
         return False
     kind, size = SECTION.unpack_from(head)
     return kind == HEADER and 0 < size <= HEADER_SPACE and head[SECTION.size] == 0x08
+
+
+def next_section(file: Any, start: int, end: int) -> int:
+    """Return where the next section after damage begins; `end`, of the file, if there is none.
+
+    A section is believed if it looks like one, and what follows it does so, too.
+    """
+    if start + SECTION.size > end:
+        return end
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+
+        def follows(position: int) -> bool:
+            if position == end:
+                return True
+            if position + SECTION.size > end:
+                return False
+            kind, size = SECTION.unpack_from(data, position)
+            return HEADER <= kind <= CHANNEL and size > 0
+
+        for match in _LIKE_A_SECTION.finditer(data, start):
+            kind, size = SECTION.unpack_from(data, match.start())
+            begin = match.start() + SECTION.size
+            first = 0x08 if kind == CHUNK_HEADER else 0x0A
+            if 0 < size <= end - begin and data[begin] == first and follows(begin + size):
+                return match.start()
+    return end
 
 
 class RecordFile:
@@ -123,18 +154,31 @@ class RecordFile:
             file.seek(position)
             kind, size = SECTION.unpack(file.read(SECTION.size))
             begin = position + SECTION.size
-            if not HEADER <= kind <= CHANNEL or size < 0:
-                self._damaged(position, f"no section begins at byte {position}")
-                return
-            position = begin + size
-            if kind == CHUNK_BODY:
-                cut = position > self.size
-                length = min(size, self.size - begin)
-                self._segments.append(Segment(*times, begin, length, frozenset(), cut))
-            elif position <= self.size:
+            if not HEADER <= kind <= CHANNEL or size < 0 or (kind == HEADER and size == 0):
+                position = self._resume(file, position, f"no section begins at byte {position}")
+                continue
+            end = begin + (HEADER_SPACE if kind == HEADER else size)
+            if end > self.size:
+                over = f"it ends {end - self.size} bytes amid a section"
+                end = self._resume(file, begin, over)
+                if kind == CHUNK_BODY:
+                    self._segments.append(Segment(*times, begin, end - begin, frozenset(), True))
+            elif kind == CHUNK_BODY:
+                self._segments.append(Segment(*times, begin, size, frozenset()))
+            elif kind == HEADER:
+                self.warnings.append(f"another record begins at byte {position}: both are read")
+            else:
                 times = self._small_section(kind, file.read(size), times)
-        if position != self.size:
-            self._damaged(position, f"it ends {abs(position - self.size)} bytes amid a section")
+            position = end
+        if position < self.size:
+            self._resume(file, position, f"it ends {self.size - position} bytes amid a section")
+
+    def _resume(self, file: Any, position: int, what: str) -> int:
+        """Say what is wrong; return where the next section begins, or the end of the file."""
+        found = next_section(file, position, self.size)
+        rest = "" if found == self.size else f", and what comes from byte {found} on"
+        self.warnings.append(f"the file is damaged or cut: {what}; what came before is read{rest}")
+        return found
 
     def _small_section(self, kind: int, body: bytes, times: tuple[int, int]) -> tuple[int, int]:
         name = {CHUNK_HEADER: "ChunkHeader", INDEX: "Index", CHANNEL: "Channel"}.get(kind)
@@ -163,9 +207,6 @@ class RecordFile:
                 f"{info.name} is declared as {known.message} and as {info.message}; "
                 "the first is taken"
             )
-
-    def _damaged(self, position: int, what: str) -> None:
-        self.warnings.append(f"the file is damaged or cut: {what}; what came before is read")
 
     def _finish(self) -> None:
         """Find the time range and the counts, from the index of a whole file or the messages."""

@@ -63,6 +63,8 @@ def run(options: Options, output: Output) -> int:
         output.progress(f"converting {options.recording.name}") as tell,
     ):
         if not recording.topics:
+            for text in recording.warnings:
+                output.warn(f"{options.recording}: {text}")
             raise InputError(
                 "has no messages to convert",
                 file=options.recording,
