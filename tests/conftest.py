@@ -15,17 +15,18 @@ TERMINAL = (
 )  # fmt: skip
 """What a shell or a continuous integration says of its terminal; it changes what is printed."""
 settings.register_profile(
-    "repeatable",
-    derandomize=True,
+    "patient",  # the health check goes by the clock as the deadline does
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],  # it goes by the clock, as the deadline does
+    suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("repeatable", settings.get_profile("patient"), derandomize=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw the same inputs on every machine, however slow, unless a seed or a profile is named."""
-    if not config.getoption("--hypothesis-seed") and not config.getoption("--hypothesis-profile"):
-        settings.load_profile("repeatable")
+    """Draw the same inputs on every machine unless a seed is named, however slow it is."""
+    if not config.getoption("--hypothesis-profile"):
+        seeded = config.getoption("--hypothesis-seed")
+        settings.load_profile("patient" if seeded else "repeatable")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def test_skips_a_shim_that_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shim = interpreter("shim", "echo 'python3.10: command not found' >&2; exit 127")
-    works = interpreter("works", f'exec {sys.executable} "$@"')
+    works = interpreter("works", f'exec {shlex.quote(sys.executable)} "$@"')
     monkeypatch.setattr(bootstrap, "candidates", lambda: [shim, works])
     assert bootstrap.find_python() == works
 

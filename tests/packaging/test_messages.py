@@ -124,13 +124,13 @@ def test_needs_nothing_sourced(tmp_path: Path) -> None:
     code = (
         "import forewarn_msgs.msg as m; m.RiskArray.__class__.__import_type_support__(); "
         "from ament_index_python import get_package_share_directory as share; "
-        "print(share('forewarn_bringup'), share('monitor_node'))"
+        "print(share('forewarn_bringup'), share('monitor_node'), sep='\\n')"
     )
     bare = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     run = [sys.executable, "-c", code]
     result = subprocess.run(run, env=bare, cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == [
+    assert result.stdout.splitlines() == [
         f"{sys.prefix}/share/forewarn_bringup",
         f"{sys.prefix}/share/monitor_node",
     ]

@@ -226,8 +226,8 @@ def test_signals_can_be_chosen(browser_page: Any) -> None:
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_nothing_sticks_out_of_the_page(browser_page: Any, width: int) -> None:
-    shown = browser_page
+def test_nothing_sticks_out_of_the_page(look: Look, page: str, width: int) -> None:
+    shown = look(page)  # of its own: others look at a page of the usual width
     shown.resize(width, 1000)
     shown.wait(f"document.getElementById('timeline0')._fullLayout.width < {width}")
     shown.settle()
