@@ -98,8 +98,16 @@ def test_a_stop_during_a_pull_over_says_that_it_does_not_pre_empt() -> None:
     stop = updated(commander, "EMERGENCY_STOP", True, NOW)
     assert pad(stop).action == STOP
     assert "cannot end a PULL_OVER" in stop[0].remark
+    # It is said as long as it holds, and if the first attempt did not get through.
+    again = updated(commander, "EMERGENCY_STOP", True, NOW + SECOND)
+    commander.not_written(PAD)
+    unwritten = updated(commander, "EMERGENCY_STOP", True, NOW + SECOND + 1)
+    assert again[0].remark == unwritten[0].remark == stop[0].remark
     back = updated(commander, "PULL_OVER", True, NOW)
     assert back[0].remark == ""
+    assert updated(commander, "EMERGENCY_STOP", True, NOW)[0].remark == stop[0].remark
+    assert pad(updated(commander, "NONE", False, NOW)).action == RESUME
+    assert updated(commander, "EMERGENCY_STOP", True, NOW)[0].remark == ""
 
 
 def test_what_was_not_written_is_written_again_at_once() -> None:

@@ -98,6 +98,7 @@ class Stops:
         self.target = way.target
         self.latch = Latch(repeat_ns=repeat_ns)
         self._number = 0
+        self._pulling_over = False
 
     @property
     def in_force(self) -> str | None:
@@ -107,11 +108,12 @@ class Stops:
 
     def update(self, wanted: str | None, now_ns: int) -> Command | None:
         """Return the command to write, if any."""
-        before = self.latch.current
+        self._pulling_over |= self.latch.current == "PULL_OVER"
         if not self.latch.update(wanted, now_ns):
             return None
         name = wanted or self.way.resume
-        remark = NO_PREEMPTION if (before, wanted) == ("PULL_OVER", "STOP") else ""
+        self._pulling_over &= wanted is not None
+        remark = NO_PREEMPTION if self._pulling_over and wanted == "STOP" else ""
         self._number += 1
         message = own_class(self.way.message)()
         _fill(message.header, self._number, now_ns)
