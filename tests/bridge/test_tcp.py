@@ -141,6 +141,30 @@ def test_something_else_on_the_port_is_found_out(server: Server, transport: TcpT
     assert "it is no cyber_bridge: operation 72" in wait_for(transport, Lost).reason
 
 
+@pytest.mark.parametrize(
+    "frame", [b"\4\xff\xff\xff\xff", b"\4\2\0\0\0/a\xff\xff\xff\x7f", b"\4/apo\0\0\0\0"]
+)
+def test_lengths_beyond_all_reason_are_no_reason_to_wait(frame: bytes) -> None:
+    # Waiting for the rest would keep all that comes in memory, and give no signal any more.
+    with pytest.raises(ProtocolError, match=r"a field of \d+ bytes where \d+ are the most"):
+        list(Publications().feed(frame))
+
+
+def test_what_came_before_garbage_counts_and_the_client_connects_anew(
+    server: Server, transport: TcpTransport
+) -> None:
+    greeting(server)
+    good = b"\4" + len(CHASSIS).to_bytes(4, "little") + CHASSIS.encode() + b"\1\0\0\0x"
+    server.tell(raw=(good + b"\4\xff\xff\xff\xff").hex())
+    events: list[Event] = []
+    deadline = time.monotonic() + LIMIT
+    while not any(isinstance(each, Connected) for each in events):
+        assert time.monotonic() < deadline, events
+        events += transport.receive(0.5)
+    kinds = [type(each) for each in events]
+    assert kinds == [Arrival, Lost, Connected]
+
+
 def test_publications_cut_anywhere() -> None:
     data = b"".join(
         b"\4" + len(c).to_bytes(4, "little") + c + len(m).to_bytes(4, "little") + m

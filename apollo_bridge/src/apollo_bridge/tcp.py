@@ -18,6 +18,7 @@ from apollo_bridge.transport import Arrival, Channels, Connected, Event, Lost
 
 REGISTER_DESC, ADD_READER, ADD_WRITER, PUBLISH = 1, 2, 3, 4
 LENGTH = struct.Struct("<I")
+LONGEST_NAME, LARGEST_MESSAGE = 1 << 12, 1 << 28
 RETRY_PAUSE = 1.0
 CONNECT_LIMIT = 3.0
 PORT = 9090
@@ -56,19 +57,21 @@ class Publications:
         while self._buffer:
             if self._buffer[0] != PUBLISH:
                 raise ProtocolError(f"operation {self._buffer[0]} where {PUBLISH} is wanted")
-            channel, at = self._field(1)
-            message, end = self._field(at)
+            channel, at = self._field(1, LONGEST_NAME)
+            message, end = self._field(at, LARGEST_MESSAGE)
             if end == 0:
                 return
             del self._buffer[:end]
             yield channel.decode("utf-8", "replace"), message
 
-    def _field(self, at: int) -> tuple[bytes, int]:
+    def _field(self, at: int, most: int) -> tuple[bytes, int]:
         """Return a field and where it ends; 0 if it is not there yet."""
         begin = at + LENGTH.size
         if at == 0 or begin > len(self._buffer):
             return b"", 0
         (length,) = LENGTH.unpack_from(self._buffer, at)
+        if length > most:  # else all that comes would be kept, in wait for the rest
+            raise ProtocolError(f"a field of {length} bytes where {most} are the most")
         end = begin + length
         return (bytes(self._buffer[begin:end]), end) if end <= len(self._buffer) else (b"", 0)
 
