@@ -10,7 +10,7 @@ from dataclasses import fields
 from importlib import import_module
 from types import ModuleType
 
-from forewarn.cli.output import Output
+from forewarn.cli.interrupt import Interrupt
 from forewarn.errors import ForewarnError
 
 FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -52,8 +52,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 fine, 1 findings, 2 wrong usage or input, 130 interrupted.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    with Interrupt() as interrupt:
+        try:
+            return _run(given, interrupt)
+        except KeyboardInterrupt:
+            pass
+        except Exception:
+            if not interrupt.told:  # C++ makes another error of it
+                raise
+    print("interrupted", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _run(given: Sequence[str], interrupt: Interrupt) -> int:
     try:
-        namespace, command = _parse(given)
+        with interrupt.held():
+            # Whatever takes long to import is imported here.
+            from forewarn.cli.output import Output
+
+            namespace, command = _parse(given)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else INPUT_ERROR
     output = Output(as_json=namespace.as_json, quiet=namespace.quiet)
@@ -64,11 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = command.run(options, output)
         sys.stdout.flush()
     except ForewarnError as error:
+        interrupt.check()
         output.error(f"forewarn {namespace.command}: error: {error}")
         return INPUT_ERROR
-    except KeyboardInterrupt:
-        output.error("interrupted")
-        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

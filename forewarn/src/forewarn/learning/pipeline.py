@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -13,6 +13,7 @@ from pathlib import Path
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
+from forewarn.learning.workers import end_silently, interrupts_blocked
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.predicates import Abstraction, Observation, with_history
 from forewarn.predicates.inputs import open_feed
@@ -340,9 +341,13 @@ def _parallel(
     progress: Progress | None,
     allow_missing: bool,
 ) -> Generator[RecordingReport, None, None]:
-    with ProcessPoolExecutor(min(jobs, len(paths)), mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_work, path, spec, allow_missing) for path in paths]
+    futures: list[Future[RecordingReport]] = []
+    with ProcessPoolExecutor(
+        min(jobs, len(paths)), mp_context=get_context("spawn"), initializer=end_silently
+    ) as pool:
         try:
+            with interrupts_blocked():
+                futures += [pool.submit(_work, path, spec, allow_missing) for path in paths]
             for path, future in zip(paths, futures, strict=True):
                 report = future.result()
                 if progress is not None:
