@@ -105,7 +105,7 @@ def bounded_rate(trips: Trips, found: Mapping[str, float]) -> dict[str, float]:
 
 
 def counts(trips: Trips) -> dict[str, Any]:
-    """Return what can be counted of an arm."""
+    """Return what can be counted of an arm; lists are in the order of its trips."""
     ends = [trip["end"] for trip in trips]
     hits = [trip["collision"] for trip in trips if trip["collision"] is not None]
     return {
@@ -118,6 +118,8 @@ def counts(trips: Trips) -> dict[str, Any]:
         "with_pedestrians": sum(each["other"] == "pedestrian" for each in hits),
         "during_a_stop": sum(each["demanded"] != "NONE" for each in hits),
         "red_lights": sum(map(red_lights, trips)),
+        "red_lights_each": list(map(red_lights, trips)),
+        "collisions_each": list(map(collisions, trips)),
         "km": kilometres(trips),
         "hours": sum(map(duration, trips)) / 3600.0,
         "intervened_share": sum(trip["intervened"] for trip in trips) / sum(map(duration, trips)),

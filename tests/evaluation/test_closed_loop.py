@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -236,6 +237,36 @@ def test_rates_are_of_the_distance_driven_and_differences_are_paired() -> None:
     told = counts(acting)
     assert (told["collisions"], told["struck"], told["hit"], told["during_a_stop"]) == (1, 1, 0, 1)
     assert told["km"] == 1.5
+    assert told["collisions_each"] == [0, 1]
+    assert counts(nobody)["red_lights_each"] == [2, 0]
+
+
+def test_the_page_counts_parts_of_the_trips_as_the_figures_do(repository: Path) -> None:
+    folder = repository / "evaluation"
+    report = json.loads((folder / "closed_loop" / "results.json").read_text(encoding="utf-8"))
+
+    def of(arm: str, first: int, last: int) -> tuple[int, int]:
+        row, seeds = report["arms"][arm], report["seeds"][arm]
+        chosen = [i for i, seed in enumerate(seeds) if first <= seed <= last]
+        kinds = ("red_lights_each", "collisions_each")
+        assert len(row[kinds[0]]) == len(row[kinds[1]]) == len(seeds) == row["trips"]
+        red, hits = (sum(row[kind][i] for i in chosen) for kind in kinds)
+        return red, hits
+
+    later = [
+        of(arm, 707, 720) for arm in ("nobody", "physical 5 m/s², 1 s, adapted", "Forewarn at 0.2")
+    ]
+    assert later == [(21, 6), (3, 2), (3, 0)]
+    low = [of(f"Forewarn at {level}", 701, 706) for level in (0.1, 0.2, 0.3)]
+    assert [sum(each) for each in zip(*low, strict=True)] == [1, 1]
+    assert of("nobody", 701, 706) == (9, 3)
+    page = " ".join((folder / "RESULTS.md").read_text(encoding="utf-8").split())
+    assert (
+        "nobody 21 red lights and 6 collisions, the physical rule 3 and 2, Forewarn at 0.2 3 and 0."
+        in page
+    )
+    assert "from 0.1 to 0.3 one collision and one red light in eighteen trips" in page
+    assert "nobody's intervening leads to three and nine in six." in page
 
 
 def test_what_never_happened_may_happen_yet() -> None:

@@ -202,3 +202,25 @@ def test_training_and_test_runs_share_the_number_that_is_asked_for() -> None:
     jobs = jobs_for(80)
     assert {job.scenario for job in jobs} == set(rivals.SCENARIOS)
     assert {(job.part, job.runs) for job in jobs} == {("train", 50), ("test", 30)}
+
+
+def test_the_page_has_the_figures(repository: Path) -> None:
+    folder = repository / "evaluation"
+    results = json.loads((folder / "study" / "results.json").read_text(encoding="utf-8"))
+    page = (folder / "RESULTS.md").read_text(encoding="utf-8")
+    assert put_into(page, document(results)) == page
+    errors = [each["calibration"]["expected_error"] for each in results["scenarios"].values()]
+    assert f"right on average (expected error {min(errors):.3f} to {max(errors):.3f})" in page
+    learned = [results["scenarios"][name]["violations_in_training"] for name in ("s4", "s2")]
+    assert "With {} or {} violations to learn from".format(*learned) in page
+
+
+def test_robustness_has_the_most_false_alarms_where_the_page_says_so(repository: Path) -> None:
+    results = json.loads((repository / "evaluation" / "study" / "results.json").read_text())
+    for name, figures in results["scenarios"].items():
+        rates = {
+            (row["monitor"], row["threshold"]): row["false_alarms_per_hour"]
+            for row in figures["rows"]
+        }
+        others = [rate for (monitor, _), rate in rates.items() if monitor != "robustness"]
+        assert (rates["robustness", "-1.2"] > max(others)) == (name != "s1"), name
