@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apollo_bridge.commander import Commander
+from apollo_bridge.commands import WAYS
 from apollo_bridge.derivation import Derivation
+from apollo_bridge.diagnosis import OK, WARN, statuses
 from apollo_bridge.layouts import own_class
+from apollo_bridge.memory import Memory
+from apollo_bridge.pump import Pump
+from apollo_bridge.relay import Relay
+from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Arrival, Offer
 from forewarn.config import load_spec
 
 CHASSIS, OBJECTS, PAD = "/chassis", "/objects", "/pad"
+
+
 MONITOR = """\
 version: 1
 rate: 10
@@ -127,3 +137,23 @@ def test_damaged_messages_are_unknown_and_told(derivation: Derivation) -> None:
     derivation.accept([Arrival(CHASSIS, NOW, b"\xff\xff\xff")])
     assert math.isnan(sent(derivation, NOW)["speed"][0])
     assert "are no apollo.canbus.Chassis" in derivation.failures[CHASSIS]
+
+
+def test_a_channel_whose_messages_cannot_be_read_is_not_in_order(derivation: Derivation) -> None:
+    def state(now: int) -> tuple[int, str]:
+        found = statuses(Pump(TcpTransport(), derivation, lambda *_: None, 50.0), relay, now)
+        status = next(each for each in found if each.name == CHASSIS)
+        return status.level, status.message
+
+    relay = Relay(Commander(WAYS["pad"]), Memory(None), False, logging.getLogger())
+    derivation.accept([chassis(3.0, NOW)])
+    derivation.evaluate(NOW)
+    assert state(NOW) == (OK, "messages arrive")
+    derivation.accept([Arrival(CHASSIS, NOW + 50 * MS, b"\xff\xff")])
+    derivation.evaluate(NOW + 50 * MS)
+    level, text = state(NOW + 60 * MS)
+    assert level == WARN
+    assert "its messages cannot be read: 2 bytes are no apollo.canbus.Chassis" in text
+    derivation.accept([chassis(3.0, NOW + 100 * MS)])
+    derivation.evaluate(NOW + 100 * MS)
+    assert state(NOW + 100 * MS) == (OK, "messages arrive")

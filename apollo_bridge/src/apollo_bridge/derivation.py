@@ -59,6 +59,7 @@ class Derivation:
         }
         self.problems: dict[str, str] = {}
         self.failures: dict[str, str] = {}
+        self._unread: dict[str, int] = {}
         self._types: dict[str, ForeignType] = {}
         self._pools: dict[str, Pool] = {}
         self._offered: dict[str, bytes] = {}
@@ -136,7 +137,9 @@ class Derivation:
         tick = self._feed.grid.tick_at_or_after(now_ns)
         snapshot = self._feed.snapshot(tick)
         values, failed = self._abstraction.complete(snapshot.values)
-        self.failures.update((each.where, each.reason) for each in snapshot.failures)
+        for each in snapshot.failures:
+            self.failures[each.where] = each.reason
+            self._unread[each.where] = self._arrived.get(each.where, 0)
         self.failures.update(failed)
         named = dict(zip(self._abstraction.signals, values, strict=True))
         sent = []
@@ -170,6 +173,11 @@ class Derivation:
             return float(value)
         self.failures[name] = "it is no number, and nothing else can be sent to the node"
         return math.nan
+
+    def unread(self, channel: str) -> str:
+        """Return why the newest message on a channel could not be decoded; empty if it could."""
+        arrived = self._arrived.get(channel)
+        return self.failures[channel] if arrived and self._unread.get(channel) == arrived else ""
 
     @property
     def traffic(self) -> Mapping[str, Any]:

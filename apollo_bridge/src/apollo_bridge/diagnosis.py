@@ -88,4 +88,6 @@ def _channel(pump: Pump, channel: str, now_ns: int) -> Status:
         text = "nothing came yet" if math.isinf(age) else f"nothing came for {age:.1f} s"
         nobody = pump.topology is not None and not pump.topology.get(channel)
         return Status(WARN, channel, text + (": nobody publishes it" if nobody else ""), values)
+    if unread := derivation.unread(channel):
+        return Status(WARN, channel, f"its messages cannot be read: {unread}", values)
     return Status(OK, channel, "messages arrive", values)
