@@ -28,10 +28,11 @@ from forewarn.monitoring.tradeoff import AlertRule, Point, Trace, precision_reca
 from forewarn.monitoring.verdict import Status
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.recordings import open_recording
-from forewarn.vocabulary import Vocabulary
+from forewarn.vocabulary import Vocabulary, terminal_code
 
 ROOT = Path(__file__).resolve().parents[2]
 PROPERTY = "collision"
+BROKEN_BY = {"red_light": "ran_red", "collision": "collision"}
 UNKNOWN = -(1 << 40)
 FOLDS = 4
 LEVELS = np.round(np.geomspace(0.02, 0.9, 60), 3)
@@ -130,23 +131,36 @@ def learned_risk(
     return dict(zip(model.states, risk.tolist(), strict=True))
 
 
-def trace(run: Run, states: NDArray[np.int64], risk: Mapping[int, float], horizon: int) -> Trace:
-    """Return score, violations and status of one run."""
-    collided = (states < 0) & (states != UNKNOWN)
+def truth_of(run: Run, rule: str, compiled: CompiledSpec) -> Trace:
+    """Return what happened in a run, without a score."""
+    words, states = compiled.abstraction.vocabulary, run.states
+    atom, ended = BROKEN_BY[rule], (states < 0) & (states != UNKNOWN)
+    if atom in words.terminals:
+        broken = states == terminal_code(words.terminals.index(atom))
+    else:
+        broken = (states >= 0) & (states >> words.predicates.index(atom) & 1 == 1)
     status = np.full(len(states), Status.SATISFIED_SO_FAR, dtype=np.int8)
-    status[collided], status[states == UNKNOWN] = Status.VIOLATED, Status.UNKNOWN
+    status[ended], status[states == UNKNOWN] = Status.ENDED, Status.UNKNOWN
+    status[broken] = Status.VIOLATED
+    return Trace(
+        rate=compiled.spec.rate,
+        horizon=round(compiled.spec.properties[rule].horizon * compiled.spec.rate),
+        ticks=run.first + np.arange(len(states)),
+        score=np.full(len(states), np.nan),
+        violation=broken & ~np.concatenate([[False], broken[:-1]]),
+        status=status,
+        possible=np.zeros(len(states), dtype=bool),
+    )
+
+
+def trace(
+    run: Run, states: NDArray[np.int64], risk: Mapping[int, float], compiled: CompiledSpec
+) -> Trace:
+    """Return what happened in a run, with the risk of its states over fewer predicates."""
     codes, where = np.unique(states, return_inverse=True)
     # A state that was never seen asks for a warning only; its risk does not count.
     scores = np.array([np.nan if c == UNKNOWN else risk.get(c, 0.0) for c in codes.tolist()])
-    before = np.concatenate([[False], collided[:-1]])
-    return Trace(
-        rate=10.0,
-        horizon=horizon,
-        ticks=run.first + np.arange(len(states)),
-        score=scores[where],
-        violation=collided & ~before,
-        status=status,
-    )
+    return truth_of(run, PROPERTY, compiled)._replace(score=scores[where])
 
 
 def figures(point: Point) -> dict[str, float | int | None]:
@@ -180,7 +194,7 @@ def judge(
 ) -> dict[str, object]:
     """Return the figures without some predicates."""
     section = compiled.spec.properties[PROPERTY]
-    rule, horizon = AlertRule.of(section), round(section.horizon * compiled.spec.rate)
+    rule = AlertRule.of(section)
     whole = compiled.abstraction.vocabulary
     kept = kept_predicates(whole, left_out)
     vocabulary = Vocabulary(tuple(whole.predicates[i] for i in kept), whole.terminals)
@@ -192,9 +206,9 @@ def judge(
         others = (each for i, each in enumerate(counted) if i % FOLDS != fold)
         risk = learned_risk(others, vocabulary, compiled)
         mine = range(fold, len(train), FOLDS)
-        folds += [trace(training[i], train[i], risk, horizon) for i in mine]
+        folds += [trace(training[i], train[i], risk, compiled) for i in mine]
     risk = learned_risk(counted, vocabulary, compiled)
-    judged = [trace(run, states, risk, horizon) for run, states in zip(unseen, test, strict=True)]
+    judged = [trace(run, states, risk, compiled) for run, states in zip(unseen, test, strict=True)]
     result: dict[str, object] = {
         "predicates": len(kept),
         "states": len(risk),

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.sumo.ablation import (
+    BROKEN_BY,
     FOLDS,
     ROOT,
     UNKNOWN,
@@ -31,16 +32,10 @@ from evaluation.sumo.ablation import (
     kept_predicates,
     observed_sets,
     project,
+    truth_of,
     write_report,
 )
-from evaluation.sumo.judging import (
-    BROKEN_BY,
-    Told,
-    brier_difference,
-    by_past,
-    judge_ticks,
-    truth_of,
-)
+from evaluation.sumo.judging import Told, brier_difference, by_past, judge_ticks
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table

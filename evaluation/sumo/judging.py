@@ -12,39 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.sumo.ablation import UNKNOWN, Run
+from evaluation.sumo.ablation import Run, truth_of
 from forewarn.monitoring.calibration import Predictions, calibrate, outcomes, pool
 from forewarn.monitoring.tradeoff import AlertRule, Trace, precision_recall, trade_off
 from forewarn.monitoring.verdict import Status
 from forewarn.properties.specification import CompiledSpec
 from forewarn.sections import PropertySpec
-from forewarn.vocabulary import terminal_code
 
-BROKEN_BY = {"red_light": "ran_red", "collision": "collision"}
 RESAMPLES = 1000
 REMEMBERED = 30  # ticks
-
-
-def truth_of(run: Run, rule: str, compiled: CompiledSpec) -> Trace:
-    """Return what happened in a run, without a score."""
-    words, states = compiled.abstraction.vocabulary, run.states
-    atom, ended = BROKEN_BY[rule], (states < 0) & (states != UNKNOWN)
-    if atom in words.terminals:
-        broken = states == terminal_code(words.terminals.index(atom))
-    else:
-        broken = (states >= 0) & (states >> words.predicates.index(atom) & 1 == 1)
-    status = np.full(len(states), Status.SATISFIED_SO_FAR, dtype=np.int8)
-    status[ended], status[states == UNKNOWN] = Status.ENDED, Status.UNKNOWN
-    status[broken] = Status.VIOLATED
-    return Trace(
-        rate=compiled.spec.rate,
-        horizon=round(compiled.spec.properties[rule].horizon * compiled.spec.rate),
-        ticks=run.first + np.arange(len(states)),
-        score=np.full(len(states), np.nan),
-        violation=broken & ~np.concatenate([[False], broken[:-1]]),
-        status=status,
-        possible=np.zeros(len(states), dtype=bool),
-    )
 
 
 def judge_ticks(trace: Trace) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -56,10 +56,10 @@ def test_the_risk_is_that_of_the_counts(compiled: CompiledSpec) -> None:
     assert risk[2] < risk[0]  # nothing but the prior leads away from there
 
 
-def test_thresholds_are_chosen_among_those_that_meet_the_demand() -> None:
+def test_thresholds_are_chosen_among_those_that_meet_the_demand(compiled: CompiledSpec) -> None:
     states = np.array([0, 0, 1, 1, 1, -1, -1, 0, 0, 0] + [0] * 30 + [1] + [0] * 29)
     run = Run(7, states)
-    found = trace(run, states, {0: 0.01, 1: 0.4, -1: 1.0}, horizon=20)
+    found = trace(run, states, {0: 0.01, 1: 0.4, -1: 1.0}, compiled)
     assert found.violation.nonzero()[0].tolist() == [5]
     assert found.status[5] == found.status[6] == Status.VIOLATED
     points = trade_off([found], [0.005, 0.3, 0.9], rule=AlertRule(hold=0.1))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.sumo.ablation import UNKNOWN, Run, count
+from evaluation.sumo.ablation import BROKEN_BY, UNKNOWN, Run, count, truth_of
 from evaluation.sumo.braking import (
     IN_STATES,
     VARIANTS,
@@ -20,12 +20,10 @@ from evaluation.sumo.braking import (
     with_candidates,
 )
 from evaluation.sumo.judging import (
-    BROKEN_BY,
     Told,
     brier_difference,
     by_past,
     judge_ticks,
-    truth_of,
 )
 from forewarn.config import load_spec
 from forewarn.models.counts import Smoothing
