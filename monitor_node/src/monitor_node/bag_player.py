@@ -6,13 +6,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import rclpy
 from rclpy.duration import Duration
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
@@ -23,7 +23,7 @@ from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_metadata import recorded_qualities
 from monitor_node.conversions import ClockMessage, RiskArray, String
-from monitor_node.interrupt import Interrupt
+from monitor_node.interrupt import Interrupt, middleware
 from monitor_node.lockstep import LockStep, Step
 from monitor_node.message_types import message_class
 from monitor_node.outputs import KEPT_EVENTS
@@ -31,6 +31,8 @@ from monitor_node.parameters import PLAYER_PARAMETERS, declare
 from monitor_node.qos import Quality, missing, offered, profile
 
 RESEND = 0.5
+WAKE = 0.5
+"""Seconds for which nothing is waited for at a time, so that a signal is noticed."""
 CLOCK_PERIOD = 0.01
 LOCK_STEP_DEPTH = 1000
 
@@ -59,10 +61,19 @@ class Grounds(NamedTuple):
 
 
 class BagPlayer(Node):
-    """Plays one recording; see `parameters.PLAYER_PARAMETERS`."""
+    """Plays one recording; see `parameters.PLAYER_PARAMETERS`.
 
-    def __init__(self, **arguments: Any) -> None:
+    Parameters
+    ----------
+    interrupt : Interrupt or None
+        What ends it before its time.
+    **arguments : Any
+        Of the node.
+    """
+
+    def __init__(self, interrupt: Interrupt | None = None, **arguments: Any) -> None:
         super().__init__("bag_player", **arguments)
+        self._interrupt = interrupt or Interrupt()
         declare(self, PLAYER_PARAMETERS)
         self.played = 0
         self._spinner = SingleThreadedExecutor(context=self.context)
@@ -90,11 +101,15 @@ class BagPlayer(Node):
         ------
         ForewarnError
             Saying why it cannot be played.
+        KeyboardInterrupt
+            If it was told to stop.
         """
         path = self._value("bag")
         if not path:
             raise PlayError("is not set", key="parameter bag", accepted="a recording")
-        with open_recording(Path(path)) as recording:
+        with self._interrupt.raising():  # to find one's way in a large one takes a while
+            recording = open_recording(Path(path))
+        with recording:
             for warning in recording.warnings:
                 self.get_logger().warning(warning)
             self._advertise(recording)
@@ -187,7 +202,7 @@ class BagPlayer(Node):
                 resend = now + RESEND
                 if again is not None:
                     again()
-            self._spinner.spin_once(timeout_sec=0.1)
+            self._serve(0.1)
 
     def _meet_monitor(self, *, clock: bool) -> Grounds:
         """Wait until the monitor is active and listens to all that it wants of the recording."""
@@ -248,7 +263,10 @@ class BagPlayer(Node):
         return start_ns, recording.end_ns
 
     def _samples(self, recording: Recording, start_ns: int) -> Iterator[Sample]:
-        return (s for s in recording.read(self._outlets) if s.time_ns >= start_ns)
+        for sample in recording.read(self._outlets):
+            self._interrupt.check()
+            if sample.time_ns >= start_ns:
+                yield sample
 
     def _play_in_lock_step(self, recording: Recording) -> None:
         grounds = self._meet_monitor(clock=True)
@@ -261,7 +279,7 @@ class BagPlayer(Node):
             for step in plan.steps(self._samples(recording, start_ns)):
                 self._acknowledged({self._publish(sample) for sample in step.samples})
                 if step.tick is not None:
-                    pace.wait((step.tick - plan.first) / plan.grid.rate)
+                    pace.wait((step.tick - plan.first) / plan.grid.rate, self._sleep)
                 self._tell(step, plan)
             if not self._value("loop"):
                 return
@@ -291,13 +309,15 @@ class BagPlayer(Node):
         )
 
     def _acknowledged(self, publishers: set[Any]) -> None:
-        limit = Duration(seconds=self._value("timeout"))
+        timeout = self._value("timeout")
+        end = time.monotonic() + timeout
         for publisher in publishers:
-            if not publisher.wait_for_all_acked(limit):
-                raise PlayError(
-                    f"{publisher.topic_name}: messages are not acknowledged in "
-                    f"{self._value('timeout'):g} s"
-                )
+            while not publisher.wait_for_all_acked(Duration(seconds=min(WAKE, timeout))):
+                self._interrupt.check()
+                if time.monotonic() > end:
+                    raise PlayError(
+                        f"{publisher.topic_name}: messages are not acknowledged in {timeout:g} s"
+                    )
 
     def _play_by_the_clock(self, recording: Recording) -> None:
         rate = self._value("rate")
@@ -332,7 +352,12 @@ class BagPlayer(Node):
             if sample is not None:
                 yield sample.time_ns, sample
 
+    def _sleep(self, seconds: float) -> None:
+        self._interrupt.check()
+        time.sleep(seconds)
+
     def _serve(self, seconds: float) -> None:
+        self._interrupt.check()
         self._spinner.spin_once(timeout_sec=seconds)
 
 
@@ -343,7 +368,7 @@ class _Pace:
         self._rate = rate
         self._begun = time.monotonic()
 
-    def wait(self, offset: float, serve: Callable[[float], None] = time.sleep) -> None:
+    def wait(self, offset: float, serve: Callable[[float], None]) -> None:
         """Wait until `offset` seconds of the recording have passed."""
         if self._rate <= 0:
             return
@@ -351,29 +376,21 @@ class _Pace:
             if left < 2e-3:
                 time.sleep(left)
             else:
-                serve(left - 1e-3)
+                serve(min(left - 1e-3, WAKE))
 
 
-def main(args: Sequence[str] | None = None) -> None:
+def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) -> None:
     """Play, and say in one line what went wrong if anything did."""
     code = 0
-    with Interrupt() as interrupt:
+    with interrupt or Interrupt() as told, ExitStack() as stack:
         with prompt_acknowledgements():
-            rclpy.init(args=args)
-            player = BagPlayer()
+            stack.enter_context(middleware(args))
+            player = BagPlayer(told)
+        stack.callback(player.destroy_node)
         try:
             player.play()
             player.get_logger().info(f"played {player.played} messages")
         except ForewarnError as error:
             player.get_logger().error(" | ".join(str(error).splitlines()))
             code = 1
-        except (KeyboardInterrupt, ExternalShutdownException):
-            code = 130
-        except Exception:
-            if rclpy.ok() and not interrupt.told:
-                raise
-            code = 130  # a signal shut the context down in the midst of a call to the middleware
-        finally:
-            player.destroy_node()
-            rclpy.try_shutdown()
-    sys.exit(130 if interrupt.told else code)
+    sys.exit(130 if told.told else code)

@@ -1,9 +1,10 @@
-"""Console scripts. Imports take most of the time of a start: Ctrl-C ends them in silence, too."""
+"""Console scripts. Imports take most of the time of a start: a signal ends them in silence, too."""
 
 from __future__ import annotations
 
-import signal
 from importlib import import_module
+
+from monitor_node.interrupt import Interrupt
 
 
 def monitor_node() -> None:
@@ -22,15 +23,8 @@ def twist_gate_node() -> None:
 
 
 def _run(module: str, interrupted: int) -> None:
-    interrupts: list[int] = []
-    # A shell's background jobs ignore the signal.
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if ours:
-        # KeyboardInterrupt, raised while C++ imports something, is lost or becomes another error.
-        signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    main = import_module(module).main
-    if ours:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if interrupts:
-        raise SystemExit(interrupted)
-    main()
+    with Interrupt() as interrupt:
+        main = import_module(module).main
+        if interrupt.told:
+            raise SystemExit(interrupted)
+        main(interrupt=interrupt)

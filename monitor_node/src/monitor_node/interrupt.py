@@ -1,42 +1,65 @@
-"""Ctrl-C: an exception while something long is computed at the start, and none afterwards."""
+"""SIGINT and SIGTERM: a process ends in good order, with a middleware that still works.
+
+rclpy's own handlers shut the context down at once, whatever is being done with it at the moment: a
+message that is published, a node that is made or destroyed then fails. So rclpy is given no signals
+(`middleware`). They are taken note of here, and loops look whether there was one.
+"""
 
 from __future__ import annotations
 
 import signal
-from types import TracebackType
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt:
-    """Holds the handler of SIGINT; a block under it ends silently if it was interrupted.
+    """Holds the handlers of both signals; a block under it ends silently if there was one.
 
-    rclpy's own handler shuts the context down, which ends the loop of an executor, and calls the
-    handler of before. `KeyboardInterrupt` on top of that, raised while C++ converts a message,
-    comes out as an error of the conversion: once the loop runs, nothing is raised.
+    An exception out of a handler comes up anywhere, where C++ converts a message as another error
+    and in a finaliser as a message on the screen. It is left to what takes long and knows no ROS
+    (`raising`).
 
     Attributes
     ----------
     told : bool
-        Whether there was an interrupt.
-    raises : bool
-        Whether the next one raises `KeyboardInterrupt`.
+        Whether the process was told to end.
     """
 
     def __init__(self) -> None:
         self.told = False
-        self.raises = True
+        self._raises = False
 
     def __enter__(self) -> Interrupt:
-        # Before rclpy.init, so that rclpy calls it; a shell's background jobs ignore the signal.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._on_interrupt)
+        for number in SIGNALS:
+            signal.signal(number, self._on_signal)
         return self
 
-    def _on_interrupt(self, *_: Any) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.told = True
-        if self.raises:
-            self.raises = False
+        if self._raises:
+            self._raises = False
             raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if there was a signal."""
+        if self.told:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Let a signal end what is computed in a block, too: `KeyboardInterrupt` comes up there."""
+        self._raises = True
+        try:
+            self.check()
+            yield
+        except Exception:
+            self.check()  # C++ makes another error of it
+            raise
+        finally:
+            self._raises = False
 
     def __exit__(
         self,
@@ -44,4 +67,21 @@ class Interrupt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        return self.told and isinstance(error, (Exception, KeyboardInterrupt))
+        if self.told:
+            # Ctrl-C often comes twice, from the terminal and from `ros2 launch`; an interpreter
+            # that takes itself down has no handlers any more, and would die of the second.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return self.told and isinstance(error, KeyboardInterrupt)
+
+
+@contextmanager
+def middleware(args: Sequence[str] | None) -> Iterator[None]:
+    """Have rclpy ready in a block, which alone decides when its context is shut down."""
+    import rclpy  # takes a while: a signal may come before
+    from rclpy.signals import SignalHandlerOptions
+
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        yield
+    finally:
+        rclpy.try_shutdown()

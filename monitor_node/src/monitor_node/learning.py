@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 from forewarn.errors import ForewarnError
@@ -12,6 +12,7 @@ from forewarn.models import CountModel, save_model
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.online import OnlineLearner
 from forewarn.monitoring.watch import Outcome, Watch
+from monitor_node.background import in_background
 
 GENTLE = ("NONE", "WARN")
 Solved = tuple[CountModel, Monitor]
@@ -50,7 +51,6 @@ class BackgroundLearning:
         self._save_to = save_to
         self._use = use
         self._warn = warn
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="learning")
         self._running: Future[Solved] | None = None
         self._period = math.ceil(watch.spec.learning.refresh * watch.spec.rate)
         self._due: int | None = None
@@ -75,7 +75,7 @@ class BackgroundLearning:
         if verdict.tick >= self._due and self._learner.pending:
             self._due = verdict.tick + self._period
             model = self._learner.model()
-            self._running = self._pool.submit(self._solve, model)
+            self._running = in_background("learning", lambda: self._solve(model))
 
     def _solve(self, model: CountModel) -> Solved:
         return model, self._watch.build(model)
@@ -87,8 +87,7 @@ class BackgroundLearning:
             self._warn(f"what was learned cannot be used: {error}")
 
     def close(self) -> None:
-        """Wait for the thread and write the model."""
-        self._pool.shutdown(wait=True)
+        """Write the model; tables that are still being solved are for nobody."""
         if self._save_to is None:
             return
         try:

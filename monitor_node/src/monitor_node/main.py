@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 
-from monitor_node.interrupt import Interrupt
+from monitor_node.interrupt import Interrupt, middleware
 from monitor_node.node import MonitorNode
 from monitor_node.parameters import refuse
 
@@ -34,33 +33,30 @@ def make_executor(kind: str, node: Node) -> Any:
     return executor
 
 
-def spin(executor: Any) -> None:
-    """Serve until the context is shut down, by a signal for instance."""
+def spin(executor: Any, interrupt: Interrupt) -> None:
+    """Serve until there is a signal."""
     # EventsExecutor.spin() was once seen to burn a core without calling back; spin_once never.
-    try:
-        while rclpy.ok():
-            executor.spin_once(timeout_sec=WAKE)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    except Exception:
-        if rclpy.ok():
-            raise  # else a signal shut the context down in the midst of a call to the middleware
+    while not interrupt.told:
+        executor.spin_once(timeout_sec=WAKE)
 
 
-def main(args: Sequence[str] | None = None) -> None:
+def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) -> None:
     """Run the monitor until it is told to stop."""
-    with Interrupt() as interrupt:
-        rclpy.init(args=args)
+    with interrupt or Interrupt() as told, middleware(args):
         node = MonitorNode()
         executor = make_executor(node.get_parameter("executor").value, node)
         try:
-            autostart = node.get_parameter("autostart").value
-            if autostart and node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
-                node.trigger_activate()
-            interrupt.raises = False
-            spin(executor)
+            if node.get_parameter("autostart").value:
+                _start(node, told)
+            spin(executor, told)
         finally:
             node.finish()
             executor.shutdown()
             node.destroy_node()
-            rclpy.try_shutdown()
+
+
+def _start(node: MonitorNode, interrupt: Interrupt) -> None:
+    with interrupt.raising():  # the bounds of a large model take long
+        configured = node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    if configured and not interrupt.told:
+        node.trigger_activate()

@@ -356,12 +356,14 @@ class Runtime:
     def finish_files(self) -> None:
         """Write what was learned and close the record; nothing more is written."""
         learning, self.learning = self.learning, None
-        if learning is not None:
-            learning.close()
-        self._write_messages(math.inf)
-        record, self._record = self._record, None
-        if record is not None:
-            self._try(record.close)
+        try:
+            if learning is not None:
+                learning.close()
+        finally:
+            self._write_messages(math.inf)
+            record, self._record = self._record, None
+            if record is not None:
+                self._try(record.close)
 
     def _try(self, write: Callable[..., Any], *arguments: Any) -> Any:
         """Write to the record; a full disk ends the record and not the monitor."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -16,6 +19,7 @@ from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.reasons import in_words
 from forewarn.monitoring.watch import Watch
 from monitor_node import conversions
+from monitor_node.background import in_background
 from monitor_node.conversions import Explain, LoadModel, Mute, Release, Reset
 from monitor_node.explaining import explain, reasons
 from monitor_node.runtime import Runtime
@@ -47,9 +51,9 @@ class Services:
     def __init__(self, node: Node, owner: Owner) -> None:
         self._node = node
         self._owner = owner
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="load_model")
+        self._closed = False
         self._services = [
-            node.create_service(kind, f"~/{name}", callback)
+            self._create(kind, name, callback)
             for kind, name, callback in (
                 (Reset, "reset", self._reset),
                 (Release, "release", self._release),
@@ -59,11 +63,24 @@ class Services:
             )
         ]
 
+    def _create(self, kind: Any, name: str, callback: Callable[..., Any]) -> Any:
+        # Of a group only one callback runs at a time, and one that awaits something runs: in the
+        # node's own group it would hold up the ticks.
+        group = MutuallyExclusiveCallbackGroup()
+        service = self._node.create_service(kind, f"~/{name}", callback, callback_group=group)
+        service.send_response = functools.partial(self._send, service.send_response)
+        return service
+
+    def _send(self, send: Callable[..., None], *answer: Any) -> None:
+        """Send an answer, unless the service was destroyed while that was being worked out."""
+        if not self._closed:
+            send(*answer)
+
     def close(self) -> None:
         """Destroy the services."""
+        self._closed = True
         for service in self._services:
             self._node.destroy_service(service)
-        self._pool.shutdown(wait=False)
 
     def _answer(self, response: Any, command: Callable[[Watch], str]) -> Any:
         watch = self._owner.watch
@@ -160,14 +177,13 @@ class Services:
         """Do something that takes long in another thread."""
         future = Future(executor=self._node.executor)
 
-        def work() -> None:
-            try:
-                future.set_result(task())
-            except Exception as error:
-                future.set_exception(error)
+        def tell(done: Any) -> None:
+            with suppress(InvalidHandle):  # the executor is being shut down: nobody listens
+                future.set_result(done)
 
-        self._pool.submit(work)
-        found: Result = await future
+        in_background("service", task).add_done_callback(tell)
+        done: Any = await future
+        found: Result = done.result()
         return found
 
     def _use(self, watch: Watch, model: CountModel, monitor: Monitor) -> None:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from forewarn_msgs.msg import Intervention, RiskArray
 from geometry_msgs.msg import Twist, TwistStamped
@@ -30,7 +29,7 @@ from forewarn.errors import ConfigError, ForewarnError
 from monitor_node import conversions, parameters
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
-from monitor_node.interrupt import Interrupt
+from monitor_node.interrupt import Interrupt, middleware
 from monitor_node.main import spin
 from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
 from monitor_node.status import Severity, Status
@@ -230,21 +229,17 @@ def _seconds(value: float) -> Duration:
     return Duration(nanoseconds=round(value * 1e9))
 
 
-def main(args: Sequence[str] | None = None) -> None:
+def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) -> None:
     """Run the gate until it is told to stop; then the robot is stopped by its base's time-out."""
-    with Interrupt() as interrupt:
-        rclpy.init(args=args)
+    with interrupt or Interrupt() as told, middleware(args):
         try:
             node = TwistGate()
         except ForewarnError as error:
-            rclpy.try_shutdown()
             raise SystemExit(f"twist_gate: {error}") from None
         executor = SingleThreadedExecutor()
         executor.add_node(node)
-        interrupt.raises = False
         try:
-            spin(executor)
+            spin(executor, told)
         finally:
             executor.shutdown()
             node.destroy_node()
-            rclpy.try_shutdown()

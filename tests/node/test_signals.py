@@ -1,0 +1,149 @@
+"""Told to stop at any moment, a process ends in good order, with a middleware that still works."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_process import LIMIT, environment
+from live_ros import monitor_parameters
+from small_world import MONITOR
+
+from forewarn.monitoring.record import replay_record
+from monitor_node.interrupt import SIGNALS, Interrupt
+
+pytestmark = pytest.mark.ros
+SIGNALLED = Path(__file__).resolve().parents[1] / "signalled.py"
+
+
+def run(
+    domain: int, module: str, kind: str, number: int, parameters: dict[str, Any]
+) -> tuple[int, str]:
+    """Run an executable that is told to stop while it publishes; return exit code and output."""
+    command = [sys.executable, str(SIGNALLED), f"monitor_node.{module}", kind, str(int(number))]
+    command.append("--ros-args")
+    for name, value in parameters.items():
+        command += ["-p", f"{name}:={json.dumps(value)}"]
+    done = subprocess.run(
+        command,
+        env=environment(domain),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert f"signal {int(number)} at {kind}" in done.stdout
+    return done.returncode, done.stdout
+
+
+def assert_in_good_order(output: str) -> None:
+    for word in ("Traceback", "Error", "ERROR", "invalid"):
+        assert word not in output, output
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
+        pytest.param("String", signal.SIGTERM, id="activated"),
+        pytest.param("RiskArray", signal.SIGTERM, id="running"),
+        pytest.param("RiskArray", signal.SIGINT, id="interrupted"),
+    ],
+)
+def test_a_monitor(
+    world: Path, tmp_path: Path, domain: int, kind: str, number: signal.Signals
+) -> None:
+    record = tmp_path / "record.mcap"
+    files = {"record": str(record), "journal": str(tmp_path / "journal")}
+    parameters = monitor_parameters(world, diagnostics_period=0.9, **files)
+    code, output = run(domain, "main", kind, number, parameters)
+    assert code == 0, output
+    assert_in_good_order(output)
+    if kind == "RiskArray":
+        # The tick that was being published when the signal came was published and written.
+        (tick,) = replay_record(record)
+        assert not list(tick.differences())
+        assert (tmp_path / "journal").exists()
+    else:
+        assert record.exists() == (kind == "String")
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
+        pytest.param("DiagnosticArray", signal.SIGTERM, id="running"),
+        pytest.param("DiagnosticArray", signal.SIGINT, id="interrupted"),
+    ],
+)
+def test_a_gate(tmp_path: Path, domain: int, kind: str, number: signal.Signals) -> None:
+    file = tmp_path / "monitor.yaml"
+    file.write_text(f"{MONITOR}actuators: {{twist: {{input: /raw, output: /cmd}}}}\n")
+    code, output = run(domain, "twist_gate_node", kind, number, {"config": str(file)})
+    assert code == 0, output
+    assert_in_good_order(output)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
+        pytest.param("Odometry", signal.SIGTERM, id="playing"),
+        pytest.param("Odometry", signal.SIGINT, id="interrupted"),
+    ],
+)
+def test_a_player(world: Path, domain: int, kind: str, number: signal.Signals) -> None:
+    parameters = {"bag": str(world / "bag.mcap"), "rate": 1.0}
+    code, output = run(domain, "bag_player", kind, number, parameters)
+    assert code == 130, output
+    assert_in_good_order(output)
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Interrupt]:
+    """Return one that holds the signals, which are given back at the end."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    with Interrupt() as held:
+        yield held
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_raises_only_where_it_may(interrupt: Interrupt, number: signal.Signals) -> None:
+    with interrupt.raising():
+        pass
+    os.kill(os.getpid(), number)
+    assert interrupt.told
+    with pytest.raises(KeyboardInterrupt):
+        interrupt.check()
+    with pytest.raises(KeyboardInterrupt), interrupt.raising():
+        raise AssertionError("a signal that came before is not forgotten")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_what_takes_long(interrupt: Interrupt, number: signal.Signals) -> None:
+    with pytest.raises(KeyboardInterrupt), interrupt.raising():
+        os.kill(os.getpid(), number)
+        while True:
+            pass
+    os.kill(os.getpid(), number)  # nothing is raised any more while the rest is tidied up
+
+
+def test_another_error_that_is_made_of_a_signal_is_none(interrupt: Interrupt) -> None:
+    with pytest.raises(KeyboardInterrupt), interrupt.raising():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            while True:
+                pass
+        except KeyboardInterrupt:
+            raise TypeError("cannot be converted") from None
+    with pytest.raises(ZeroDivisionError), Interrupt().raising():
+        _ = 1 / 0
