@@ -148,6 +148,10 @@ def parse_spec(document: Document) -> MonitorSpec:
             file=document.file,
             accepted="keys such as rate:, signals:, predicates:, properties:",
         )
+    if {"digest", "transitions"} <= document.data.keys():
+        raise ConfigError(
+            "is a model file", file=document.file, accepted="a monitor file; -m takes a model"
+        )
     if "file" in document.data:
         raise ConfigError("unknown key", file=document.file, key="file")
     try:

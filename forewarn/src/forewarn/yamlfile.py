@@ -57,7 +57,9 @@ def load_document(path: Path) -> Document:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=path) from None
+        raise ConfigError(
+            f"cannot be read: {error.strerror}", file=path, accepted="a YAML file"
+        ) from None
     if len(raw) > MAX_BYTES:
         raise ConfigError("the file is too large", file=path, accepted=f"{MAX_BYTES} bytes")
     try:

@@ -117,11 +117,13 @@ def test_a_folder_of_recordings_stands_for_all_in_it(bags, tmp_path):
     shutil.copy(one / "one.mcap", tmp_path / "three.mcap")
     bags.write1(tmp_path / "four.bag", bags.drive(3))
     (tmp_path / "five.jsonl").write_text('{"t": 1}\n')
+    (tmp_path / "six.log").write_text('{"t": 1}\n{"t": 2}\n')
+    (tmp_path / "events.json").write_text('{\n  "events": []\n}\n')
     (tmp_path / "notes.txt").write_text("none")
     (tmp_path / "empty.mcap").touch()
     (tmp_path / "folder").mkdir()
     found = [path.name for path in find_recordings(tmp_path)]
-    assert found == ["empty.mcap", "five.jsonl", "four.bag", "one", "three.mcap", "two"]
+    assert found == ["empty.mcap", "five.jsonl", "four.bag", "one", "six.log", "three.mcap", "two"]
 
 
 def test_a_folder_without_recordings_says_so(tmp_path):

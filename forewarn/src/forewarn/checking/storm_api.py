@@ -124,7 +124,8 @@ class Storm:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise CheckingError(
                 f"Storm does not take {formula!r}: {lines[0] if lines else error}",
-                accepted="PCTL; Storm has no G<=k, W and R: write !(F<=k ...) instead",
+                accepted='PCTL, with names in double quotes: F<=50 "near"; Storm has no G<=k, W '
+                "and R: write !(F<=k ...) instead",
             ) from error
 
     def check(self, model: Any, formula: str, precision: float = 1e-9) -> Values:

@@ -55,17 +55,23 @@ def add_allow_missing(parser: argparse.ArgumentParser) -> None:
 
 def whole_number(text: str) -> int:
     """Parse an argument that is a whole number, 0 or more."""
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
     if number < 0:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} (accepted: a whole number, 0 or more)")
     return number
 
 
 def positive_number(text: str) -> float:
     """Parse an argument that is a finite number above 0."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < float("inf"):
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} (accepted: a finite number above 0)")
     return number
 
 
@@ -108,9 +114,25 @@ def make_monitor(config: Path, model: Path | None) -> tuple[Monitor, CountModel 
         raise error.located(file=path) from error
 
 
+def check_output(*paths: Path | None) -> None:
+    """Refuse what cannot be written before the work, not after it; raises InputError."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = path.parent
+        if path.is_dir():
+            raise InputError("is a folder", file=path, accepted="the name of a file to write")
+        if not folder.is_dir():
+            accepted = "a file in a folder that exists"
+            raise InputError(f"there is no folder {folder}", file=path, accepted=accepted)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            accepted = "a file in a folder of yours"
+            raise InputError(f"{folder} may not be written to", file=path, accepted=accepted)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all; raises InputError."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    draft = path.parent / f".{path.name}.{os.getpid()}.tmp"
     try:
         try:
             draft.write_text(text, encoding="utf-8")

@@ -34,6 +34,7 @@ from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_recordings,
+    check_output,
     existing_recordings,
     load_compiled,
     overall,
@@ -122,6 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Learn, write the model file, and report."""
+    check_output(options.output)
     compiled = load_compiled(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
     recordings = existing_recordings(options.recordings)

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.cli.common import check_output
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model, merge_models, save_model
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Merge and write."""
+    check_output(options.output)
     models: list[CountModel] = []
     for path in options.models:
         model = load_model(path)

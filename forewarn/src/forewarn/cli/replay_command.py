@@ -16,6 +16,7 @@ from forewarn.cli.common import (
     add_config,
     add_model,
     add_recordings,
+    check_output,
     existing_recordings,
     make_monitor,
     overall,
@@ -81,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Replay and report."""
+    check_output(options.report)
     monitor, model = make_monitor(options.config, options.model)
     to_stdout = options.verdicts == Path("-")
     if to_stdout:

@@ -11,6 +11,7 @@ from forewarn.cli.common import (
     add_config,
     add_model,
     add_recordings,
+    check_output,
     existing_recordings,
     make_monitor,
     write_text,
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Replay and write the page."""
+    check_output(options.output)
     monitor, model = make_monitor(options.config, options.model)
     recordings = existing_recordings(options.recordings)
     runs = replay_all(

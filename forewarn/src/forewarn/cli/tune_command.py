@@ -12,6 +12,7 @@ from forewarn.cli.common import (
     add_config,
     add_model,
     add_recordings,
+    check_output,
     existing_recordings,
     positive_number,
     whole_number,
@@ -147,6 +148,7 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Replay, choose, show, and write if asked to."""
+    check_output(options.plot)
     recordings = existing_recordings(options.recordings)
     if options.folds is None:
         monitor, runs = held_out_runs(

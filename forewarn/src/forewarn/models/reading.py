@@ -31,7 +31,9 @@ def read_json(path: Path | str) -> Any:
             raise ModelError(f"{size} bytes", accepted=f"at most {MAX_BYTES} bytes", file=file)
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise ModelError(f"cannot be read: {error.strerror}", file=file) from error
+        raise ModelError(
+            f"cannot be read: {error.strerror}", accepted="a model file (JSON text)", file=file
+        ) from error
     except UnicodeDecodeError as error:
         raise ModelError(
             f"byte {error.start} is not UTF-8", accepted="a model file (JSON text)", file=file

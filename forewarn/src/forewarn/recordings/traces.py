@@ -40,8 +40,13 @@ NAN = float("nan")
 
 
 def is_trace(path: Path, head: bytes) -> bool:
-    """Tell by its name or its first characters whether a file is a trace."""
-    return path.name.endswith(SUFFIXES) or head.lstrip().startswith(b"{")
+    """Tell by its name or its first line whether a file is a trace.
+
+    JSON whose first object goes on over several lines is none: reports, events, models.
+    """
+    line, complete, _ = head.lstrip().partition(b"\n")
+    begun = line.startswith(b"{") and (line.rstrip().endswith(b"}") or not complete)
+    return path.name.endswith(SUFFIXES) or begun
 
 
 class JsonTrace:
