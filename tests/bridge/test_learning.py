@@ -65,15 +65,28 @@ def test_a_wrong_channel_or_message_is_named(forewarn: Any, tmp_path: Path, apol
     path = tmp_path / "x.record"
     path.write_bytes(apollo.record_bytes([apollo.drive(5)]))
     config = tmp_path / "monitor.yaml"
-    for old, new, text in (
-        ("channel: /apollo/canbus/chassis", "channel: /apollo/chassis", "is not in the recording"),
-        ("apollo.canbus.Chassis", "apollo.canbus.Chasis", "has type apollo.canbus.Chassis"),
-        ("value: speed_mps", "value: speed", "did you mean 'speed_mps'"),
+    for old, new, text, key in (
+        (
+            "channel: /apollo/canbus/chassis",
+            "channel: /apollo/chassis",
+            "is not in the recording",
+            "channel",
+        ),
+        (
+            "apollo.canbus.Chassis",
+            "apollo.canbus.Chasis",
+            "has type apollo.canbus.Chassis",
+            "message",
+        ),
+        ("value: speed_mps", "value: speed", "did you mean 'speed_mps'", "value"),
     ):
         config.write_text(MONITOR.replace(old, new))
         result = forewarn("learn", path, "-c", config, "-o", tmp_path / "model.json")
         assert result.returncode == 2
         assert text in result.stderr
+        checked = forewarn("validate", config, "--bag", path)
+        assert checked.returncode == 2
+        assert f"signals.speed.{key}: " in checked.stdout
 
 
 def test_a_channel_that_nobody_published_is_not_in_a_record_and_may_be_missing(

@@ -21,6 +21,7 @@ from forewarn.predicates.kindcheck import Misuse, find_misuse
 from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.recordings import JsonTrace, Recording, open_recording
+from forewarn.sections import SignalSpec
 from forewarn.signals import (
     MessageType,
     compile_extractor,
@@ -189,7 +190,7 @@ def _against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
             first = next(n for n, s in spec.signals.items() if s.source == topic)
             yield _warning(
                 spec,
-                f"signals.{first}.type",
+                f"signals.{first}.{_keys(spec.signals[first])[1]}",
                 f"{name} is not installed here: its fields are not checked",
                 "a recording to check against: --bag",
             )
@@ -233,11 +234,17 @@ def _against_recording(spec: MonitorSpec, compiled: CompiledSpec, bag: Path) -> 
             yield Finding("warning", f"{bag}: {text}")
 
 
+def _keys(signal: SignalSpec) -> tuple[str, str]:
+    """Return how the file calls what a signal is read from, and the type of it."""
+    return ("topic", "type") if signal.channel is None else ("channel", "message")
+
+
 def _topics(spec: MonitorSpec, recording: Recording) -> Iterator[Finding]:
     for topic, wanted in spec.topics.items():
         name = next(n for n, s in spec.signals.items() if s.source == topic)
         info = recording.topics.get(topic)
-        problem, accepted, key = "", "", "topic"
+        key, of_type = _keys(spec.signals[name])
+        problem, accepted = "", ""
         if info is None:
             problem = f"the topic {topic} is not in {recording.path}"
             accepted = "one of its topics: " + (
@@ -245,7 +252,7 @@ def _topics(spec: MonitorSpec, recording: Recording) -> Iterator[Finding]:
             )
         elif info.msgtype != wanted:
             problem = f"the topic {topic} has type {info.msgtype} in {recording.path}, not {wanted}"
-            accepted, key = info.msgtype, "type"
+            accepted, key = info.msgtype, of_type
         elif info.message_type is None:
             problem = f"the topic {topic} of {recording.path} cannot be decoded: {info.error}"
         elif info.count == 0:
