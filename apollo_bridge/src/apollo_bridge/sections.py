@@ -13,6 +13,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -269,9 +270,10 @@ class RecordFile:
             messages = self._messages(file, segment)
         except DAMAGE:
             file.seek(segment.offset)
-            messages = list(_salvage(file.read(segment.length)))
+            messages = list(_salvage(file.read(segment.length), self.channels))
             if not segment.cut:
-                self._warn(f"the chunk at byte {segment.offset} is damaged; its beginning is read")
+                what = "what is whole in it is read"
+                self._warn(f"the chunk at byte {segment.offset} is damaged; {what}")
         rows = [(m.time, m.channel_name, m.content) for m in messages if m.time < TIME_LIMIT_NS]
         if odd := len(messages) - len(rows):
             self._warn(
@@ -292,19 +294,30 @@ class RecordFile:
         return own_class(f"{_PACKAGE}.ChunkBody").FromString(body).messages
 
 
-def _salvage(body: bytes) -> Iterator[Any]:
-    """Yield the messages at the beginning of a chunk that are whole."""
-    message_class = own_class(f"{_PACKAGE}.SingleMessage")
+def _salvage(body: bytes, channels: Iterable[str]) -> Iterator[Any]:
+    """Yield the messages of a chunk that are whole.
+
+    After damage it goes on where the next message on one of the channels begins.
+    """
+    parse = own_class(f"{_PACKAGE}.SingleMessage").FromString
+    names = [name.encode() for name in channels]
+    known = b"|".join(re.escape(bytes([len(name)]) + name) for name in names if len(name) < 128)
+    # Field 1, length-delimited; its length; and in it field 1 as well: the channel's name.
+    message = re.compile(rb"\n[\x80-\xff]{0,4}[\0-\x7f](?=\n(?:%b))" % known) if known else None
     at = 0
-    while at < len(body) and body[at] == 0x0A:  # field 1, length-delimited
-        size, begin = _varint(body, at + 1)
-        if begin == 0 or begin + size > len(body):
+    while at < len(body):
+        if body[at] == 0x0A:
+            size, begin = _varint(body, at + 1)
+            if begin and begin + size <= len(body):
+                with suppress(*DAMAGE):
+                    found = parse(body[begin : begin + size])
+                    at = begin + size
+                    yield found
+                    continue
+        match = message and message.search(body, at + 1)
+        if not match:
             return
-        try:
-            yield message_class.FromString(body[begin : begin + size])
-        except DAMAGE:
-            return
-        at = begin + size
+        at = match.start()
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
