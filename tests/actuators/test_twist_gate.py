@@ -142,6 +142,10 @@ def test_each_action_over_topics(gate: Callable[..., Robot], stamped: bool) -> N
     assert {twist.linear.x for _, twist in robot.obeyed[seen:]} == {1.0}
     monitor.ask(Intervention.COMFORTABLE_STOP)
     robot.wait_for(0.0, "the monitor")
+    monitor.withdraw()
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor.ask(200)  # what this gate has never heard of
+    robot.wait_for(0.0, "the monitor")
 
 
 def test_a_stop_is_no_harder_than_it_should_be(

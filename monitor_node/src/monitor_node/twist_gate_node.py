@@ -159,7 +159,9 @@ class TwistGate(Node):
     def _intervene(self, message: Any) -> None:
         demand = NOTHING
         if message.active:
-            demand = Demand(ACTIONS[message.action], message.speed_limit, message.id)
+            # Whatever a newer monitor may ask for, to stand is an answer to it.
+            action = ACTIONS.get(message.action, "COMFORTABLE_STOP")
+            demand = Demand(action, message.speed_limit, message.id)
         self.watchdog.intervene(demand, time.monotonic())
         self._drive()
 
