@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from forewarn.config import parse_spec
+from forewarn.errors import ConfigError
 from forewarn.predicates import build_abstraction
 from forewarn.yamlfile import parse_document
 
@@ -55,3 +56,21 @@ def test_a_predicate_is_named_once_with_what_it_read(predicate: str, x: Any, wha
 def test_terminal_labels_and_phases_are_named_too() -> None:
     found = undecided([2.0, 1.0], terminal="y > 'end'", phase="y == y < 'on'")
     assert list(found) == ["terminal.over", "active_when"]
+
+
+@pytest.mark.parametrize(("phase", "active"), [("nan", None), ("pi", True), ("not inf", False)])
+def test_a_condition_may_be_a_constant(phase: str, active: bool | None) -> None:
+    text = "rate: 10\nsignals: {a: {}}\npredicates: {p: a, q: pi}\nproperties: {r: {formula: p}}\n"
+    spec = parse_spec(parse_document(f"{text}active_when: {phase}\n"))
+    found = build_abstraction(spec).evaluate([1.0])
+    assert found.active is active
+    assert (found.mask, found.known) == (3, 3)
+
+
+def test_more_predicates_than_python_can_compile_are_refused() -> None:
+    text = "rate: 10\nsignals: {a: {}}\nproperties: {r: {formula: a<1}}\n"
+    spec = parse_spec(parse_document(f"{text}bins: {{a: {list(range(1001))}}}\n"))
+    with pytest.raises(ConfigError, match="predicates: there are 1001"):
+        build_abstraction(spec)
+    spec = parse_spec(parse_document(f"{text}bins: {{a: {list(range(1000))}}}\n"))
+    assert len(build_abstraction(spec).vocabulary.predicates) == 1000

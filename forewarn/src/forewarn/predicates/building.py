@@ -25,6 +25,9 @@ from forewarn.signals import (
 from forewarn.signals.sources import SourceSignal
 from forewarn.vocabulary import Vocabulary, terminal_code
 
+MAX_PREDICATES = 1000
+"""Python's own compiler runs out of stack at some two or three thousand."""
+
 
 def build_abstraction(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
     """Resolve and compile the abstraction part of a monitor file.
@@ -249,6 +252,13 @@ class _Builder:
         self, slots: Mapping[str, int], conditions: _Conditions
     ) -> Callable[[Sequence[Any]], Observation]:
         predicates, terminals, phases = conditions
+        if len(predicates) > MAX_PREDICATES:
+            raise ConfigError(
+                f"there are {len(predicates)}, those of bins included",
+                file=self.spec.file,
+                key="predicates",
+                accepted=f"at most {MAX_PREDICATES}",
+            )
         compiler = KleeneCompiler(slots)
         lines = ["def observe(v):"]
         for i, (name, expression) in enumerate(predicates.items()):

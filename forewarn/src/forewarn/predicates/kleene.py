@@ -69,9 +69,9 @@ class KleeneCompiler:
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
             name = self._temporary()
             return f"(None if ({name} := {self._emit(tree.operand)}) is None else not {name})"
-        if isinstance(tree, ast.Name):
-            if tree.id in self.predicates:
-                return self.predicates[tree.id]
+        if isinstance(tree, ast.Name) and tree.id in self.predicates:
+            return self.predicates[tree.id]
+        if isinstance(tree, ast.Name) and tree.id in self.slots:  # else a constant: nan, say
             return f"_truth(v[{self.slots[tree.id]}])"
         comparison = as_comparison(tree)
         if comparison and comparison.signal in self.slots:
