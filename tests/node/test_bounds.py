@@ -55,6 +55,25 @@ def test_nothing_is_compared_with_bounds_that_are_not_there(start: Start, probe:
     assert probe.set(properties__brake__figure="upper").successful
 
 
+def test_a_figure_that_no_bounds_back_is_refused_or_told(
+    start: Start, probe: Probe, tmp_path: Path
+) -> None:
+    file = tmp_path / "monitor.yaml"
+    file.write_text(MONITOR + "bounds: {kind: none}\n")
+    process = start(config=str(file), autostart=False)
+    assert probe.change("configure")
+    refused = probe.set(properties__brake__figure="upper")
+    assert not refused.successful
+    assert "figure: upper needs bounds" in refused.reason
+    assert probe.set(properties__brake__act=0.5).successful
+    assert probe.change("cleanup")
+    text = MONITOR.replace("    enter: 1\n", "    enter: 1\n    figure: upper\n")
+    file.write_text(text + "bounds: {kind: none}\n")
+    assert probe.change("configure")
+    assert "brake: figure upper without bounds: only violations" in process.output
+    assert probe.set(properties__brake__act=0.6).successful
+
+
 @pytest.mark.parametrize("why", ["a clock that is stepped", "a figure", "a parameter"])
 def test_bounds_come_first_where_something_depends_on_them(
     start: Start, probe: Probe, tmp_path: Path, why: str

@@ -188,6 +188,17 @@ def test_each_step_of_a_chain_has_its_own_limit() -> None:
     )
 
 
+def test_of_two_steps_within_a_tick_the_last_one_counts() -> None:
+    chain = (Wish("LIMIT_SPEED", 2.0), Wish("COMFORTABLE_STOP", None, 1))
+    chain = (*chain, Wish("EMERGENCY_STOP", None, 1))
+    asked = []
+    for tick in range(3):
+        _, request = advise(AdvisorState(), [row("p", tick=tick)], [0], [chain], act=True)
+        assert request is not None
+        asked.append(request.action)
+    assert asked == ["LIMIT_SPEED", "EMERGENCY_STOP", "EMERGENCY_STOP"]
+
+
 def test_a_withdrawal_asks_for_nothing_and_says_why() -> None:
     state, _ = advise(AdvisorState(), [row("p")], [0], [STOP], act=True)
     state, request = advise(state, [row("p", level=0)], [0], [STOP], act=True)

@@ -74,6 +74,8 @@ def build_monitor(
         spec.properties.items(), questions, tables, raw, strict=True
     ):
         notes += [f"{name}: {note}" for note in (table.notes if table else ())]
+        if section.figure == "upper" and compiled.spec.bounds.kind == "none":
+            notes.append(f"{name}: figure upper without bounds: only violations raise an alert")
         properties.append(
             compile_property(
                 name,

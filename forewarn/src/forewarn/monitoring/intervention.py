@@ -131,7 +131,8 @@ def withdraw(state: AdvisorState, reason: str) -> Request:
 
 
 def _due(chain: Sequence[Wish], lasted: int) -> Wish:
-    return max((wish for wish in chain if wish.after <= lasted), key=lambda wish: wish.after)
+    # Times rise, but several may lie within the same tick: the last of them counts.
+    return next(wish for wish in reversed(chain) if wish.after <= lasted)
 
 
 def _action(row: RiskRow, wish: Wish) -> str:
