@@ -50,7 +50,7 @@ def description(launch_file: Path) -> Any:
 
 
 def test_installed_with_the_files_it_names(repository: Path, launch_file: Path) -> None:
-    text = launch_file.read_text()
+    text = launch_file.read_text(encoding="utf-8")
     tree = ast.parse(text)
     keywords = {
         keyword.arg: keyword.value.value
@@ -64,14 +64,16 @@ def test_installed_with_the_files_it_names(repository: Path, launch_file: Path) 
     scripts = setup["options.entry_points"]["console_scripts"]
     assert re.search(rf"^{keywords['executable']} =", scripts, re.M)
     for name in re.findall(r'"(\w[\w.]*\.yaml)"', text):
-        parameters = yaml.safe_load((repository / "config" / name).read_text())
+        parameters = yaml.safe_load((repository / "config" / name).read_text(encoding="utf-8"))
         assert set(parameters["/**"]) == {"ros__parameters"}
 
 
 def test_readme_names_every_argument(repository: Path, launch_file: Path) -> None:
-    declared = re.findall(r'DeclareLaunchArgument\(\s*"(\w+)"', launch_file.read_text())
+    declared = re.findall(
+        r'DeclareLaunchArgument\(\s*"(\w+)"', launch_file.read_text(encoding="utf-8")
+    )
     assert set(declared) == ARGUMENTS
-    readme = (repository / "README.md").read_text()
+    readme = (repository / "README.md").read_text(encoding="utf-8")
     assert not [name for name in declared if f"`{name}`" not in readme]
 
 

@@ -64,7 +64,7 @@ def test_readme_runs_as_shown(repository: Path, tmp_path: Path) -> None:
     # One shell after the other in one folder: later blocks use what earlier ones made.
     environment = dict(os.environ, FOREWARN=str(repository), COLUMNS="100", NO_COLOR="1")
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-    found = snippets((repository / "README.md").read_text())
+    found = snippets((repository / "README.md").read_text(encoding="utf-8"))
     assert found, "README.md marks nothing to run"
     for snippet in found:
         result = subprocess.run(
@@ -86,13 +86,15 @@ def test_readme_runs_as_shown(repository: Path, tmp_path: Path) -> None:
 def prose(path: Path) -> str:
     """Return a page without its code, in which brackets mean something else."""
     return re.sub(
-        r"`[^`]*`", "", re.sub(r"^ *```.*?^ *```$", "", path.read_text(), flags=re.M | re.S)
+        r"`[^`]*`",
+        "",
+        re.sub(r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S),
     )
 
 
 def anchors(path: Path) -> set[str]:
     """Return what the headings of a page are called in links."""
-    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
     headings = re.findall(r"^#+ (.+)$", text, re.M)
     return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 

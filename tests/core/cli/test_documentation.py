@@ -24,21 +24,21 @@ from forewarn.yamlfile import parse_document
 
 
 def test_the_command_line_reference_is_what_the_parsers_say(repository: Path) -> None:
-    written = (repository / "docs" / "reference" / "cli.md").read_text()
+    written = (repository / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     assert written == reference(), "run: python -m forewarn.cli.reference > docs/reference/cli.md"
 
 
 def test_the_readme_names_only_commands_that_exist(repository: Path) -> None:
     from forewarn.cli.main import COMMANDS
 
-    text = (repository / "README.md").read_text()
+    text = (repository / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^forewarn ([a-z]+)", text, re.M))
     assert named <= set(COMMANDS)
 
 
 @pytest.fixture
 def page(repository: Path) -> str:
-    return (repository / "docs" / "reference" / "monitor-file.md").read_text()
+    return (repository / "docs" / "reference" / "monitor-file.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_without_a_second_set_the_recordings_take_turns(
     assert result.code == 0
     assert "every run was judged by a model learned from the other folds" in result.err
     assert "slow_down: 4 runs" in result.out
-    page = plot.read_text()
+    page = plot.read_text(encoding="utf-8")
     assert "false alarms an hour" in page
     assert "<script src" not in page
     many = forewarn("tune", *bags, "-c", config, "--folds", 5, *BUDGET)
