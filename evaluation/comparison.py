@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +18,21 @@ import numpy as np
 from forewarn.learning.pipeline import learn
 from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.calibration import calibrate, outcomes, pool, predictions
+from forewarn.monitoring.calibration import (
+    Calibration,
+    Predictions,
+    calibrate,
+    outcomes,
+    pool,
+    predictions,
+)
 from forewarn.monitoring.tradeoff import (
+    MAX_THRESHOLDS,
     AlertRule,
     Point,
     Trace,
     bootstrap,
+    every_threshold,
     pool_points,
     precision_recall,
     run_points,
@@ -98,21 +106,40 @@ def best_balance(traces: Sequence[Trace], rule: AlertRule) -> float:
     return -float(levels[np.argmax(2 * hits / (alarms + truth.sum()))])
 
 
-def longest_lead(traces: Sequence[Trace], rule: AlertRule, budget: float) -> float:
-    """Return the threshold of longest mean lead, missed violations counting as 0 s.
+def best_point(
+    traces: Sequence[Trace],
+    rule: AlertRule,
+    budget: float,
+    *,
+    ranks: int = MAX_THRESHOLDS,
+    alert_share: float = math.inf,
+    otherwise: Callable[[Point], float | None] = lambda point: point.false_alarms_per_hour,
+) -> Point:
+    """Return the point of longest mean lead, missed violations counting as 0 s.
 
     Parameters
     ----------
     traces, rule
         Runs, and what makes an alert of a score.
     budget
-        False alarms an hour. If no threshold keeps to it, the one with the fewest is returned.
+        False alarms an hour.
+    ranks
+        How many thresholds to try, evenly by rank, where more scores occur.
+    alert_share
+        Share of the time that may be spent in alert: one alarm that never ends is a single false
+        one.
+    otherwise
+        What is to be least if no threshold keeps to budget and share.
     """
-    points = trade_off(traces, rule=rule)
-    within = [p for p in points if (p.false_alarms_per_hour or 0.0) <= budget]
+    points = trade_off(traces, every_threshold(traces, ranks), rule=rule)
+    within = [
+        p
+        for p in points
+        if (p.false_alarms_per_hour or 0.0) <= budget and (p.alert_share or 0.0) <= alert_share
+    ]
     if not within:
-        return min(points, key=lambda p: p.false_alarms_per_hour or 0.0).threshold
-    return max(within, key=lambda p: (sum(p.leads), p.detected, p.threshold)).threshold
+        return min(points, key=lambda p: otherwise(p) or 0.0)
+    return max(within, key=lambda p: (sum(p.leads), p.detected, p.threshold))
 
 
 def observe_runs(
@@ -229,6 +256,7 @@ def _row(
         "recall": rounded(whole.recall),
         "recall_interval": interval(lambda p: p.recall),
         "lead_mean": rounded(lead.mean) if lead else None,
+        "lead_mean_interval": interval(lambda p: p.lead.mean if p.lead else None),
         "lead_median": rounded(lead.median) if lead else None,
         "lead_median_interval": interval(lambda p: p.lead.median if p.lead else None),
         "lead_fifth_percentile": rounded(lead.fifth_percentile) if lead else None,
@@ -252,19 +280,31 @@ def _area(contender: Contender, resamples: int, seed: int) -> dict[str, Any]:
     }
 
 
-def calibration_of(runs: Iterable[RecordedRun], name: str) -> dict[str, Any] | None:
+def calibration_of(
+    runs: Iterable[RecordedRun], name: str, *, resamples: int = 200, seed: int = 1
+) -> dict[str, Any] | None:
     """Return Brier score, its skill, expected calibration error and the reliability bins."""
-    pairs = pool([predictions(t) for run in runs for t in run.tracks if t.name == name])
-    found = calibrate(pairs)
+    parts = [predictions(t) for run in runs for t in run.tracks if t.name == name]
+    found = calibrate(pool(parts))
     if found is None:
         return None
+
+    def interval(figure: Callable[[Calibration], float]) -> list[float | None]:
+        def of(drawn: Sequence[Predictions]) -> float | None:
+            one = calibrate(pool(drawn))
+            return None if one is None else figure(one)
+
+        return [rounded(end) for end in bootstrap(parts, of, resamples=resamples, seed=seed)]
+
     return {
         "ticks": found.ticks,
         "censored": found.censored,
         "base_rate": rounded(found.base_rate),
         "brier": rounded(found.brier),
+        "brier_interval": interval(lambda one: one.brier),
         "skill": rounded(found.skill),
         "expected_error": rounded(found.expected_error),
+        "expected_error_interval": interval(lambda one: one.expected_error),
         "bins": [[b.ticks, rounded(b.predicted), rounded(b.observed)] for b in found.bins],
     }
 
@@ -345,4 +385,4 @@ def _with_interval(value: float | None, ends: Sequence[float | None], pattern: s
 
 def within(budget: float) -> Chooser:
     """Return the chooser of the longest lead within a budget of false alarms an hour."""
-    return partial(longest_lead, budget=budget)
+    return lambda traces, rule: best_point(traces, rule, budget).threshold

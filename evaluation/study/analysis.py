@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import forewarn
+from evaluation import comparison
 from evaluation.comparison import (
     THRESHOLDS,
     Chooser,
@@ -37,7 +38,7 @@ from evaluation.study import rivals
 from evaluation.study.passes import Pass, key_of, learn_from, pass_over, with_risk
 from evaluation.study.record import FIRST_SEED
 from forewarn.config import load_spec
-from forewarn.monitoring.tradeoff import AlertRule, Point, Trace, every_threshold, trade_off
+from forewarn.monitoring.tradeoff import AlertRule, Point, Trace
 from forewarn.properties.specification import CompiledSpec, compile_spec
 
 HERE = Path(__file__).parent
@@ -129,21 +130,19 @@ def lead_within(contender: Contender, budget: float) -> float:
 
 
 def best_point(traces: Sequence[Trace], rule: AlertRule, budget: float) -> Point:
-    """Return the point of longest mean lead, a missed violation counting as 0 s.
+    """Return the point of longest mean lead within a budget, a missed violation counting as 0 s.
 
-    Of all thresholds those at 400 ranks are tried. Allowed are those within the budget of false
-    alarms an hour that alert for no more than a tenth of the time: one alarm that never ends is a
-    single false one. If none is, the result is that of the least time under alert.
+    Of all thresholds those at 400 ranks are tried, and only those allowed that alert for no more
+    than a tenth of the time. If none is, the result is that of the least time under alert.
     """
-    points = trade_off(traces, every_threshold(traces, MAX_THRESHOLDS), rule=rule)
-    within = [
-        p
-        for p in points
-        if (p.false_alarms_per_hour or 0.0) <= budget and (p.alert_share or 0.0) <= MAX_ALERT_SHARE
-    ]
-    if not within:
-        return min(points, key=lambda p: p.alert_share or 0.0)
-    return max(within, key=lambda p: (sum(p.leads), p.detected, p.threshold))
+    return comparison.best_point(
+        traces,
+        rule,
+        budget,
+        ranks=MAX_THRESHOLDS,
+        alert_share=MAX_ALERT_SHARE,
+        otherwise=lambda point: point.alert_share,
+    )
 
 
 def chooser(budget: float) -> Chooser:

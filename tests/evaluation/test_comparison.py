@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from evaluation.comparison import (
     Contender,
     Group,
     best_balance,
-    longest_lead,
+    best_point,
+    calibration_of,
     markdown,
     rows_of,
     within,
@@ -74,7 +77,7 @@ def test_a_budget_is_kept_if_any_threshold_keeps_it(budget: float) -> None:
     traces = random_traces(7)
     points = {point.threshold: point for point in trade_off(traces, rule=RULE)}
     rates = [point.false_alarms_per_hour or 0.0 for point in points.values()]
-    chosen = points[longest_lead(traces, RULE, budget)]
+    chosen = best_point(traces, RULE, budget)
     if min(rates) <= budget:
         assert (chosen.false_alarms_per_hour or 0.0) <= budget
         leads = [sum(p.leads) for p, rate in zip(points.values(), rates, strict=True)
@@ -82,6 +85,23 @@ def test_a_budget_is_kept_if_any_threshold_keeps_it(budget: float) -> None:
         assert sum(chosen.leads) == max(leads)
     else:
         assert chosen.false_alarms_per_hour == min(rates)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.3])
+def test_a_share_of_alerts_is_kept_or_something_else_is_least(share: float) -> None:
+    traces = random_traces(7)
+    points = trade_off(traces, rule=RULE)
+    allowed = [point for point in points if (point.alert_share or 0.0) <= share]
+    chosen = best_point(
+        traces, RULE, math.inf, alert_share=share, otherwise=lambda p: p.alert_share
+    )
+    if allowed:
+        assert chosen in allowed
+        assert sum(chosen.leads) == max(sum(point.leads) for point in allowed)
+    else:
+        assert chosen.alert_share == min(point.alert_share or 0.0 for point in points)
+    few = best_point(traces, RULE, math.inf, ranks=2)
+    assert few.threshold in (points[0].threshold, points[-1].threshold)
 
 
 def test_each_group_is_judged_with_its_own_threshold() -> None:
@@ -104,3 +124,32 @@ def test_a_table_has_a_row_for_each_threshold() -> None:
     for row in rows:
         low, high = row["area_interval"]
         assert low <= row["area"] <= high
+
+
+def a_run(found: Trace) -> Any:
+    """Return what `calibration_of` looks at of a run."""
+    track = SimpleNamespace(
+        name="it",
+        probability=np.clip(found.score / 2, 0.0, 1.0),
+        state=np.zeros(len(found.ticks), dtype=np.int64),
+        possible=np.zeros(len(found.ticks), dtype=bool),
+        **{name: getattr(found, name) for name in ("ticks", "violation", "status", "horizon")},
+    )
+    return SimpleNamespace(tracks=[track])
+
+
+def test_calibration_has_intervals_from_runs_drawn_as_wholes() -> None:
+    runs = [a_run(each) for each in random_traces(3)]
+    found = calibration_of(runs, "it", resamples=300, seed=5)
+    assert found is not None
+    alone = [calibration_of([run], "it") for run in runs]
+    ticks = np.array([each["ticks"] for each in alone if each is not None])
+    squares = ticks * [each["brier"] for each in alone if each is not None]
+    drawn = np.random.default_rng(5).integers(len(runs), size=(300, len(runs)))
+    scores = squares[drawn].sum(axis=1) / ticks[drawn].sum(axis=1)
+    assert found["brier_interval"] == pytest.approx(np.quantile(scores, [0.025, 0.975]), rel=1e-3)
+    low, high = found["brier_interval"]
+    assert low < found["brier"] < high
+    low, high = found["expected_error_interval"]
+    assert 0 < low < high < 1
+    assert alone[0] is not None and alone[0]["brier_interval"] == [None, None]
