@@ -340,6 +340,25 @@ def test_segments_are_one_recording(tmp_path: Path, apollo: Any) -> None:
         assert recording.warnings == ["segments are missing: 00001"]
 
 
+@pytest.mark.parametrize("content", [b"", bytes(3000)])
+def test_a_segment_that_holds_nothing_yet_does_not_take_the_others_with_it(
+    tmp_path: Path, apollo: Any, content: bytes
+) -> None:
+    # The recorder, or the machine, died when it had just begun the next file.
+    (tmp_path / "d.record.00000").write_bytes(apollo.record_bytes([apollo.drive(5)]))
+    last = tmp_path / "d.record.00001"
+    last.write_bytes(content)
+    for name in (tmp_path, tmp_path / "d.record"):
+        with open_recording(name) as recording:
+            assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(5)]
+            assert recording.warnings == [
+                f"a segment is left out: {last}: is no record of Cyber RT",
+            ]
+    (tmp_path / "d.record.00000").write_bytes(content)
+    with pytest.raises(RecordingError, match=r"d\.record\.00000: is no record of Cyber RT"):
+        open_recording(tmp_path / "d.record")
+
+
 def test_a_folder_of_several_recordings_joins_the_segments_of_each(
     tmp_path: Path, apollo: Any
 ) -> None:

@@ -41,16 +41,16 @@ class CyberRecording:
     Raises
     ------
     RecordingError
-        If a segment cannot be read at all.
+        If no segment can be read at all.
     """
 
     kind = "Apollo record"
 
     def __init__(self, path: Path, files: Sequence[Path]) -> None:
         self.path = path
-        segments = [RecordFile(each) for each in files]
-        self._segments = sorted(segments, key=lambda each: (each.start_ns, each.path.name))
         self.warnings: list[str] = []
+        segments = self._open_segments(files)
+        self._segments = sorted(segments, key=lambda each: (each.start_ns, each.path.name))
         self._collect_warnings()
         filled = [each for each in self._segments if each.count]
         self.start_ns = min((each.start_ns for each in filled), default=0)
@@ -60,6 +60,19 @@ class CyberRecording:
         if not self.count:
             self._warn("the recording holds no messages")
         self._warn_of_gaps()
+
+    def _open_segments(self, files: Sequence[Path]) -> list[RecordFile]:
+        """Open what can be opened: the last segment of a killed recorder may be empty."""
+        segments, failed = [], []
+        for each in files:
+            try:
+                segments.append(RecordFile(each))
+            except RecordingError as error:
+                failed.append(error)
+                self._warn(f"a segment is left out: {error}")
+        if not segments:
+            raise failed[0]
+        return segments
 
     @property
     def duration(self) -> float:
