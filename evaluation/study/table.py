@@ -41,9 +41,14 @@ def overview(scenarios: Mapping[str, Any]) -> str:
             f"| {name} | {TITLES[name]} | {found['train_seeds']}: "
             f"{found['violations_in_training']} | {found['test_seeds']}: {row['hours']:.2f} h, "
             f"{row['violations']} | {found['states']} | {fit['base_rate']:.3f} | "
-            f"{fit['brier']:.4f} ({skill}) | {fit['expected_error']:.3f} |"
+            f"{fit['brier']:.4f} {_span(fit['brier_interval'], '.4f')} ({skill}) | "
+            f"{fit['expected_error']:.3f} {_span(fit['expected_error_interval'], '.3f')} |"
         )
     return "\n".join(lines)
+
+
+def _span(ends: Sequence[float | None], digits: str) -> str:
+    return f"[{', '.join('-' if end is None else format(end, digits) for end in ends)}]"
 
 
 def readable(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
