@@ -37,7 +37,7 @@ def main(module: str, kind: str, number: int) -> None:
     def interrupted(self: Any, message: Any) -> None:
         if self.msg_type.__name__ == kind and not told:
             told.append(number)
-            print(f"signal {number} at {kind}", flush=True)
+            print(f"signal {number} at {kind}", file=sys.stderr, flush=True)
             os.kill(os.getpid(), number)
             if get_current_signal_handlers_options() != SignalHandlerOptions.NO:
                 while rclpy.ok():

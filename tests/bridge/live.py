@@ -43,6 +43,7 @@ mode: act
 model: monitor.model.json
 """
 LIMIT = 240.0
+SIGNALLED = Path(__file__).resolve().parents[1] / "signalled.py"
 
 
 class Process:
@@ -157,12 +158,15 @@ class World:
         module: str,
         parameters: dict[str, Any],
         environment: dict[str, str] | None = None,
+        told: tuple[str, int] | None = None,
     ) -> Process:
-        """Start a ROS node of ours."""
+        """Start a ROS node of ours, to be sent a signal at its first message of a type."""
         given = [f"{key}:={_yaml(value)}" for key, value in parameters.items()]
         words = [word for each in given for word in ("-p", each)]
-        code = f"from {module} import main; main()"
-        return self.start(name, "-c", code, "--ros-args", *words, **(environment or {}))
+        code = ["-c", f"from {module} import main; main()"]
+        if told is not None:
+            code = [str(SIGNALLED), module, told[0], str(int(told[1]))]
+        return self.start(name, *code, "--ros-args", *words, **(environment or {}))
 
     def monitor(self, **parameters: Any) -> Process:
         """Start the monitor."""
@@ -170,15 +174,20 @@ class World:
         given = {"config": config, "autostart": True, "mode": "act", **parameters}
         return self.ros("monitor", "monitor_node.main", given)
 
-    def bridge(self, environment: dict[str, str] | None = None, **parameters: Any) -> Process:
-        """Start the bridge."""
+    def bridge(
+        self,
+        environment: dict[str, str] | None = None,
+        told: tuple[str, int] | None = None,
+        **parameters: Any,
+    ) -> Process:
+        """Start the bridge; see `ros`."""
         given = {
             "config": str(self.folder / "monitor.yaml"),
             "autostart": True,
             "diagnostics_period": 0.1,
             **parameters,
         }
-        return self.ros("bridge", "apollo_bridge.main", given, environment)
+        return self.ros("bridge", "apollo_bridge.main", given, environment, told)
 
     def close(self) -> None:
         """End all processes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -57,36 +58,32 @@ def test_over_tcp_from_a_channel_to_a_pad(world: Any, server: Any, listener: Any
     pad = own_class("apollo.planning.PadMessage").FromString(bytes.fromhex(told["message"]))
     assert pad.action == 4
     assert pad.header.module_name == "forewarn"
-    assert "Traceback" not in bridge.interrupt()
+    written = bridge.interrupt()
+    assert "Traceback" not in written
+    assert "STOP stays in force in Apollo" in written
 
 
-def test_the_pump_outlives_the_context_in_silence(world: Any, server: Any, listener: Any) -> None:
-    # A signal shuts the context down at once; the pump runs until the main thread has stopped it.
-    rclpy = pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
-    from rclpy.lifecycle import TransitionCallbackReturn
-
-    from apollo_bridge.node import BridgeNode
-
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
+        pytest.param("Signals", signal.SIGTERM, id="running"),
+        pytest.param("Signals", signal.SIGINT, id="interrupted"),
+    ],
+)
+def test_told_to_stop_while_it_publishes_it_ends_in_good_order(
+    world: Any, server: Any, kind: str, number: signal.Signals
+) -> None:
     port = server.wait_for(lambda line: "port" in line)["port"]
-    given = {"config": str(world.folder / "monitor.yaml"), "transport": "tcp", "port": port}
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=world.domain)
-    overrides = [rclpy.Parameter(name, value=value) for name, value in given.items()]
-    node = BridgeNode(context=context, parameter_overrides=overrides)
-    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
-    assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
-    pump = node.pump
-    assert pump is not None
-    server.wait_for(lambda line: line.get("reader") == CHASSIS)
-    feed(server, 4.5, 0)
-    listener.wait_for_any(lambda _: pump.published)
-    rclpy.shutdown(context=context)
-    before = pump.published
-    feed(server, 4.5, 1)
-    listener.wait_for_any(lambda _: pump.published > before + 1 or pump.error)
-    node.stop()
-    node.destroy_node()
-    assert not pump.error
+    bridge = world.bridge(told=(kind, number), transport="tcp", port=port)
+    if kind == "Signals":  # they come from a thread
+        server.wait_for(lambda line: line.get("reader") == CHASSIS)
+        feed(server, 4.5, 0)
+    assert bridge.process.wait(240.0) == 0
+    written = bridge.log.read_text()
+    assert f"signal {int(number)} at {kind}" in written
+    for word in ("Traceback", "Error", "invalid"):
+        assert word not in written, written
 
 
 @pytest.fixture(scope="module")

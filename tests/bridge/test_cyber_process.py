@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from apollo_bridge import cyber_process
+from apollo_bridge import cyber, cyber_process
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import WAYS
 from apollo_bridge.cyber import CyberTransport
@@ -90,6 +91,54 @@ def events(transport: CyberTransport) -> Iterator[Event]:
     try:
         while True:
             yield from transport.receive(60.0)
+    finally:
+        transport.close()
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> str:
+    """Return an interpreter whose processes do nothing until they are ended."""
+    script = tmp_path / "sleeper"
+    script.write_text("#!/bin/sh\nexec sleep 1000\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_a_process_that_is_started_while_the_rest_is_closed_is_ended_too(
+    sleeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = CyberTransport("closing", sleeper)
+    transport.open(Channels({}, {}))
+    transport._children["scout"].process.kill()
+    assert isinstance(transport.receive(60.0)[0], Lost)
+    started = []
+
+    class Late(cyber._Child):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            started.append(self.process)
+            transport.close()
+
+    monkeypatch.setattr(cyber, "_Child", Late)
+    monkeypatch.setattr(cyber.time, "monotonic", lambda: float("inf"))  # time to start it again
+    assert transport.receive(60.0) == []
+    assert [process.returncode for process in started] == [-signal.SIGTERM]
+
+
+def test_a_process_that_ends_before_it_is_spoken_to_is_lost_and_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Quick(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, pass_fds: tuple[int, ...], **options: Any) -> None:
+            super().__init__(*arguments, pass_fds=pass_fds, **options)
+            self.wait()
+
+    monkeypatch.setattr(cyber.subprocess, "Popen", Quick)
+    transport = CyberTransport("quick", "/bin/false")
+    try:
+        transport.open(Channels({}, {}))
+        monkeypatch.undo()
+        assert isinstance(transport.receive(60.0)[0], Lost)
     finally:
         transport.close()
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import select
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -163,6 +166,66 @@ def test_what_came_before_garbage_counts_and_the_client_connects_anew(
         events += transport.receive(0.5)
     kinds = [type(each) for each in events]
     assert kinds == [Arrival, Lost, Connected]
+
+
+@pytest.fixture
+def peer() -> Iterator[tuple[TcpTransport, socket.socket]]:
+    """Return a connected client and the other end of its connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = TcpTransport("127.0.0.1", listening.getsockname()[1])
+        client.open(CHANNELS)
+        wait_for(client, Connected)
+        other, _ = listening.accept()
+        with other:
+            yield client, other
+        client.close()
+
+
+def reset(connection: socket.socket) -> None:
+    """End a connection as a process does that is killed with data unread."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def test_closes_a_connection_that_the_other_side_has_reset(
+    peer: tuple[TcpTransport, socket.socket],
+) -> None:
+    client, other = peer
+    assert client._socket is not None
+    reset(other)
+    assert select.select([client._socket], [], [], LIMIT)[0], "the end is not seen"
+    client.close()
+    assert client.receive(1.0) == []
+
+
+def test_what_was_closed_while_it_connected_stays_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = TcpTransport("127.0.0.1", listening.getsockname()[1])
+        client.open(CHANNELS)
+        connect = socket.create_connection
+
+        def late(*arguments: Any) -> socket.socket:
+            client.close()
+            return connect(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(socket, "create_connection", late)
+            assert client.receive(1.0) == []
+        other, _ = listening.accept()
+        with other:
+            other.settimeout(LIMIT)
+            while other.recv(1 << 16):
+                pass  # the greeting, and then the end
+
+
+def test_a_message_that_went_half_way_ends_the_connection(
+    peer: tuple[TcpTransport, socket.socket],
+) -> None:
+    # The other side does not read; the next message would be taken for the rest of this one.
+    client, _ = peer
+    assert client.receive(0.001) == []
+    assert not client.write(PAD, bytes(1 << 26))
+    assert "closed the connection" in wait_for(client, Lost).reason
 
 
 def test_publications_cut_anywhere() -> None:

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,9 @@ class CyberTransport:
     def _start(self, mode: str) -> None:
         child = _Child(self._python, mode, self._config)
         with self._lock:
+            if self._closed:  # meanwhile: nobody else would end it
+                child.stop()
+                return
             self._children[mode] = child
         self._selector.register(child.link, selectors.EVENT_READ, mode)
 
@@ -183,9 +187,11 @@ class CyberTransport:
 
     def close(self) -> None:
         """End the processes; see `Transport.close`."""
-        self._closed = True
-        self._waker.send(b"x")
         with self._lock:
+            self._closed = True
+            self._waker.send(b"x")
+            for child in self._children.values():
+                child.process.terminate()
             for child in self._children.values():
                 child.stop()
 
@@ -215,7 +221,8 @@ class _Child:
             raise TransportError(f"{python} cannot be started: {error}") from error
         finally:
             theirs.close()
-        self.link.sendall(process.frame(process.CONFIG, config))
+        with suppress(OSError):  # it has ended already, as `receive` will find
+            self.link.sendall(process.frame(process.CONFIG, config))
 
     def stop(self) -> None:
         self.process.terminate()

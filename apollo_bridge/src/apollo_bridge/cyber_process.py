@@ -206,6 +206,7 @@ def _watch(link: Link) -> None:
 
 def main(mode: str, descriptor: int) -> None:
     """Serve one bridge over the inherited socket `descriptor`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = Link(socket.socket(fileno=descriptor))
     config: dict[str, Any] | None = None
     while config is None:

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the bridge until it is told to stop."""
-    interrupts: list[int] = []
-    # rclpy's handlers shut the context down, which ends the loop, and call the handler of before.
-    # KeyboardInterrupt on top of that, raised while C++ imports something or converts a message, is
-    # lost or comes out as another error. A shell's background jobs ignore the signal.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    signals: list[int] = []
+    # rclpy's own handlers shut the context down at once, whatever is being done with it at the
+    # moment, and here a thread publishes as well. KeyboardInterrupt, raised while C++ imports
+    # something or converts a message, is lost or comes out as another error.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: signals.append(number))
     from apollo_bridge.running import run  # not before: imports take most of the time of a start
 
-    run(args, interrupts)
+    run(args, signals)
+    # Ctrl-C often comes twice, from the terminal and from `ros2 launch`; an interpreter that takes
+    # itself down has no handlers any more, and would die of the second.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

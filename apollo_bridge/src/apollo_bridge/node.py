@@ -216,11 +216,7 @@ class BridgeNode(LifecycleNode):
             values=[each.value for each in signals],
             stamps=[_time(each.stamp_ns) for each in signals],
         )
-        try:
-            self._publisher.publish(message)
-        except Exception:
-            if self.context.ok():
-                raise  # else a signal shut the context down while the pump's thread still runs
+        self._publisher.publish(message)
 
     # Interventions
 

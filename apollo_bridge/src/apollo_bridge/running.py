@@ -5,38 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.signals import SignalHandlerOptions
 
 from apollo_bridge.node import BridgeNode
 
 WAKE = 0.5
 
 
-def run(args: Sequence[str] | None, interrupts: Sequence[int]) -> None:
-    """Serve until the context is shut down, or there is an interrupt."""
-    rclpy.init(args=args)
+def run(args: Sequence[str] | None, signals: Sequence[int]) -> None:
+    """Serve until there is a signal."""
+    if signals:
+        return
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     try:
-        if not interrupts:
-            _serve(interrupts)
-    except ExternalShutdownException:
-        pass
-    except Exception:
-        if rclpy.ok():
-            raise  # else a signal shut the context down in the midst of a call to the middleware
+        _serve(signals)
     finally:
         rclpy.try_shutdown()
 
 
-def _serve(interrupts: Sequence[int]) -> None:
+def _serve(signals: Sequence[int]) -> None:
     node = BridgeNode()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
-        autostart = node.get_parameter("autostart").value
-        if autostart and node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
-            node.trigger_activate()
-        while rclpy.ok() and not interrupts:
+        if node.get_parameter("autostart").value:
+            configured = node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+            if configured and not signals:
+                node.trigger_activate()
+        while not signals:
             executor.spin_once(timeout_sec=WAKE)
     finally:
         node.stop()

@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from apollo_bridge.layouts import own_pool
 from apollo_bridge.transport import Arrival, Channels, Connected, Event, Lost
@@ -144,6 +145,9 @@ class TcpTransport:
             return [self._broken(f"{error.strerror or error}; is cyber_bridge running?")]
         self._publications = Publications()
         with self._lock:
+            if self._closed.is_set():  # meanwhile
+                connection.close()
+                return []
             self._socket = connection
         return [Connected()]
 
@@ -163,6 +167,8 @@ class TcpTransport:
             try:
                 self._socket.sendall(operation(PUBLISH, channel.encode(), data))
             except OSError:
+                # A part of it may be on its way: what came next would be taken for the rest.
+                _hang_up(self._socket)
                 return False
         return True
 
@@ -171,9 +177,15 @@ class TcpTransport:
         self._closed.set()
         with self._lock:
             if self._socket is not None:
-                self._socket.shutdown(socket.SHUT_RDWR)
+                _hang_up(self._socket)
                 self._socket.close()
             self._socket = None
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """End both directions, which wakes whoever waits for something to arrive."""
+    with suppress(OSError):  # the other side was faster
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _files(message: str) -> list[bytes]:
