@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import FormulaError
+from forewarn.properties.partition import MAX_ROUNDS, doomed, refine
 
 _S = TypeVar("_S", bound=Hashable)
 Ints = NDArray[np.int64]
@@ -120,7 +121,7 @@ def minimise(machine: Machine) -> Machine:
     A state from which no infinite run avoids the bad states is bad itself. States are numbered
     breadth first from the initial one; letters that no state tells apart share a class.
     """
-    successor, bad = machine.successor, _doomed(machine.successor, machine.bad)
+    successor, bad = machine.successor, doomed(machine.successor, machine.bad)
     successor = np.where(bad[:, None], np.flatnonzero(bad)[:1].sum(), successor)
     block = _coarsest(successor, bad)
     first = np.unique(block, return_index=True)[1]
@@ -139,30 +140,26 @@ def minimise(machine: Machine) -> Machine:
     )
 
 
-def _doomed(successor: Ints, bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    while True:
-        worse = bad | bad[successor].all(axis=1)
-        if (worse == bad).all():
-            return bad
-        bad = worse
-
-
 def _coarsest(successor: Ints, bad: NDArray[np.bool_]) -> Ints:
     """Return the coarsest stable partition that separates bad states (Moore's refinement).
+
+    A window of n steps takes n rounds: after some, Hopcroft's algorithm goes on.
 
     Signatures are compared by random 64-bit hashes. A collision could only merge blocks that
     differ, and would leave the partition unstable, which the final check detects.
     """
     generator = np.random.default_rng(0)
     while True:
-        block = np.unique(bad, return_inverse=True)[1].reshape(-1)
-        while True:
+        block: Ints = np.unique(bad, return_inverse=True)[1].reshape(-1)
+        for _ in range(MAX_ROUNDS):
             signature = _hashes(block, successor, generator)
             refined = np.unique(signature, return_inverse=True)[1].reshape(-1)
             stable = refined.max() == block.max()
             block = refined
             if stable:
                 break
+        else:
+            block = refine(successor, block)
         first = np.unique(block, return_index=True)[1]
         if (block[successor] == block[successor[first]][block]).all() and (
             bad == bad[first][block]
