@@ -6,6 +6,16 @@ from collections.abc import Sequence
 
 from forewarn.monitoring.tuning import Candidate, Tuning
 
+# As in a report: nothing that selects what means nothing, and nothing that sends data away.
+CONFIG = {
+    "displaylogo": False,
+    "plotlyServerURL": "",
+    "modeBarButtonsToRemove": [
+        *("select2d", "lasso2d", "autoScale2d"),
+        *("sendChartToCloud", "sendDataToCloud"),
+    ],
+}
+
 
 def render(tunings: Sequence[Tuning]) -> str:
     """Return a page with lead time and misses against false alarms of each property."""
@@ -35,11 +45,33 @@ def render(tunings: Sequence[Tuning]) -> str:
             figure.add_trace(_mark(go, tuning.present, column, "in the file"), row, column)
             if tuning.chosen is not None:
                 figure.add_trace(_mark(go, tuning.chosen, column, "chosen"), row, column)
+            figure.add_vline(
+                tuning.wish.false_alarms_per_hour,
+                row=row,
+                col=column,
+                line={"color": "#2a6fb0", "width": 1, "dash": "dot"},
+            )
             figure.update_xaxes(title_text="false alarms an hour", row=row, col=column)
         figure.update_yaxes(title_text="s", row=row, col=1)
         figure.update_yaxes(title_text="share", tickformat=".0%", row=row, col=2)
-    figure.update_layout(showlegend=False, height=380 * len(tunings), title="Trade-off")
-    return str(figure.to_html(include_plotlyjs=True))
+    figure.update_layout(
+        showlegend=False,
+        height=380 * len(tunings) + 60,
+        margin_t=150,
+        title={"text": "<br>".join(_explained(tunings)), "y": 1, "yref": "container",
+               "yanchor": "top", "pad": {"t": 20}, "font_size": 14},
+    )  # fmt: skip
+    return str(figure.to_html(include_plotlyjs=True, config=CONFIG))
+
+
+def _explained(tunings: Sequence[Tuning]) -> list[str]:
+    """Return the title, and what dots and lines mean, in lines that a narrow page has room for."""
+    wish = tunings[0].wish
+    return [
+        "<b>What each threshold would give</b> (point at a dot)",
+        f"dotted: the budget of {wish.false_alarms_per_hour:g} an hour",
+        f"grey dots: in alert for more than {100 * wish.alert_share:g} % of the time",
+    ]
 
 
 def _place(each: Candidate, column: int) -> tuple[float | None, float | None]:
@@ -72,5 +104,6 @@ def _mark(go, candidate: Candidate, column: int, name: str):  # type: ignore[no-
         name=name,
         text=[name],
         textposition="top right" if name == "chosen" else "bottom right",
+        cliponaxis=False,
         marker={"size": 11, "color": "#c2410c" if name == "chosen" else "#6b7280"},
     )
