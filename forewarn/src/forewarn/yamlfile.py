@@ -60,6 +60,8 @@ def load_document(path: Path) -> Document:
         raise ConfigError(
             f"cannot be read: {error.strerror}", file=path, accepted="a YAML file"
         ) from None
+    except ValueError as error:  # a NUL in the name
+        raise ConfigError(f"cannot be read: {error}", file=path, accepted="a YAML file") from None
     if len(raw) > MAX_BYTES:
         raise ConfigError("the file is too large", file=path, accepted=f"{MAX_BYTES} bytes")
     try:

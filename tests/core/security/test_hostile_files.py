@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.config import load_spec
+from forewarn.errors import ForewarnError
+from forewarn.models import load_model
+
 READ = """
 import gc, json, resource, sys
 from forewarn.config import load_spec
@@ -116,3 +120,13 @@ def test_a_hostile_file_is_refused_by_name(said: dict[str, str], name: str) -> N
 @pytest.mark.parametrize("name", HUGE)
 def test_a_file_that_claims_to_be_huge_is_not_read(said: dict[str, str], name: str) -> None:
     assert HUGE[name] in said[name]
+
+
+@pytest.mark.parametrize("read", [load_spec, load_model])
+def test_a_device_without_an_end_and_a_name_that_is_none_are_refused(
+    read: Callable[[str], object],
+) -> None:
+    with pytest.raises(ForewarnError, match=r"/dev/zero: .*(at most|too large)"):
+        read("/dev/zero")
+    with pytest.raises(ForewarnError, match="cannot be read"):
+        read("a\0b")

@@ -27,9 +27,13 @@ def read_json(path: Path | str) -> Any:
     file = Path(path)
     try:
         size = file.stat().st_size
+        if size <= MAX_BYTES:
+            with file.open("rb") as stream:
+                raw = stream.read(MAX_BYTES + 1)
+            size = max(size, len(raw))  # of a device, which tells no size
         if size > MAX_BYTES:
             raise ModelError(f"{size} bytes", accepted=f"at most {MAX_BYTES} bytes", file=file)
-        text = file.read_text(encoding="utf-8")
+        text = raw.decode("utf-8")
     except OSError as error:
         raise ModelError(
             f"cannot be read: {error.strerror}", accepted="a model file (JSON text)", file=file
@@ -37,6 +41,10 @@ def read_json(path: Path | str) -> Any:
     except UnicodeDecodeError as error:
         raise ModelError(
             f"byte {error.start} is not UTF-8", accepted="a model file (JSON text)", file=file
+        ) from error
+    except ValueError as error:  # a NUL in the name
+        raise ModelError(
+            f"cannot be read: {error}", accepted="a model file (JSON text)", file=file
         ) from error
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
