@@ -340,6 +340,21 @@ def test_segments_are_one_recording(tmp_path: Path, apollo: Any) -> None:
         assert recording.warnings == ["segments are missing: 00001"]
 
 
+def test_a_channel_that_changes_its_type_between_segments_is_told(
+    tmp_path: Path, apollo: Any
+) -> None:
+    pose = apollo.own_class("apollo.localization.LocalizationEstimate")()
+    later = [apollo.Written(2 * 10**18, apollo.CHASSIS, pose)]
+    (tmp_path / "d.record.00000").write_bytes(apollo.record_bytes([apollo.drive(3)]))
+    (tmp_path / "d.record.00001").write_bytes(apollo.record_bytes([later]))
+    with open_recording(tmp_path) as recording:
+        assert recording.topics[apollo.CHASSIS].msgtype == "apollo.canbus.Chassis"
+        assert recording.warnings == [
+            "/apollo/canbus/chassis is declared as apollo.canbus.Chassis and as "
+            "apollo.localization.LocalizationEstimate by its segments; the first is taken"
+        ]
+
+
 @pytest.mark.parametrize("content", [b"", bytes(3000)])
 def test_a_segment_that_holds_nothing_yet_does_not_take_the_others_with_it(
     tmp_path: Path, apollo: Any, content: bytes

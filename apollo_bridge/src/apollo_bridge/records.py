@@ -87,6 +87,11 @@ class CyberRecording:
         for segment in self._segments:
             for name, info in segment.channels.items():
                 channels.setdefault(name, []).append(info)
+        for name, infos in channels.items():
+            types = list(dict.fromkeys(each.message for each in infos if each.message))
+            if len(types) > 1:
+                listed = " and as ".join(types)
+                self._warn(f"{name} is declared as {listed} by its segments; the first is taken")
         for name in counts.keys() - channels.keys():
             channels[name] = [ChannelInfo(name, "", b"")]
         return {name: _topic(infos, counts[name]) for name, infos in channels.items()}
