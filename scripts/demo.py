@@ -47,10 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     signals = Signals()
+    demo = Demo(options.rate, options.output, signals)
     try:
-        Demo(options.rate, options.output, signals).run()
+        demo.run()
     except (Exception, Interrupted) as error:
-        if signals.told:  # raised while C++ converts a message, it comes out as another error
+        if signals.told:
+            for process in demo.processes:  # one was maybe about to be stopped
+                _stop(process)
             print("demo: interrupted; all that it started is stopped", file=sys.stderr)
             return 128 + signals.told
         if not isinstance(error, DemoError):
@@ -78,7 +81,11 @@ class Signals:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let a signal wait: nobody could stop a process that is only just being started."""
+        """Let a signal wait.
+
+        Nobody could stop a process that is only just being started, and an exception that comes up
+        while C++ converts a message becomes another one.
+        """
         self._held = True
         try:
             yield
@@ -103,6 +110,7 @@ class Demo:
 
     def __init__(self, rate: float, output: Path, signals: Signals) -> None:
         self.signals = signals
+        self.processes: list[subprocess.Popen[Any]] = []
         self.rate = rate
         self.output = output
         self.model = output / "model.json"
@@ -189,11 +197,14 @@ class Demo:
     def _listener(self) -> Iterator[Any]:
         from forewarn.config import load_spec
 
-        listener = Listener(self.domain, self.output, 1.0 / load_spec(CONFIG).rate)
+        period = 1.0 / load_spec(CONFIG).rate
+        with self.signals.held():
+            listener = Listener(self.domain, self.output, period, self.signals)
         try:
             yield listener
         finally:
-            listener.close()
+            with self.signals.held():
+                listener.close()
 
     @contextmanager
     def _node(
@@ -216,6 +227,7 @@ class Demo:
         try:
             with self.signals.held():
                 process = subprocess.Popen(command, **options)
+                self.processes.append(process)
             yield process
         finally:
             if process is not None:
@@ -256,9 +268,11 @@ class Listener:
         Where they write.
     period : float
         Seconds between ticks.
+    signals : Signals
+        What ends it before its time.
     """
 
-    def __init__(self, domain: int, logs: Path, period: float) -> None:
+    def __init__(self, domain: int, logs: Path, period: float, signals: Signals) -> None:
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         import rclpy
         from forewarn_msgs.msg import RiskArray
@@ -270,6 +284,7 @@ class Listener:
 
         self._logs = logs
         self._period = period
+        self._signals = signals
         self._console = Console(highlight=False)
         self._rclpy, self._context = rclpy, Context()
         rclpy.init(
@@ -303,17 +318,21 @@ class Listener:
             if time.monotonic() > end:
                 told = self._last_error("main")
                 raise DemoError(f"the monitor did not start in {MEET:g} s: {told}")
-            self._executor.spin_once(timeout_sec=0.1)
+            self._serve()
 
     def listen(self, playing: subprocess.Popen[bytes], watching: subprocess.Popen[bytes]) -> None:
         """Print until the player is through."""
         while playing.poll() is None:
             self._check(watching, "the monitor", "main")
-            self._executor.spin_once(timeout_sec=0.1)
+            self._serve()
         if playing.returncode != 0:
             raise DemoError(f"the player failed: {self._last_error('bag_player')}")
         if not self._ticks:
             raise DemoError(f"no verdict came: {self._last_error('main')}")
+
+    def _serve(self) -> None:
+        with self._signals.held():
+            self._executor.spin_once(timeout_sec=0.1)
 
     def _check(self, process: subprocess.Popen[bytes], what: str, name: str) -> None:
         if process.poll() is not None:
