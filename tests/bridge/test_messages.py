@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from apollo_bridge.layouts import own_pool
+from apollo_bridge.messages import Pool
 from forewarn.errors import DecodeError, FieldError
 from forewarn.signals import Unknown, compile_extractor, parse_expression
 
@@ -89,6 +90,42 @@ def test_repeated_fields_are_vectors_and_lists(apollo: Any) -> None:
     np.testing.assert_array_equal(xs, [0.0, 3.0])
     np.testing.assert_array_equal(kinds, [5, 3, 5])
     assert (count, nearest) == (3, 1.5)
+
+
+def test_maps_are_lists_of_key_and_value(apollo: Any) -> None:
+    # As in apollo.monitor.SystemStatus: what the components and the modules are like, by name.
+    file = apollo.FileDescriptorProto(name="status.proto", package="demo", syntax="proto2")
+    file.message_type.add(name="Part").field.add(name="status", number=1, type=5, label=1)
+    status = file.message_type.add(name="Status")
+    for number, (name, kind) in enumerate((("components", ".demo.Part"), ("loads", "")), 1):
+        entry = status.nested_type.add(name=f"{name.title()}Entry")
+        entry.options.map_entry = True
+        entry.field.add(name="key", number=1, type=9, label=1)
+        entry.field.add(
+            name="value", number=2, type=11 if kind else 1, label=1, type_name=kind or None
+        )
+        status.field.add(
+            name=name, number=number, type=11, label=3, type_name=f".demo.Status.{entry.name}"
+        )
+    pool = Pool([file])
+    message = pool.message_class("demo.Status")(loads={"planning": 0.5, "control": 0.25})
+    for name, number in (("planning", 3), ("localization", 1)):
+        message.components[name].status = number
+    expressions = (
+        "[c.key for c in components]",
+        "[c.value.status for c in components if c.key == 'planning']",
+        "components[0].value.status",
+        "max([each.value for each in loads])",
+        "has(loads) and has(components[0].value) and has(components[0].value.status)",
+        "len(components)",
+    )
+    extract = compile_extractor(
+        pool.message_type("demo.Status"), [parse_expression(each) for each in expressions]
+    )
+    names, planning, first, load, present, count = extract(message.SerializeToString())
+    assert list(names) == ["localization", "planning"]
+    assert list(planning) == [3]
+    assert (first, load, present, count) == (1, 0.5, True, 2)
 
 
 @pytest.mark.parametrize(

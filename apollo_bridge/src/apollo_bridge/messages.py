@@ -162,6 +162,8 @@ class Message(Record):
         field = self.message.DESCRIPTOR.fields_by_name[name]
         if _is_list(field):
             if field.message_type is not None:
+                if field.message_type.GetOptions().map_entry:
+                    return [Entry(key, value[key]) for key in sorted(value)]
                 return [Message(each) for each in value]
             return vector([text(each) if type(each) is bytes else each for each in value])
         return Message(value) if self.message.HasField(name) else Missing(field.message_type)
@@ -174,6 +176,24 @@ class Message(Record):
             return bool(self.message.HasField(name))
         except ValueError:  # proto3: a scalar that is its default was not sent
             return bool(getattr(self.message, name) != field.default_value)
+
+
+class Entry(Record):
+    """An entry of a map field, in the order of the keys."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, key: Any, value: Any) -> None:
+        self.key = key
+        self.value = value
+
+    def field(self, name: str) -> Any:
+        """Return key or value; both are always set."""
+        if name.startswith(PRESENCE):
+            return True
+        if name == "key":
+            return self.key
+        return Message(self.value) if hasattr(self.value, "DESCRIPTOR") else self.value
 
 
 class Missing(Absent):
