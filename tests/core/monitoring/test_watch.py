@@ -191,6 +191,18 @@ def test_what_was_muted_escalates_from_its_first_step(ended: str) -> None:
         assert actions(other, 110, 115) == asked
 
 
+@pytest.mark.parametrize(("mode", "step"), [("observe", "LIMIT_SPEED"), ("act", "EMERGENCY_STOP")])
+def test_who_only_observed_leaves_no_escalation_to_a_life_that_acts(mode: str, step: str) -> None:
+    compiled = [
+        compile_spec(parse_spec(parse_document(ESCALATING.replace("mode: act", f"mode: {each}"))))
+        for each in (mode, "act")
+    ]
+    before, after = (Watch(each, learned(), {}) for each in compiled)
+    actions(before, 100, 110)
+    recall(after, json.loads(json.dumps(remember(before))), 110)
+    assert actions(after, 110, 111) == [step]
+
+
 def test_a_mute_of_one_leaves_the_other_its_say(watch: Watch) -> None:
     watch.set_policy("apart", {"unseen": "ignore"})
     ticks(watch, 0, 3)

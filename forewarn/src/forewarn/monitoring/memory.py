@@ -43,6 +43,7 @@ def remember(watch: Watch) -> Memory:
         "advisor": list(watch.advisor),
         "mutes": {name: None if math.isinf(end) else end for name, end in watch.mutes().items()},
         "heard": watch.heard(),
+        "mode": watch.spec.mode,
     }
 
 
@@ -93,6 +94,9 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
             for name, end in memory["mutes"].items()
         }
         heard = {str(name): int(tick) for name, tick in memory.get("heard", {}).items()}
+        if memory.get("mode", watch.spec.mode) != watch.spec.mode:
+            # Whoever only observed has asked for nothing: a chain of escalation begins now.
+            heard = dict.fromkeys(watch.names, first)
         known = set(watch.names)
         if len(violations) != len(known) or not mutes.keys() | heard.keys() <= known:
             raise ValueError("it knows other properties")
