@@ -11,7 +11,7 @@ import yaml
 from rosbags.rosbag2 import Reader
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import open_recording
+from forewarn.recordings import find_recordings, open_recording
 from forewarn.signals import compile_extractor, parse_expression
 
 FORMS = [
@@ -177,6 +177,18 @@ def test_a_folder_of_several_recordings_is_no_recording(bags, tmp_path):
         folder = bags.write(tmp_path / name, bags.drive(2))
         shutil.copy(folder / f"{name}.mcap", tmp_path / f"{name}.mcap")
     with pytest.raises(RecordingError, match=r"holds 2 recordings \(left.mcap, right.mcap\)"):
+        open_recording(tmp_path)
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_recordings_that_are_numbered_like_parts_are_told_by_their_times(bags, tmp_path, storage):
+    # Two runs in simulated time: joined, they would be one run of twice as many messages.
+    names = [f"drive_{number}.{'mcap' if storage == 'mcap' else 'db3'}" for number in (1, 2)]
+    for name in names:
+        folder = bags.write(tmp_path / "parts" / Path(name).stem, bags.drive(2), storage)
+        shutil.copy(folder / name, tmp_path / name)
+    assert [each.name for each in find_recordings(tmp_path) if each.is_file()] == names
+    with pytest.raises(RecordingError, match=r"holds 2 recordings \(drive_1"):
         open_recording(tmp_path)
 
 

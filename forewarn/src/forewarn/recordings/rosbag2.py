@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -49,13 +49,35 @@ def data_files(folder: Path) -> list[Path]:
     return sorted((each for each in folder.iterdir() if is_data_file(each)), key=order)
 
 
-def one_recording(files: Iterable[Path]) -> bool:
-    """Tell by their names whether files are the parts of one split recording."""
-    names = [each.name for each in files]
-    parts = [match for name in names if (match := _SPLIT.fullmatch(name))]
-    if len(names) == 1:
+def one_recording(files: Sequence[Path]) -> bool:
+    """Tell by their names and times whether files are the parts of one split recording."""
+    if len(files) == 1:
         return True
-    return len(parts) == len(names) and len({(each["stem"], each["suffix"]) for each in parts}) == 1
+    parts = [match for each in files if (match := _SPLIT.fullmatch(each.name))]
+    if len(parts) < len(files) or len({(each["stem"], each["suffix"]) for each in parts}) > 1:
+        return False
+    return not _at_once(files)
+
+
+def _at_once(files: Iterable[Path]) -> bool:
+    """Tell whether a file begins before the middle of the one before: no recorder splits so.
+
+    ``drive_1`` and ``drive_2`` are named like parts; in simulated time both begin at zero.
+    """
+    middle = 0
+    for each in files:
+        if each.suffix == ".zstd":
+            continue  # it would have to be unpacked
+        try:
+            storage = _open_storage(each, each)
+        except RecordingError:
+            continue  # reported when it is read
+        storage.close()
+        if storage.count:
+            if storage.start_ns < middle:
+                return True
+            middle = (storage.start_ns + storage.end_ns) // 2
+    return False
 
 
 def open_folder(folder: Path) -> BagRecording:
