@@ -106,6 +106,17 @@ def test_a_bad_configuration_is_refused_in_one_line_and_mended_without_a_restart
     probe.wait_for_status("node", "OK")
 
 
+def test_a_mode_that_is_none_is_refused_also_when_the_node_is_started_with_it(
+    start: Start, probe: Probe
+) -> None:
+    # Who misspells `act` is not to drive on with a monitor that only observes.
+    process = start(autostart=False, mode="Act")
+    assert not probe.change("configure")
+    assert "parameter mode: 'Act' (accepted: observe, act)" in process.output
+    assert probe.set(mode="observe").successful
+    assert probe.change("configure")
+
+
 def test_without_a_model_there_are_verdicts_and_no_risk(
     start: Start, probe: Probe, world: Path
 ) -> None:

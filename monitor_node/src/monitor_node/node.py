@@ -249,7 +249,10 @@ class MonitorNode(LifecycleNode):
 
     def _in_mode(self, spec: MonitorSpec) -> MonitorSpec:
         """Return a monitor file that acts only if the file and the parameter both say so."""
-        if spec.mode == "act" and self._value("mode") != "act":
+        mode = self._value("mode")
+        if refused := parameters.refuse("mode", mode):
+            raise ConfigError(f"parameter {refused}")
+        if spec.mode == "act" and mode != "act":
             self.get_logger().warning(
                 "the monitor file says mode: act, the parameter mode does not: only observing"
             )
