@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.comparison import observe_runs
+from evaluation.comparison import markdown, observe_runs
 from evaluation.real.comma import load_segment, write_bags
 from evaluation.real.commonroad import backward_slope, load_scene
 from evaluation.real.ngsim import trace_lines, write_traces
@@ -180,3 +180,17 @@ def test_the_violations_of_ngsim_come_out_again(
             tracks = [track for run in runs for track in run.tracks if track.name == each]
             expected = published["ngsim"][each]["violations"][place]
             assert sum(int(track.violation.sum()) for track in tracks) == expected
+
+
+@pytest.mark.parametrize("name", ["de_g1_safe_distance", "hard_braking"])
+def test_the_page_shows_the_published_figures(
+    repository: Path, published: dict[str, Any], name: str
+) -> None:
+    page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
+    found = published["ngsim"][name]
+    shown = [*found["first_attempt"]["rows"][:1], *found["rows"][:7]]  # the best three quantities
+    assert "\n".join(markdown(shown).splitlines()[2:]) in page
+    fit, (low, high) = found["calibration"], found["calibration"]["expected_error_interval"]
+    assert f"calibration error {fit['expected_error']:.3f} [{low:.3f}, {high:.3f}];" in page
+    low, high = fit["brier_interval"]
+    assert f"Brier {fit['brier']:.3f} [{low:.3f}, {high:.3f}] (skill {fit['skill']:+.2f})" in page
