@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 from monitor_node.interrupt import Interrupt
+from monitor_node.usage import asked, usage
 
 
 def monitor_node() -> None:
     """Run the monitor."""
-    _run("monitor_node.main", interrupted=0)
+    _run("monitor_node", "monitor_node.main", interrupted=0)
 
 
 def bag_player_node() -> None:
     """Play a recording; what was interrupted was not played, and its exit code says so."""
-    _run("monitor_node.bag_player", interrupted=130)
+    _run("bag_player_node", "monitor_node.bag_player", interrupted=130)
 
 
 def twist_gate_node() -> None:
     """Run the gate."""
-    _run("monitor_node.twist_gate_node", interrupted=0)
+    _run("twist_gate_node", "monitor_node.twist_gate_node", interrupted=0)
 
 
-def _run(module: str, interrupted: int) -> None:
+def _run(executable: str, module: str, interrupted: int) -> None:
     with Interrupt() as interrupt:
+        if asked(sys.argv[1:]):
+            print(usage(executable))
+            return
         main = import_module(module).main
         if interrupt.told:
             raise SystemExit(interrupted)

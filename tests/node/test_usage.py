@@ -1,0 +1,39 @@
+"""``--help`` of the executables tells their parameters, and starts no node."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from monitor_node.parameters import GATE_PARAMETERS, NODE_PARAMETERS, PLAYER_PARAMETERS, Parameter
+from monitor_node.usage import asked
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.mark.parametrize(
+    ("executable", "parameters"),
+    [
+        ("monitor_node", NODE_PARAMETERS),
+        ("bag_player_node", PLAYER_PARAMETERS),
+        ("twist_gate_node", GATE_PARAMETERS),
+    ],
+)
+def test_help_names_every_parameter(executable: str, parameters: tuple[Parameter, ...]) -> None:
+    code = f"from monitor_node.entry import {executable}; {executable}()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: {executable} --ros-args -p ")
+    said = " ".join(done.stdout.split())
+    for each in parameters:
+        text = " ".join(each.descriptor.description.split())
+        assert f" {each.name} (default: {each.default!r}) {text}" in said
+
+
+def test_what_follows_ros_args_is_not_asked_of_us() -> None:
+    assert asked(["-h"]) and asked(["--help", "--ros-args"])
+    assert not asked(["--ros-args", "-p", "bag:=x", "--help"]) and not asked([])
