@@ -106,6 +106,9 @@ def test_a_manoeuvre_that_is_under_way_already_counts(live: Callable[..., Live])
     probe, stepper, _ = live(
         "{autoware: {confirm_timeout: 0.5}}", text, latched=True, manoeuvre=True
     )
+    for transition in ("deactivate", "cleanup", "configure", "activate"):
+        assert probe.change(transition)  # it was told before the monitor came
+    stepper.begin(stepper.tick + 100)
     alert(stepper, 5)
     probe.wait_for_status("actuator autoware", "OK", "manoeuvre for PULL_OVER: taken up")
 
