@@ -20,6 +20,8 @@ import socket
 import sys
 from typing import Any
 
+from monitor_node.interrupt import Interrupt
+
 LIBRARY = ("monitoring.bridging", "monitoring.external", "monitoring.record", "monitoring.online")
 MESSAGES = ("diagnostic", "forewarn", "geometry", "lifecycle", "rcl_interfaces", "rosgraph", "std")
 
@@ -62,7 +64,6 @@ def become(request: dict[str, Any], output: int, alive: int) -> None:
         os.dup2(output, standard)
     os.close(output)
     os.set_inheritable(alive, False)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 if __name__ == "__main__":
@@ -72,4 +73,6 @@ if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as given:
         wanted = serve(given)
     if wanted is not None:
-        importlib.import_module(f"monitor_node.{wanted['run']}").main()
+        with Interrupt() as interrupt:  # a test may stop what it has only just started
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            importlib.import_module(f"monitor_node.{wanted['run']}").main(interrupt=interrupt)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_process import LIMIT, environment
+from live_process import LIMIT, Process, environment
 from live_ros import monitor_parameters
 from small_world import MONITOR
 
@@ -37,7 +37,7 @@ def run(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=LIMIT,
+        timeout=4 * LIMIT,
     )
     assert f"signal {int(number)} at {kind}" in done.stdout
     return done.returncode, done.stdout
@@ -104,6 +104,18 @@ def test_a_player(world: Path, domain: int, kind: str, number: signal.Signals) -
     code, output = run(domain, "bag_player", kind, number, parameters)
     assert code == 130, output
     assert_in_good_order(output)
+
+
+@pytest.mark.parametrize("executable", ["main", "twist_gate_node", "bag_player"])
+def test_before_anything_is_imported(
+    world: Path, tmp_path: Path, domain: int, executable: str
+) -> None:
+    file = tmp_path / "monitor.yaml"
+    file.write_text(f"{MONITOR}actuators: {{twist: {{input: /raw, output: /cmd}}}}\n")
+    parameters = {"bag": str(world / "bag.mcap")} if "bag" in executable else {"config": str(file)}
+    process = Process(executable, domain, parameters)
+    assert process.stop() == (130 if "bag" in executable else 0), process.output
+    assert_in_good_order(process.output)
 
 
 @pytest.fixture
