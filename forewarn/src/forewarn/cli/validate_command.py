@@ -21,6 +21,7 @@ from forewarn.predicates.kindcheck import Misuse, find_misuse
 from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.recordings import JsonTrace, Recording, open_recording
+from forewarn.recordings.interface import plural
 from forewarn.sections import SignalSpec
 from forewarn.signals import (
     MessageType,
@@ -96,7 +97,7 @@ def run(options: Options, output: Output) -> int:
         worst = max(worst, 2 if errors else 1 if warnings else 0)
         document[str(file)] = findings
         if errors or warnings:
-            output.say(f"{file}: {errors} errors, {warnings} warnings")
+            output.say(f"{file}: {plural(errors, 'error')}, {plural(warnings, 'warning')}")
         else:
             output.say(f"{file}: valid")
     output.emit(document)
