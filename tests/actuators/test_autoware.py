@@ -108,6 +108,7 @@ def test_a_manoeuvre_that_is_under_way_already_counts(live: Callable[..., Live])
     )
     for transition in ("deactivate", "cleanup", "configure", "activate"):
         assert probe.change(transition)  # it was told before the monitor came
+    probe.wait_for_start(2)  # at the time that stands; the next one is ours
     stepper.begin(stepper.tick + 100)
     alert(stepper, 5)
     probe.wait_for_status("actuator autoware", "OK", "manoeuvre for PULL_OVER: taken up")
