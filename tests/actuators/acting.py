@@ -41,6 +41,8 @@ def live(world: Path, tmp_path: Path, installed: dict[str, str]) -> Iterator[Cal
         probe = Probe(domain.__enter__())
         kind = "nav2" if "nav2" in actuators else "autoware"
         planner = Planner(kind, probe, installed, **settings)
+        if settings.get("latched"):
+            planner.wait("ready")  # what it keeps was told before the monitor comes
         parameters = monitor_parameters(
             world, config=config(tmp_path, actuators, text), mode="act", use_sim_time=True
         )

@@ -86,6 +86,7 @@ class Autoware(StandIn):
         quality = latched if settings.get("latched") else 1
         self.states = self.create_publisher(MrmState, "/api/fail_safe/mrm_state", quality)
         self.last = -1
+        self.publish_state()
         self.create_timer(0.1, self.publish_state)
         if not settings.get("without_service"):
             self.create_service(SendMrmRequest, "/api/fail_safe/mrm_request/send", self.on_request)
