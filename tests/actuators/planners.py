@@ -6,6 +6,7 @@ processes that are given `interfaces` see them: this one does not.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,8 +34,11 @@ def interfaces(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     texts = [path.read_bytes() for path in sorted(PACKAGES.rglob("*")) if path.is_file()]
     digest = hashlib.sha256(b"\0".join([sys.version.encode(), *texts])).hexdigest()[:16]
     prefix = repository / ".ros" / "interfaces" / digest
-    if not (prefix / "share").is_dir():
-        build(prefix, tmp_path_factory.mktemp("interfaces"))
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    with (prefix.parent / f"{digest}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # another worker may be building them
+        if not (prefix / "share").is_dir():
+            build(prefix, tmp_path_factory.mktemp("interfaces"))
     found = os.environ.get("AMENT_PREFIX_PATH", sys.prefix)
     library = os.environ.get("LD_LIBRARY_PATH", str(Path(sys.prefix) / "lib"))
     python = [str(next((prefix / "lib").glob("python3*/site-packages")))]
@@ -79,8 +84,10 @@ def build(prefix: Path, work: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(work / "install", prefix)
+    with tempfile.TemporaryDirectory(dir=prefix.parent) as draft:
+        # Whole or not at all: whoever builds may be stopped.
+        whole = shutil.copytree(work / "install", Path(draft) / "install", symlinks=True)
+        whole.rename(prefix)
 
 
 class Planner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import signal
 import subprocess
 import sys
@@ -148,7 +149,7 @@ def test_an_interpreter_without_cyber_is_an_error_that_says_what_to_do(
 ) -> None:
     # The same interpreter, without site-packages.
     bare = tmp_path / "python"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+    bare.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S -E "$@"\n')
     bare.chmod(0o755)
     lost = next(
         each for each in events(CyberTransport("bare", str(bare))) if isinstance(each, Lost)
