@@ -67,14 +67,20 @@ def test_bytes_order_and_clock_at_any_rate(play: Play, probe: Probe) -> None:
     create(Float32, DISTANCE, lambda m: heard.append(("d", m)), 2000, raw=True)
     create(Clock, "/clock", lambda m: clocks.append(from_time(m.clock)), 2000)
     arguments = ("-r", f"{ODOMETRY}:=/elsewhere")
-    process = play(*arguments, rate=0.3, clock=True, start_offset=11.0)
+    # So slow that a busy machine, too, has discovered the publishers before the end.
+    process = play(*arguments, rate=0.05, clock=True, start_offset=11.0)
     probe.wait(odometry.get_publisher_count, "a publisher of the other name")
-    assert finished(probe, process) == 0
+    probe.wait(lambda: clocks and sum(kind == "o" for kind, _ in heard) > 10, "ten messages")
+    assert process.stop() == 130
     assert clocks == sorted(clocks)
     assert START_NS + 11_000_000_000 <= clocks[0] <= clocks[-1] <= START_NS + 12_100_000_000
     speeds = [data for kind, data in heard if kind == "o"]
-    assert 10 < len(speeds) <= 51
+    assert len(speeds) <= 51
     assert all(len(data) == len(serialized(ODOMETRY, 1.0)) for data in speeds)
+
+
+def test_a_recording_played_to_its_end_is_a_success(play: Play, probe: Probe) -> None:
+    assert finished(probe, play(rate=1000.0)) == 0
 
 
 def test_the_quality_of_the_recording_is_offered(play: Play, probe: Probe, tmp_path: Path) -> None:
