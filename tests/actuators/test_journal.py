@@ -284,3 +284,24 @@ def test_a_limit_that_a_killed_monitor_left_is_taken_back(
         assert request["strategy"] == 1
         assert process.stop() == 0
         later.close()
+
+
+def test_a_monitor_that_ends_leaves_its_limit_in_force_and_says_so(
+    begin: Callable[..., Process],
+    tmp_path: Path,
+    probe: Probe,
+    installed: dict[str, str],
+) -> None:
+    file = config(tmp_path, "{autoware: {}}", ESCALATING)
+    with Planner("autoware", probe, installed) as planner:
+        process = begin(config=file, mode="act")
+        stepper = Stepper(probe)
+        stepper.begin()
+        alert(stepper, 2)
+        planner.wait("in force", lambda m: m["sender"] == "forewarn")
+        assert process.stop() == 0
+        assert not planner.of("clear")
+    log = process.output
+    assert "what was asked of autoware stays in force: deactivate the node first" in log
+    (begun,) = [line for line in log.splitlines() if "intervention 1: " in line]
+    assert "intervention 1: LIMIT_SPEED: " in begun and "is at least" in begun

@@ -38,6 +38,7 @@ from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
 from monitor_node.runtime import Runtime
 from monitor_node.services import Services
+from monitor_node.telling import Teller
 from monitor_node.ticking import Ticker
 from monitor_node.transitions import reported
 
@@ -166,6 +167,7 @@ class MonitorNode(LifecycleNode):
             self._outputs,
             record,
             self._warn,
+            Teller(self.get_logger()),
             self._actuators,
             self._journal,
         )
@@ -241,7 +243,13 @@ class MonitorNode(LifecycleNode):
         self._types = {}
 
     def finish(self) -> None:
-        """Close all files: the process ends, and with it the middleware."""
+        """Close all files: the process ends. What was asked of a robot is not taken back."""
+        owing = [] if self._actuators is None else self._actuators.owing(None)
+        if owing:
+            self._warn(
+                f"what was asked of {' and '.join(owing)} stays in force: deactivate the node "
+                "first to take it back; with the parameter journal its next life does"
+            )
         if self.runtime is not None:
             self.runtime.finish_files()
 

@@ -25,6 +25,7 @@ from monitor_node.journal import Journal
 from monitor_node.learning import BackgroundLearning
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart
+from monitor_node.telling import Teller
 from monitor_node.timing import Timing
 
 Event = dict[str, Any]
@@ -54,6 +55,8 @@ class Runtime:
         Where to write what happens.
     warn : callable
         Logs a line.
+    teller : Teller
+        Logs what the monitor has found.
     actuators : Actuators or None
         What intervenes, if anything does.
     journal : Journal or None
@@ -68,6 +71,7 @@ class Runtime:
         outputs: Outputs,
         record: RecordWriter | None,
         warn: Callable[[str], None],
+        teller: Teller,
         actuators: Actuators | None = None,
         journal: Journal | None = None,
     ) -> None:
@@ -86,7 +90,7 @@ class Runtime:
         self._composed: Composed | None = None
         self._unwritten: list[tuple[int, str, bytes]] = []
         self._model_name: str | None = None
-        self._warn = warn
+        self._warn, self._teller = warn, teller
         self._actuators = actuators
         self._journal = journal
         self._left = None if journal is None else journal.read()
@@ -207,6 +211,7 @@ class Runtime:
             self._try(self._record_risk, tick, composed.risk)
         self._act(outcome.request)
         self.outputs.alive()
+        self._teller.tell(outcome)
         self.pacer.evaluated(tick)
         self.latest = outcome
         self.take_bounds()
@@ -221,6 +226,7 @@ class Runtime:
 
     def _request(self, time_ns: int, request: Request) -> None:
         self.outputs.intervention.publish(conversions.intervention(time_ns, request))
+        self._teller.request(request)
 
     def _act(self, request: Request | None) -> None:
         if self._actuators is not None:

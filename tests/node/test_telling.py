@@ -1,0 +1,81 @@
+"""What is logged of violations and interventions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from forewarn.monitoring.intervention import NO_ACTION, Request
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+from forewarn.monitoring.watch import Outcome
+from forewarn.predicates import Observation
+from monitor_node.telling import Teller
+
+
+class Log:
+    """Keeps lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def info(self, message: str) -> bool:
+        self.lines.append(f"info {message}")
+        return True
+
+    def warning(self, message: str) -> bool:
+        self.lines.append(f"warning {message}")
+        return True
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+def verdict(name: str, violation: bool) -> PropertyVerdict:
+    status = Status.VIOLATED if violation else Status.SATISFIED_SO_FAR
+    return PropertyVerdict(
+        name, status, violation, violation, 0.5, 0.0, 1.0, True, (0,), Level.NONE, 0
+    )
+
+
+def outcome(*violated: str, request: Request | None = None) -> Outcome:
+    properties = tuple(verdict(name, name in violated) for name in ("brake", "red_light"))
+    seen = Observation(state=1, known=1, mask=1, open_terminals=0, active=True)
+    return Outcome(Verdict(0, 0, seen, properties, (), ()), (), request)
+
+
+def asked(action: str, number: int = 1, reason: str = "why", *, active: bool = True) -> Request:
+    return Request(number, action, active, "", (), math.nan, math.nan, reason, ())
+
+
+def test_an_intervention_is_told_when_it_begins_changes_and_ends(log: Log) -> None:
+    teller = Teller(log)
+    for action in ("WARN", "WARN", "COMFORTABLE_STOP", "COMFORTABLE_STOP", NO_ACTION):
+        teller.tell(outcome(request=asked(action)))
+    teller.tell(outcome())
+    teller.tell(outcome(request=asked("WARN", 2, active=False)))
+    assert log.lines == [
+        "warning intervention 1: WARN: why",
+        "warning intervention 1: COMFORTABLE_STOP: why",
+        "info intervention 1 is over: why",
+        "warning intervention 2: WARN, only observed: why",
+    ]
+
+
+def test_nothing_is_over_that_never_began(log: Log) -> None:
+    Teller(log).request(asked(NO_ACTION, 0, "the monitor was activated"))
+    assert not log.lines
+
+
+def test_every_violation_is_told(log: Log) -> None:
+    teller = Teller(log)
+    for violated in (["brake"], [], ["brake", "red_light"]):
+        teller.tell(outcome(*violated))
+    assert log.lines == [
+        "warning brake: violated",
+        "warning brake: violated",
+        "warning red_light: violated",
+    ]
