@@ -6,7 +6,6 @@ chains have to be solved for those.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 
 from forewarn.config import MonitorSpec
@@ -15,6 +14,7 @@ from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.watch import Watch
 from forewarn.properties.specification import CompiledSpec
 from forewarn.signals import MessageType
+from monitor_node.background import in_background
 
 
 def are_compared(spec: MonitorSpec) -> bool:
@@ -36,24 +36,18 @@ class BackgroundBounds:
     def __init__(self, watch: Watch, model: CountModel) -> None:
         self._watch = watch
         self._model = model
-        self._found: Monitor | None = None
-        self._error: Exception | None = None
-        # A daemon, so that whoever ends the process need not wait for what nobody will use.
-        self._thread = threading.Thread(target=self._solve, name="bounds", daemon=True)
-        self._thread.start()
+        self._solved = in_background("bounds", lambda: watch.build(model))
         self._taken = False
 
-    def _solve(self) -> None:
-        try:
-            self._found = self._watch.build(self._model)
-        except Exception as error:
-            self._error = error
+    @property
+    def _error(self) -> BaseException | None:
+        return self._solved.exception() if self._solved.done() else None
 
     @property
     def status(self) -> str:
         """What there is to report; empty once the bounds are in force."""
-        if self._error is not None:
-            return f"there are no bounds: {type(self._error).__name__}: {self._error}"
+        if (error := self._error) is not None:
+            return f"there are no bounds: {type(error).__name__}: {error}"
         return "" if self._taken else "bounds are being computed"
 
     @property
@@ -63,10 +57,10 @@ class BackgroundBounds:
 
     def take(self) -> Monitor | None:
         """Return the monitor with bounds, once, if it is ready and its model still in force."""
-        if self._taken or self._thread.is_alive() or self._found is None:
+        if self._taken or not self._solved.done() or self.failed:
             return None
         self._taken = True
-        present, monitor = self._watch.monitor, self._found
+        present, monitor = self._watch.monitor, self._solved.result()
         same = present.model is not None and present.model.digest == self._model.fingerprint
         return monitor if same and not present.bounded else None
 
@@ -80,9 +74,7 @@ class BackgroundBounds:
         """
         if not are_compared(self._watch.spec):
             return
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
+        self._solved.result()
         monitor = self.take()
         if monitor is not None:
             self._watch.use(monitor)

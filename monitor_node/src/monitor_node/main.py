@@ -51,7 +51,8 @@ def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) 
             spin(executor, told)
         finally:
             node.finish()
-            executor.shutdown()
+            # A service that still awaits its thread would be waited for on Humble, for ever.
+            executor.shutdown(timeout_sec=0)
             node.destroy_node()
 
 
