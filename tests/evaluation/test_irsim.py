@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from evaluation.comparison import markdown
 from evaluation.irsim.approach import DIRECTIONS, FASTEST, Approaches
 from evaluation.irsim.closed_loop import acting, seeds_of, summary, table
 from evaluation.irsim.governors import Gate, Monitored, Rule, Ruled, SpeedLimit
@@ -238,3 +240,42 @@ def test_contacts_are_told_apart_by_whether_they_happened_before() -> None:
 def test_seeds_are_a_span_or_a_list() -> None:
     assert list(seeds_of("3:6")) == [3, 4, 5]
     assert list(seeds_of("7,3")) == [7, 3]
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
+    return found
+
+
+def fit(found: dict[str, Any]) -> str:
+    """Return how well calibrated a property's risk is, as RESULTS.md says it."""
+    low, high = found["brier_interval"]
+    brier = f"{found['brier']:.4f} [{low:.4f}, {high:.4f}] (skill {found['skill']:+.2f})"
+    low, high = found["expected_error_interval"]
+    error = f"{found['expected_error']:.3f} [{low:.3f}, {high:.3f}]"
+    return f"Brier {brier}, expected calibration error {error}"
+
+
+@pytest.mark.parametrize("name", ["no_contact", "keep_distance", "slow_when_near"])
+def test_the_page_shows_what_is_foreseen(
+    repository: Path, published: dict[str, Any], name: str
+) -> None:
+    page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
+    found = published["prediction"][name]
+    first, now = found["first_attempt"], found["rows"]
+    # For the rule that is broken all the time neither tuned thresholds nor quantities are shown.
+    shown = [*first["rows"], *now] if name != "slow_when_near" else [first["rows"][0], *now[:3]]
+    assert "\n".join(markdown(shown).splitlines()[2:]) + "\n\n" in page
+    said = f"{fit(found['calibration'])}; scan only: {fit(first['calibration'])}."
+    assert said in " ".join(page.split())
+
+
+def test_the_page_shows_who_intervened(repository: Path, published: dict[str, Any]) -> None:
+    page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
+    assert table(published["closed_loop"]["arms"]) + "\n\n" in page
+    live = [*published["live_gate"], *published["live_nav2"]]
+    assert {each["unlike"] for each in live} == {0}
+    said = "all six episodes every risk of all {:,} ticks agreed with the library's to the last bit"
+    assert said.format(sum(each["ticks"] for each in live)) in page
+    assert f"; {sum(each['late'] for each in live)} ticks were late" in page
