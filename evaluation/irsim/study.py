@@ -58,6 +58,16 @@ def recordings(folder: Path) -> list[Path]:
     return sorted(note.with_suffix("") for note in folder.glob("episode_*.json"))
 
 
+def observe_halves(compiled: CompiledSpec, training: Sequence[Path]) -> list[RecordedRun]:
+    """Return runs, each predicted by a model of the other half."""
+    runs: list[RecordedRun] = []
+    for fold in range(FOLDS):
+        others = [path for at, path in enumerate(training) if at % FOLDS != fold]
+        model = learn(others, compiled.spec, compiled.abstraction).model
+        runs += observe_runs(compiled, model, training[fold::FOLDS])
+    return runs
+
+
 def observe_study(
     compiled: CompiledSpec, training: Sequence[Path], test: Sequence[Path], keep: Path | None = None
 ) -> Fold:
@@ -65,15 +75,10 @@ def observe_study(
 
     The model of all training runs is written to `keep`.
     """
-    tuning: list[RecordedRun] = []
-    for fold in range(FOLDS):
-        others = [path for at, path in enumerate(training) if at % FOLDS != fold]
-        model = learn(others, compiled.spec, compiled.abstraction).model
-        tuning += observe_runs(compiled, model, training[fold::FOLDS])
     whole = learn(training, compiled.spec, compiled.abstraction).model
     if keep is not None:
         save_model(whole, keep)
-    return Fold(tuning, observe_runs(compiled, whole, test))
+    return Fold(observe_halves(compiled, training), observe_runs(compiled, whole, test))
 
 
 def study(training: Sequence[Path], test: Sequence[Path], model: Path) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from evaluation.irsim.scenes import (
     draw_scene,
     scene_from,
 )
+from evaluation.irsim.sets import BINS, FINER, PRESENT, figures_of, sets
 from evaluation.irsim.simulator import world_of
 from evaluation.irsim.study import HERE, load
 from forewarn.config import load_spec
@@ -279,3 +280,40 @@ def test_the_page_shows_who_intervened(repository: Path, published: dict[str, An
     said = "all six episodes every risk of all {:,} ticks agreed with the library's to the last bit"
     assert said.format(sum(each["ticks"] for each in live)) in page
     assert f"; {sum(each['late'] for each in live)} ticks were late" in page
+
+
+def test_sets_of_predicates_differ_and_the_first_is_the_monitors() -> None:
+    found = sets()
+    assert list(found) == [PRESENT, *BINS]
+    digests = [each.abstraction.digest for each in found.values()]
+    assert digests[0] == load("monitor.yaml").abstraction.digest
+    assert len(set(digests)) == len(digests) == 6
+
+
+def test_halves_are_predicted_by_the_other_half_alone(tmp_path: Path) -> None:
+    near, also_near, far, also_far = bags = [tmp_path / f"episode_{at}" for at in range(4)]
+    for bag, start in zip(bags, (0.4, 0.4, 3.0, 3.0), strict=True):
+        write_bag(bag, [(each, (0.8, 0.0)) for each in towards(3, start + 0.47)])
+    compiled = load("monitor.yaml")
+    alike = figures_of(compiled, [near, also_near, far, also_far])
+    apart = figures_of(compiled, [near, far, also_near, also_far])
+    assert alike["ticks"] == apart["ticks"] == 16  # the last command comes a tick after its scan
+    assert alike["states"] == apart["states"] > 1
+    assert (alike["unseen"], apart["unseen"]) == (0.0, 1.0)
+
+
+def test_the_page_says_what_finer_bins_gave(repository: Path, published: dict[str, Any]) -> None:
+    page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
+    figures = published["sets"]
+    for rule in ("no_contact", "keep_distance", "slow_when_near"):
+        areas = [each["areas"][rule] for each in figures.values()]
+        assert max(areas) - min(areas) < 0.05
+    present, finer = figures[PRESENT], figures[FINER]
+    said = (
+        f"there are {present['states']} states, {100 * present['unseen']:.1f} % of ticks were in a "
+        "state never seen, and the area for the distance is "
+        f"{present['areas']['keep_distance']:.2f} there; with finer bins there are "
+        f"{finer['states']}, {100 * finer['unseen']:.1f} %, and "
+        f"{finer['areas']['keep_distance']:.2f}."
+    )
+    assert said in " ".join(page.split())
