@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-#: Rounds that look at all states, before only what changes is looked at.
-MAX_ROUNDS = 100
+#: Rounds that look at all states, before only what changes is looked at: in numpy, some 400 of them
+#: take as long as the latter does in Python.
+MAX_ROUNDS = 400
 
 
 class _Sources:
