@@ -140,6 +140,21 @@ def test_split_files_that_overlap_are_merged_by_time(bags, tmp_path, storage):
         assert bags.read(recording) == bags.expected(messages)
 
 
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_split_files_that_overlap_a_little_need_no_metadata(bags, tmp_path, storage):
+    # Recorders write as messages come: some are a little older than the one before.
+    messages = bags.drive()
+    parts = [
+        bags.write(tmp_path / "first", [*messages[:58], *messages[60:62]], storage),
+        bags.write(tmp_path / "second", [*messages[58:60], *messages[62:]], storage),
+    ]
+    whole = join(tmp_path, *parts, storage=storage)
+    (whole / "metadata.yaml").unlink()
+    assert find_recordings(whole) == [whole]
+    with open_recording(whole) as recording:
+        assert bags.read(recording) == bags.expected(messages)
+
+
 def test_more_than_ten_split_files_are_read_in_the_order_of_their_numbers(bags, tmp_path):
     messages = bags.drive(24)
     parts = [bags.write(tmp_path / f"part{n}", messages[n * 4 : (n + 1) * 4]) for n in range(12)]
