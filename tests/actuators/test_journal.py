@@ -256,6 +256,15 @@ def test_without_a_journal_it_is_forgotten(begin: Callable[..., Process], domain
         probe.close()
 
 
+def limited(planner: Planner, probe: Probe) -> Stepper:
+    """Let the monitor limit the speed, and return what steps its clock."""
+    stepper = Stepper(probe)
+    stepper.begin()
+    alert(stepper, 2)
+    planner.wait("in force", lambda m: m["sender"] == "forewarn")
+    return stepper
+
+
 def test_a_limit_that_a_killed_monitor_left_is_taken_back(
     begin: Callable[..., Process],
     tmp_path: Path,
@@ -266,10 +275,7 @@ def test_a_limit_that_a_killed_monitor_left_is_taken_back(
     journal = tmp_path / "journal"
     with Planner("autoware", probe, installed) as planner:
         process = begin(journal=str(journal), config=file, mode="act")
-        stepper = Stepper(probe)
-        stepper.begin()
-        alert(stepper, 2)
-        planner.wait("in force", lambda m: m["sender"] == "forewarn")
+        stepper = limited(planner, probe)
         probe.wait(lambda: json.loads(journal.read_text())["body"]["owing"] == ["autoware"])
         kill(process)
         assert not planner.of("clear")
@@ -295,10 +301,7 @@ def test_a_monitor_that_ends_leaves_its_limit_in_force_and_says_so(
     file = config(tmp_path, "{autoware: {}}", ESCALATING)
     with Planner("autoware", probe, installed) as planner:
         process = begin(config=file, mode="act")
-        stepper = Stepper(probe)
-        stepper.begin()
-        alert(stepper, 2)
-        planner.wait("in force", lambda m: m["sender"] == "forewarn")
+        limited(planner, probe)
         assert process.stop() == 0
         assert not planner.of("clear")
     log = process.output
