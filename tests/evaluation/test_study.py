@@ -216,7 +216,9 @@ def test_the_page_has_the_figures(repository: Path) -> None:
 
 
 def test_robustness_has_the_most_false_alarms_where_the_page_says_so(repository: Path) -> None:
-    results = json.loads((repository / "evaluation" / "study" / "results.json").read_text())
+    results = json.loads(
+        (repository / "evaluation" / "study" / "results.json").read_text(encoding="utf-8")
+    )
     for name, figures in results["scenarios"].items():
         rates = {
             (row["monitor"], row["threshold"]): row["false_alarms_per_hour"]
