@@ -256,6 +256,14 @@ def test_only_what_limits_the_speed_has_a_say_in_the_limit() -> None:
         ({"figure": 1, "upper": 0.8}, "p: upper bound 0.800 within 3 s is at least 0.5"),
         ({"probability": 0.4}, "p: risk 0.400 within 3 s; the alert holds until it may end"),
         ({"probability": 0.9, "horizon": math.inf}, "p: risk 0.900 ever is at least 0.5"),
+        (
+            {"probability": 1.0, "stale_signals": ("x", "y"), "stale_ages": (1.0, math.inf)},
+            "p: risk 1.000 within 3 s is at least 0.5, with 2 stale signals",
+        ),
+        (
+            {"probability": 0.1, "stale_signals": ("x",), "stale_ages": (1.0,)},
+            "p: risk 0.100 within 3 s, with 1 stale signal; the alert holds until it may end",
+        ),
     ],
 )
 def test_reasons_word_for_word(values: dict[str, object], reason: str) -> None:

@@ -151,9 +151,11 @@ def _reason(row: RiskRow) -> str:
         return f"{row.property}: the model has never seen this state, the risk is unknown"
     figure, value = ("upper bound", row.upper) if row.figure else ("risk", row.probability)
     within = "ever" if math.isinf(row.horizon) else f"within {row.horizon:g} s"
+    missing = len(row.stale_signals)
+    stale = f", with {missing} stale signal{'s' if missing > 1 else ''}" if missing else ""
     if value >= threshold:
-        return f"{row.property}: {figure} {value:.3f} {within} is at least {threshold:g}"
-    return f"{row.property}: {figure} {value:.3f} {within}; the alert holds until it may end"
+        return f"{row.property}: {figure} {value:.3f} {within} is at least {threshold:g}{stale}"
+    return f"{row.property}: {figure} {value:.3f} {within}{stale}; the alert holds until it may end"
 
 
 def _evidence(row: RiskRow) -> tuple[str, ...]:
