@@ -16,6 +16,8 @@ MAIN = "import sys; from forewarn.cli import main; sys.exit(main())"
 INTERRUPTED_IMPORT = """
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r} and {condition}:
