@@ -35,7 +35,7 @@ def test_a_signal_while_a_process_is_stopped_leaves_none_running(
 
     class Short(demo.Demo):  # type: ignore[misc]
         def run(self) -> None:
-            with self._process([sys.executable, "-c", "import time; time.sleep(1000)"]) as process:
+            with self._process([sys.executable, "-c", "import signal; signal.pause()"]) as process:
                 started.append(process)
 
     def interrupted(process: Any) -> None:

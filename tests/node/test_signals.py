@@ -77,14 +77,19 @@ def test_a_monitor(
         assert record.exists() == (kind == "String")
 
 
-@pytest.mark.parametrize(
-    ("kind", "number"),
-    [
-        pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
-        pytest.param("DiagnosticArray", signal.SIGTERM, id="running"),
-        pytest.param("DiagnosticArray", signal.SIGINT, id="interrupted"),
-    ],
-)
+def moments(kind: str, name: str) -> pytest.MarkDecorator:
+    """Let a test send signals when the node is made, and when it publishes a kind of message."""
+    return pytest.mark.parametrize(
+        ("kind", "number"),
+        [
+            pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
+            pytest.param(kind, signal.SIGTERM, id=name),
+            pytest.param(kind, signal.SIGINT, id="interrupted"),
+        ],
+    )
+
+
+@moments("DiagnosticArray", "running")
 def test_a_gate(tmp_path: Path, domain: int, kind: str, number: signal.Signals) -> None:
     file = tmp_path / "monitor.yaml"
     file.write_text(f"{MONITOR}actuators: {{twist: {{input: /raw, output: /cmd}}}}\n")
@@ -93,14 +98,7 @@ def test_a_gate(tmp_path: Path, domain: int, kind: str, number: signal.Signals) 
     assert_in_good_order(output)
 
 
-@pytest.mark.parametrize(
-    ("kind", "number"),
-    [
-        pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
-        pytest.param("Odometry", signal.SIGTERM, id="playing"),
-        pytest.param("Odometry", signal.SIGINT, id="interrupted"),
-    ],
-)
+@moments("Odometry", "playing")
 def test_a_player(world: Path, domain: int, kind: str, number: signal.Signals) -> None:
     parameters = {"bag": str(world / "bag.mcap"), "rate": 1.0}
     code, output = run(domain, "bag_player", kind, number, parameters)

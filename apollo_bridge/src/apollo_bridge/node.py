@@ -210,13 +210,14 @@ class BridgeNode(LifecycleNode):
     # Signals
 
     def _publish(self, now_ns: int, signals: Sequence[SentSignal]) -> None:
-        message = Signals(
-            header=Header(stamp=_time(now_ns)),
-            names=[each.name for each in signals],
-            values=[each.value for each in signals],
-            stamps=[_time(each.stamp_ns) for each in signals],
+        self._publisher.publish(
+            Signals(
+                header=Header(stamp=_time(now_ns)),
+                names=[each.name for each in signals],
+                values=[each.value for each in signals],
+                stamps=[_time(each.stamp_ns) for each in signals],
+            )
         )
-        self._publisher.publish(message)
 
     # Interventions
 

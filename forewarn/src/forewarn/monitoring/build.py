@@ -11,6 +11,7 @@ from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import sound_table
+from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.models import CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
@@ -52,7 +53,6 @@ def build_monitor(
     spec, abstraction = compiled.spec, compiled.abstraction
     grid = Grid(spec.rate)
     loaded = None
-    notes: list[str] = []
     vocabulary = abstraction.vocabulary
     if model is not None:
         check_model(compiled, model)
@@ -67,15 +67,11 @@ def build_monitor(
         maps = maps_of(spec, model)
         raw = _solve(model, questions, spec.bounds, solver)
         tables = [calibrated(table, each) for table, each in zip(raw, maps.values(), strict=True)]
-        notes += [unused(each) for each in model.recalibration if each.name not in spec.properties]
         chain = estimate_chain(model)
     properties: list[CompiledProperty] = []
     for (name, section), question, table, uncalibrated in zip(
         spec.properties.items(), questions, tables, raw, strict=True
     ):
-        notes += [f"{name}: {note}" for note in (table.notes if table else ())]
-        if section.figure == "upper" and compiled.spec.bounds.kind == "none":
-            notes.append(f"{name}: figure upper without bounds: only violations raise an alert")
         properties.append(
             compile_property(
                 name,
@@ -91,7 +87,21 @@ def build_monitor(
                 uncalibrated,
             )
         )
-    return Monitor(spec, abstraction, tuple(properties), loaded, tuple(notes))
+    return Monitor(spec, abstraction, tuple(properties), loaded, _notes(spec, model, tables))
+
+
+def _notes(
+    spec: MonitorSpec, model: CountModel | None, tables: Sequence[RiskTable | None]
+) -> tuple[str, ...]:
+    """Return what is to be told: calibrations that nothing uses, then property by property."""
+    notes: list[str] = []
+    if model is not None:
+        notes += [unused(each) for each in model.recalibration if each.name not in spec.properties]
+    for (name, section), table in zip(spec.properties.items(), tables, strict=True):
+        notes += [f"{name}: {note}" for note in (table.notes if table else ())]
+        if section.figure == "upper" and spec.bounds.kind == "none":
+            notes.append(f"{name}: figure upper without bounds: only violations raise an alert")
+    return tuple(notes)
 
 
 def _questions(
