@@ -19,6 +19,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.calibration import (
+    UNDECIDED,
     Calibration,
     Predictions,
     calibrate,
@@ -39,15 +40,12 @@ from forewarn.monitoring.tradeoff import (
     trace_of,
     trade_off,
 )
-from forewarn.monitoring.verdict import Status
 from forewarn.properties.specification import CompiledSpec
 from forewarn.recordings import open_recording
 from forewarn.reports.run import RecordedRun, replay
 
 THRESHOLDS = (0.3, 0.5, 0.7)
 """Of risk: what the paper's 0.7, 0.5 and 0.3 for the probability of safety are."""
-
-UNDECIDED = (Status.SATISFIED_SO_FAR, Status.CANNOT_BE_VIOLATED)
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,7 @@ def best_balance(traces: Sequence[Trace], rule: AlertRule) -> float:
     del rule
     scores, truths = [], []
     for trace in traces:
-        possible = np.zeros(len(trace.ticks), bool) if trace.possible is None else trace.possible
-        followed, known = outcomes(
-            trace.ticks, trace.violation, possible, trace.status, trace.horizon
-        )
+        followed, known = outcomes(trace)
         chosen = known & np.isin(trace.status, UNDECIDED) & np.isfinite(trace.score)
         scores.append(trace.score[chosen])
         truths.append(followed[chosen])

@@ -33,9 +33,7 @@ def visits_of(run: RecordedRun, model: CountModel) -> Visits:
     codes = np.array(run.history.known_states, dtype=np.int64)
     found: Visits = {}
     for track in run.tracks:
-        followed, known = outcomes(
-            track.ticks, track.violation, track.possible, track.status, track.horizon
-        )
+        followed, known = outcomes(track)
         judged = known & (track.state != UNKNOWN_STATE) & (track.status == Status.SATISFIED_SO_FAR)
         rows: dict[str, tuple[int, int]] = {}
         for position in np.unique(track.state[judged]):

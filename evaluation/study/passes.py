@@ -98,8 +98,9 @@ def _with_arrays(sample: Sample) -> Sample:
 
 
 def key_of(compiled: CompiledSpec) -> str:
-    """Return what a pass depends on: the monitor file with all that it includes."""
-    return hashlib.sha256(compiled.spec.model_dump_json().encode()).hexdigest()
+    """Return what a pass depends on: its columns, and the monitor file with all it includes."""
+    text = " ".join(TRACK_ARRAYS) + compiled.spec.model_dump_json()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _write(found: Pass, path: Path, key: str) -> None:

@@ -149,7 +149,8 @@ def truth_of(run: Run, rule: str, compiled: CompiledSpec) -> Trace:
         score=np.full(len(states), np.nan),
         violation=broken & ~np.concatenate([[False], broken[:-1]]),
         status=status,
-        possible=np.zeros(len(states), dtype=bool),
+        unsure=states == UNKNOWN,
+        terminal=ended,
     )
 
 

@@ -25,10 +25,7 @@ REMEMBERED = 30  # ticks
 
 def judge_ticks(trace: Trace) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return at which ticks a violation followed, and which ticks count."""
-    assert trace.possible is not None
-    followed, known = outcomes(
-        trace.ticks, trace.violation, trace.possible, trace.status, trace.horizon
-    )
+    followed, known = outcomes(trace)
     return followed, known & (trace.status == Status.SATISFIED_SO_FAR)
 
 

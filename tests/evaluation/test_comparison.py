@@ -132,7 +132,8 @@ def a_run(found: Trace) -> Any:
         name="it",
         probability=np.clip(found.score / 2, 0.0, 1.0),
         state=np.zeros(len(found.ticks), dtype=np.int64),
-        possible=np.zeros(len(found.ticks), dtype=bool),
+        unsure=None,
+        terminal=None,
         **{name: getattr(found, name) for name in ("ticks", "violation", "status", "horizon")},
     )
     return SimpleNamespace(tracks=[track])

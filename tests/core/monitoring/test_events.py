@@ -2,12 +2,14 @@
 
 A run is written as two texts of one character a tick. Levels: ``.`` none, ``w`` WARN, ``A`` ACT.
 Facts: ``.`` nothing, ``V`` a violation, ``v`` its condition lasts, ``-`` inactive, ``E`` an episode
-has ended, ``?`` a violation may have happened.
+has ended, ``T`` a terminal label that the rule names, ``?`` a violation may have happened, ``~``
+the automaton may be in one of several states, ``_`` the tick is missing.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from hypothesis import strategies as st
 from forewarn.monitoring.calibration import NEVER, calibrate, pool, predictions, wilson
 from forewarn.monitoring.events import Outcome, find_events, score
 from forewarn.monitoring.history import Track
+from forewarn.monitoring.recalibrate import fit
 from forewarn.monitoring.verdict import Status
+from forewarn.sections import PropertySpec
 
 STATUS = {
     ".": Status.SATISFIED_SO_FAR,
@@ -25,7 +29,9 @@ STATUS = {
     "v": Status.VIOLATED,
     "-": Status.INACTIVE,
     "E": Status.ENDED,
+    "T": Status.VIOLATED,
     "?": Status.UNKNOWN,
+    "~": Status.SATISFIED_SO_FAR,
 }
 
 
@@ -38,23 +44,31 @@ def track(
     rate: float = 10.0,
     first: int = 100,
 ) -> Track:
-    n = len(facts)
-    assert len(levels) == n
-    risks = np.array(risk if risk is not None else [0.5] * n)
+    assert len(levels) == len(facts)
+    there = [i for i, fact in enumerate(facts) if fact != "_"]
+    told = "".join(facts[i] for i in there)
+    n = len(told)
+
+    def marked(letters: str) -> np.ndarray[Any, Any]:
+        return np.array([fact in letters for fact in told], dtype=bool)
+
+    risks = np.array([0.5] * len(facts) if risk is None else risk)[there]
     return Track(
         name="rule",
         rate=rate,
         horizon=horizon,
-        ticks=np.arange(first, first + n, dtype=np.int64),
-        state=np.array([-1 if f in "-?" else 0 for f in facts], dtype=np.int32),
-        status=np.array([STATUS[f] for f in facts], dtype=np.int8),
-        violation=np.array([f == "V" for f in facts]),
-        possible=np.array([f == "?" for f in facts]),
+        ticks=np.array([first + i for i in there], dtype=np.int64),
+        state=np.where(marked("-?"), -1, 0).astype(np.int32),
+        status=np.array([STATUS[fact] for fact in told], dtype=np.int8),
+        violation=marked("VT"),
+        possible=marked("?"),
         probability=risks,
         lower=np.full(n, math.nan),
         upper=np.full(n, math.nan),
         in_model=np.ones(n, dtype=bool),
-        level=np.array([".wA".index(level) for level in levels], dtype=np.int8),
+        terminal=marked("ET"),
+        ambiguous=marked("~?"),
+        level=np.array([".wA".index(levels[i]) for i in there], dtype=np.int8),
         automaton=np.zeros(n, dtype=np.int32),
     )
 
@@ -183,33 +197,67 @@ def test_events_follow_the_definition_word_for_word(
 
 
 def expected_outcome(facts: str, t: int, horizon: int | None) -> bool | None:
-    """Walk forward from tick t: did a violation follow, or is that unknown?"""
-    for u in range(t + 1, len(facts)):
-        if horizon is not None and u > t + horizon:
-            return False
-        if facts[u] == "V":
-            return True
-        if facts[u] == "E":
-            return False
-        if facts[u] in "-?":
+    """Walk forward from tick t: did a violation follow, or was the answer not to be had?
+
+    Whether there is an answer must not depend on it: nobody stops walking at a violation.
+    """
+    followed = False
+    for u in range(t + 1, len(facts) if horizon is None else t + horizon + 1):
+        if u >= len(facts) or facts[u] in "-?~_":
             return None
-    return False if horizon is not None and t + horizon <= len(facts) - 1 else None
+        followed = followed or facts[u] in "VT"
+        if facts[u] in "ET":
+            return followed
+    return None if horizon is None else followed
 
 
-@given(st.text("....VvE-?", max_size=20), st.sampled_from([None, 1, 3]))
+@given(st.text("....VvET-?~_", max_size=20), st.sampled_from([None, 1, 3]))
 def test_predictions_pair_each_tick_with_what_followed(facts: str, horizon: int | None) -> None:
     risk = [i / 64 for i in range(len(facts))]
     found = predictions(track("." * len(facts), facts, horizon=horizon, risk=risk))
     wanted = [
-        (i / 64, expected_outcome(facts, i, horizon)) for i, f in enumerate(facts) if f == "."
+        (i / 64, expected_outcome(facts, i, horizon)) for i, f in enumerate(facts) if f in ".~"
     ]
     judged = [(r, o) for r, o in wanted if o is not None]
     assert list(zip(found.risk.tolist(), found.followed.tolist(), strict=True)) == judged
     assert found.censored == len(wanted) - len(judged)
 
 
+def clips(seed: int, seconds: float, count: int = 2000) -> list[Track]:
+    """Return short recordings of a memoryless danger, and a monitor that knows its risk."""
+    draws = np.random.default_rng(seed)
+    size = round(seconds * 10)
+    right = 1 - (1 - HAZARD) ** AHEAD
+    runs = []
+    for _ in range(count):
+        facts = "".join("V" if hit else "." for hit in draws.random(size) < HAZARD)
+        runs.append(track("." * size, facts, horizon=AHEAD, risk=[right] * size))
+    return runs
+
+
+HAZARD, AHEAD = 0.02, 20
+RULE = PropertySpec(formula="always(not p)", horizon=2.0)
+
+
+def test_a_perfect_model_is_called_right_though_recordings_are_short() -> None:
+    parts = [predictions(each) for each in clips(seed=1, seconds=3.0)]
+    found = calibrate(pool(parts))
+    assert found is not None
+    assert found.bins[0].predicted == pytest.approx(0.332, abs=1e-3)
+    assert found.expected_error < 0.02
+    fitted = fit("rule", RULE, parts, method="isotonic", rate=10.0)
+    assert fitted.found is not None
+    assert fitted.found(np.array([0.332])) == pytest.approx(0.332, abs=0.02)
+
+
+def test_a_violation_at_the_end_of_an_episode_counts_for_the_ticks_before_it() -> None:
+    found = predictions(track("." * 5, "....T", horizon=20))
+    assert found.followed.tolist() == [True] * 4
+    assert found.censored == 0
+
+
 def test_calibration_of_a_forecast_computed_by_hand() -> None:
-    # Ticks 0..3 at risk 0.25, one of them followed within a tick: observed 1/4 in that bin.
+    # Ticks 0, 1, 3 and 4 at risk 0.25, one of them followed within a tick: 1/4 in that bin.
     run = track("." * 6, "..V...", horizon=1, risk=[0.25, 0.25, 1.0, 0.25, 0.25, 0.75])
     pairs = predictions(run)
     assert pairs.followed.tolist() == [False, True, False, False]

@@ -54,6 +54,8 @@ def a_track(cells: list[tuple[str, float]], gaps: list[int] | None = None) -> Tr
         lower=np.where(np.isnan(risk), np.array([math.nan if f == "-" else 0 for f in facts]), 0),
         upper=np.where(np.isnan(risk), 1, np.minimum(1, risk + 0.1)),
         in_model=np.array([f != "u" for f in facts], dtype=bool),
+        terminal=np.array([f == "E" for f in facts], dtype=bool),
+        ambiguous=np.zeros(len(cells), dtype=bool),
         level=np.zeros(len(cells), dtype=np.int8),
         automaton=np.zeros(len(cells), dtype=np.int32),
     )
@@ -251,7 +253,7 @@ def test_the_area_is_the_average_precision(run: list[tuple[float, bool]]) -> Non
     pairs = [
         (s, any(i < v <= i + 3 for v in happened))
         for i, (s, violated) in enumerate(run)
-        if not violated and (i + 3 < len(run) or any(i < v for v in happened))
+        if not violated and i + 3 < len(run)
     ]
     found = precision_recall([trace])
     if not any(t for _, t in pairs):

@@ -35,7 +35,8 @@ def track(name: str, levels: list[int]) -> Track:
     return Track(
         name=name, rate=10.0, horizon=30, ticks=np.arange(100, 100 + count), state=zeros,
         status=zeros, violation=zeros, possible=zeros, probability=zeros, lower=zeros, upper=zeros,
-        in_model=zeros, level=np.array(levels, dtype=np.int8), automaton=zeros,
+        in_model=zeros, terminal=zeros, ambiguous=zeros,
+        level=np.array(levels, dtype=np.int8), automaton=zeros,
     )  # fmt: skip
 
 

@@ -234,7 +234,7 @@ def tiled(replayed: RecordedRun, monitor: Monitor, times: int) -> RecordedRun:
         columns = {
             name: np.tile(getattr(track, name), times)
             for name in ("state", "status", "violation", "possible", "probability", "lower",
-                         "upper", "in_model", "level", "automaton")
+                         "upper", "in_model", "terminal", "ambiguous", "level", "automaton")
         }  # fmt: skip
         ticks = np.arange(len(columns["state"]), dtype=np.int64) + int(track.ticks[0])
         tracks.append(replace(track, ticks=ticks, **columns))

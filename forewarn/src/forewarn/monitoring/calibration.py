@@ -9,9 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.monitoring.episodes import Trace
 from forewarn.monitoring.history import UNKNOWN_STATE, Track
 from forewarn.monitoring.verdict import Status
 
+Ticks = NDArray[np.int64]
+
+UNDECIDED = (Status.SATISFIED_SO_FAR, Status.CANNOT_BE_VIOLATED)
 NEVER = np.iinfo(np.int64).max
 Z95 = 1.959963984540054
 
@@ -37,61 +41,83 @@ class Predictions(NamedTuple):
 def predictions(track: Track) -> Predictions:
     """Pair the risk of each tick with what followed within the horizon.
 
-    Left out are ticks without a known state or risk, and those at which a violation lasts. An
-    episode's terminal label ends the wait without violation; the end of the run, an inactive
-    phase, a missing tick or a violation that may have happened leave the outcome unknown.
+    Left out are ticks without a known state or risk, and those at which a violation lasts.
     """
-    followed, known = outcomes(
-        track.ticks, track.violation, track.possible, track.status, track.horizon
-    )
+    followed, known = outcomes(track)
     predicted = (
         ~np.isnan(track.probability)
         & (track.state != UNKNOWN_STATE)
-        & np.isin(track.status, (Status.SATISFIED_SO_FAR, Status.CANNOT_BE_VIOLATED))
+        & np.isin(track.status, UNDECIDED)
     )
     judged = predicted & known
     censored = int((predicted & ~judged).sum())
     return Predictions(track.probability[judged], followed[judged], censored)
 
 
-def outcomes(
-    ticks: NDArray[np.int64],
-    violation: NDArray[np.bool_],
-    possible: NDArray[np.bool_],
-    status: NDArray[np.int8],
-    horizon: int | None,
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+class Waits(NamedTuple):
+    """The next tick, from each of n rows on, at which something comes to be; NEVER if none does.
+
+    Attributes
+    ----------
+    violated : ndarray of int64, shape (n,)
+        A violation.
+    over : ndarray of int64, shape (n,)
+        The horizon ends, or an episode ends with a terminal label: nothing more can follow.
+    lost : ndarray of int64, shape (n,)
+        What happens is not known: the run is over, a tick is missing, the property is inactive
+        or unsure.
+    """
+
+    violated: Ticks
+    over: Ticks
+    lost: Ticks
+
+
+def waits(run: Track | Trace) -> Waits:
+    """Return what the rows of a run wait for."""
+    ticks = run.ticks
+    ended = run.status == Status.ENDED
+    if run.terminal is not None:
+        ended = ended | run.terminal
+    lost = run.status == Status.INACTIVE
+    if run.unsure is not None:
+        lost = lost | run.unsure
+    broken = np.diff(ticks, append=NEVER) != 1  # the tick after this row is missing
+    gap = np.minimum.accumulate(np.where(broken, ticks + 1, NEVER)[::-1])[::-1]
+    limit = np.full(len(ticks), NEVER) if run.horizon is None else ticks + run.horizon
+    return Waits(
+        violated=_next_after(ticks, run.violation),
+        over=np.minimum(limit, _next_after(ticks, ended)),
+        lost=np.minimum(gap, _next_after(ticks, lost)),
+    )
+
+
+def outcomes(run: Track | Trace) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell for every tick whether a violation followed within the horizon, and if that is known.
+
+    An outcome is known where the whole horizon was observed, or an episode's terminal label came
+    within it: a violation at that label counts, one of the next episode does not. Where the
+    observation ends before that, the outcome is unknown **even if a violation was seen first**:
+    to keep such ticks and to drop those without a violation would find violations too frequent.
 
     Parameters
     ----------
-    ticks, violation, possible, status : ndarray, shape (n,)
-        Columns of a `Track`.
-    horizon : int or None
-        Ticks to look ahead.
+    run : Track or Trace
+        One property over one run of n ticks.
 
     Returns
     -------
     followed, known : ndarray of bool, shape (n,)
-        What follows is not known where the run ends earlier, or is interrupted.
+        `followed` says nothing where the outcome is not known.
     """
-    if not len(ticks):
-        return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
-    violated = _next_after(ticks, violation)
-    ended = _next_after(ticks, status == Status.ENDED)
-    gap = np.concatenate(([False], np.diff(ticks) != 1))
-    lost = _next_after(ticks, (status == Status.INACTIVE) | possible | gap)
-    limit = np.full(len(ticks), NEVER) if horizon is None else ticks + horizon
-    followed = (violated <= limit) & (violated < lost) & (violated < ended)
-    over = np.minimum(limit, ended)
-    clear = ~followed & (over <= int(ticks[-1])) & (over < lost) & (over < violated)
-    return followed, followed | clear
+    found = waits(run)
+    return found.violated <= found.over, found.over < found.lost
 
 
-def _next_after(ticks: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _next_after(ticks: Ticks, marked: NDArray[np.bool_]) -> Ticks:
     """Return for every row the tick of the next marked row after it, or NEVER."""
     at = np.where(marked, ticks, NEVER)
-    following = np.concatenate((at[1:], [NEVER]))
+    following = np.append(at[1:], NEVER)[: len(ticks)]
     return np.minimum.accumulate(following[::-1])[::-1]
 
 

@@ -54,8 +54,11 @@ class Trace(NamedTuple):
     unseen : ndarray of bool or None
         The state is unknown to the model, for which the policy has an answer of its own; None
         for monitors without such states.
-    possible : ndarray of bool or None
-        A violation may have happened; None if that is always known.
+    unsure : ndarray of bool or None
+        It is not known whether the property is violated or on its way to it; None if that is
+        always known.
+    terminal : ndarray of bool or None
+        A terminal label holds; None if the status says so (ENDED) or there is no such label.
     """
 
     rate: float
@@ -65,7 +68,8 @@ class Trace(NamedTuple):
     violation: NDArray[np.bool_]
     status: NDArray[np.int8]
     unseen: NDArray[np.bool_] | None = None
-    possible: NDArray[np.bool_] | None = None
+    unsure: NDArray[np.bool_] | None = None
+    terminal: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,8 @@ def trace_of(track: Track, figure: str = "risk", *, startup: float = 5.0) -> Tra
         violation=track.violation,
         status=track.status,
         unseen=unseen,
-        possible=track.possible,
+        unsure=track.unsure,
+        terminal=track.terminal,
     )
 
 

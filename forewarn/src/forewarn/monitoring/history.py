@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.config import MonitorSpec
-from forewarn.monitoring.verdict import PropertyVerdict, Verdict
+from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
 from forewarn.signals.grid import Grid
 
 UNKNOWN_STATE = -1
@@ -43,6 +43,10 @@ class Track:
         Risk and its bounds in [0, 1]; NaN where there is none.
     in_model : ndarray of bool
         The model knows the state.
+    terminal : ndarray of bool
+        A terminal label holds, whether or not the property names it.
+    ambiguous : ndarray of bool
+        With what is known the automaton may be in one of several states.
     level : ndarray of int8
         A `Level`.
     automaton : ndarray of int32
@@ -61,8 +65,15 @@ class Track:
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     in_model: NDArray[np.bool_]
+    terminal: NDArray[np.bool_]
+    ambiguous: NDArray[np.bool_]
     level: NDArray[np.int8]
     automaton: NDArray[np.int32]
+
+    @property
+    def unsure(self) -> NDArray[np.bool_]:
+        """Ticks at which it is not known whether the property is violated or on its way to it."""
+        return self.possible | self.ambiguous
 
 
 class _Columns:
@@ -75,6 +86,7 @@ class _Columns:
 
     def add(self, verdict: PropertyVerdict) -> None:
         flags = verdict.violation | verdict.possible_violation << 1 | verdict.in_model << 2
+        flags |= (len(verdict.automaton) > 1) << 3
         self.small.extend((verdict.status, flags, verdict.level))
         self.risks.extend((verdict.probability, verdict.lower, verdict.upper))
         self.automaton.append(verdict.automaton[0] if verdict.automaton else -1)
@@ -148,13 +160,14 @@ class History:
     def tracks(self) -> tuple[Track, ...]:
         """Return the columns of every property, in the order of the monitor file."""
         ticks, state = self.ticks, np.array(self._states, dtype=np.int32)
+        terminal = np.array([code < 0 for code in self.states] + [False])[state]
         grid = Grid(self._spec.rate)
         found = []
         for (name, section), columns in zip(
             self._spec.properties.items(), self._columns, strict=True
         ):
             horizon = None if math.isinf(section.horizon) else grid.ticks(section.horizon)
-            found.append(_track(name, grid.rate, horizon, ticks, state, columns))
+            found.append(_track(name, grid.rate, horizon, ticks, state, terminal, columns))
         return tuple(found)
 
 
@@ -164,6 +177,7 @@ def _track(
     horizon: int | None,
     ticks: NDArray[np.int64],
     state: NDArray[np.int32],
+    terminal: NDArray[np.bool_],
     columns: _Columns,
 ) -> Track:
     small = np.array(columns.small, dtype=np.int8).reshape(-1, 3)
@@ -182,6 +196,8 @@ def _track(
         lower=risks[:, 1],
         upper=risks[:, 2],
         in_model=(flags & 4) != 0,
+        terminal=terminal | (small[:, 0] == Status.ENDED),
+        ambiguous=(flags & 8) != 0,
         level=small[:, 2],
         automaton=np.array(columns.automaton, dtype=np.int32),
     )

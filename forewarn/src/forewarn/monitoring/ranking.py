@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitoring.calibration import outcomes
+from forewarn.monitoring.calibration import UNDECIDED, outcomes
 from forewarn.monitoring.episodes import Trace
-from forewarn.monitoring.verdict import Status
 
 Floats = NDArray[np.float64]
 
@@ -48,16 +47,11 @@ def precision_recall(traces: Sequence[Trace]) -> PrecisionRecall:
     scores: list[Floats] = [np.zeros(0)]
     truths: list[NDArray[np.bool_]] = [np.zeros(0, dtype=bool)]
     for trace in traces:
-        possible = (
-            np.zeros(len(trace.ticks), dtype=bool) if trace.possible is None else trace.possible
-        )
-        followed, known = outcomes(
-            trace.ticks, trace.violation, possible, trace.status, trace.horizon
-        )
+        followed, known = outcomes(trace)
         score = np.where(np.isnan(trace.score), -np.inf, trace.score)
         if trace.unseen is not None:
             score = np.where(trace.unseen, np.inf, score)
-        judged = known & np.isin(trace.status, (Status.SATISFIED_SO_FAR, Status.CANNOT_BE_VIOLATED))
+        judged = known & np.isin(trace.status, UNDECIDED)
         scores.append(score[judged])
         truths.append(followed[judged])
     score, truth = np.concatenate(scores), np.concatenate(truths)
