@@ -14,7 +14,8 @@ from scipy.stats import beta
 
 from evaluation.branching.plot import plot_frequencies
 from evaluation.branching.states import predictions_of
-from evaluation.closed_loop.page import put, table
+from evaluation.branching.tables import tables
+from evaluation.closed_loop.page import put
 from forewarn.models import CountModel
 from forewarn.monitoring.monitor import Monitor
 
@@ -211,20 +212,62 @@ def write_results(
                 }
             )
     rows.sort(key=lambda row: (row["property"] != "red_light", row["risk"]))
-    report = {
+    made = {
         "model": model.fingerprint,
         "runs": [run["seed"] for run in runs],
         "recordings": len(recordings),
         "moments": sum(len(run["moments"]) for run in runs),
         "futures": sum(len(m["futures"]) for run in runs for m in run["moments"]),
-        "overall": {name: overall([r for r in rows if r["property"] == name]) for name in FIELDS},
-        "rows": rows,
     }
+    _write(made, rows)
+
+
+def refreshed(
+    rows: Sequence[Mapping[str, Any]],
+    recordings: Sequence[Mapping[str, Any]],
+    monitor: Monitor,
+    model: CountModel,
+) -> list[dict[str, Any]]:
+    """Return published rows with new predictions and recordings; what was branched stays."""
+    found = []
+    for row in rows:
+        name, code = row["property"], model.vocabulary.parse_key(row["key"])
+        predicted = predictions_of(monitor, model.index[code])[name]
+        visited = followed([tuple(each[name].get(row["key"], (0, 0))) for each in recordings])
+        found.append(
+            {
+                **row,
+                **predicted._asdict(),
+                "decided": math.nan if row["decided"] is None else row["decided"],
+                "recorded": visited._asdict() if visited else None,
+            }
+        )
+    return found
+
+
+def refresh(recordings: Sequence[Mapping[str, Any]], monitor: Monitor, model: CountModel) -> None:
+    """Write results, plot and table anew from the branches that were published.
+
+    Raises
+    ------
+    ValueError
+        If another model was branched.
+    """
+    report = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
+    if report["model"] != model.fingerprint:
+        raise ValueError(f"the branches are of model {report['model']}, not {model.fingerprint}")
+    rows = refreshed(report.pop("rows"), recordings, monitor, model)
+    _write(report | {"recordings": len(recordings)}, rows)
+
+
+def _write(made: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    told = {name: overall([r for r in rows if r["property"] == name]) for name in FIELDS}
+    report = {**made, "overall": told, "rows": rows}
     (HERE / "results.json").write_text(
         json.dumps(_without_nan(report), indent=1) + "\n", encoding="utf-8"
     )
     (HERE / "frequencies.svg").write_text(plot_frequencies(rows), encoding="utf-8")
-    put("branching", _tables(report))
+    put("branching", tables(report))
 
 
 def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int]:
@@ -258,15 +301,6 @@ def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int]:
     }
 
 
-def _recorded(row: Mapping[str, Any] | None) -> tuple[str, str]:
-    if row is None:
-        return "", ""
-    return (
-        f"{row['share']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
-        f"{row['ticks']} / {row['recordings']}",
-    )
-
-
 def _without_nan(value: Any) -> Any:
     """Return what JSON can hold: null for NaN."""
     if isinstance(value, Mapping):
@@ -274,108 +308,3 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nan(each) for each in value]
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _tables(report: Mapping[str, Any]) -> str:
-    alike = [
-        f"`{name}`: all futures ended alike in {each['unanimous']} of {each['moments']} moments."
-        for name, each in report["overall"].items()
-        if each["states"]
-    ]
-    head = (
-        f"{report['futures']:,} futures of {report['moments']} moments in {len(report['runs'])} "
-        f"runs; visits in {report['recordings']} recordings. {' '.join(alike)}\n\n"
-    )
-    return f"{head}{_overall(report)}\n{single_moments(report['rows'])}\n{_states(report)}"
-
-
-def _overall(report: Mapping[str, Any]) -> str:
-    head = (
-        "rule, predicted against",
-        "product states",
-        "mean difference",
-        "mean absolute difference",
-        "intervals that meet",
-    )
-    rows = [
-        (
-            f"`{name}`, {against}",
-            str(each[f"{prefix}states"]),
-            f"{each[f'{prefix}bias']:+.3f}",
-            f"{each[f'{prefix}mean_absolute_error']:.3f}",
-            str(each[f"{prefix}intervals_meet"]),
-        )
-        for name, each in report["overall"].items()
-        for against, prefix in (("recorded", "recorded_"), ("in futures", ""))
-        if each["states"] and each[f"{prefix}states"]
-    ]
-    return table(head, rows)
-
-
-def single_moments(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a table of what followed the single moments that have most futures."""
-    head = (
-        "rule",
-        "product state",
-        "predicted (95 % credible)",
-        "in futures of all moments (95 % over runs)",
-        "futures a moment",
-        "share with a violation, of each such moment",
-    )
-    most = max(size for row in rows for size in row["futures_each"])
-    lines = []
-    for row in rows:
-        each = zip(row["frequencies"], row["futures_each"], strict=True)
-        shares = sorted(share for share, size in each if size == most)
-        if row["chosen"] and shares:
-            lines.append(
-                (
-                    f"`{row['property']}`",
-                    row["state"],
-                    _predicted(row),
-                    _mean(row),
-                    str(most),
-                    ", ".join(f"{share:.3g}" for share in shares),
-                )
-            )
-    return table(head, lines)
-
-
-def _states(report: Mapping[str, Any]) -> str:
-    head = (
-        "rule, horizon",
-        "product state",
-        "predicted (95 % credible)",
-        "recorded (95 % over recordings)",
-        "ticks / recordings",
-        "in futures (95 % over runs)",
-        "moments / runs",
-        "of single moments",
-        "deviation between moments",
-        "of counting alone",
-        "decided by the moment",
-    )
-    rows = [
-        (
-            f"`{row['property']}`, {row['horizon'] / 10:g} s",
-            row["state"],
-            _predicted(row),
-            *_recorded(row["recorded"]),
-            _mean(row),
-            f"{row['moments']} / {row['runs']}",
-            f"{min(row['frequencies']):.2f} to {max(row['frequencies']):.2f}",
-            f"{row['between']:.2f}",
-            f"{row['binomial']:.2f}",
-            "" if math.isnan(row["decided"]) else f"{row['decided']:.0%}",
-        )
-        for row in report["rows"]
-    ]
-    return table(head, rows)
-
-
-def _predicted(row: Mapping[str, Any]) -> str:
-    return f"{row['risk']:.3f} ({row['lower']:.3f} to {row['upper']:.3f})"
-
-
-def _mean(row: Mapping[str, Any]) -> str:
-    return f"{row['mean']:.3f} ({row['low']:.3f} to {row['high']:.3f})"

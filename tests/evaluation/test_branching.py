@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import random
@@ -18,10 +19,11 @@ from evaluation.branching.summary import (
     Tally,
     followed,
     overall,
-    single_moments,
+    refreshed,
     spread,
     tallies_of,
 )
+from evaluation.branching.tables import single_moments, tables
 from evaluation.sumo.simulation import Frame, Light
 from forewarn.config import load_spec
 from forewarn.models import CountModel, load_model
@@ -239,3 +241,25 @@ def test_rare_states_are_taken_whenever_they_come(shipped: tuple[Monitor, CountM
     for code, chance in taken.items():
         expected = visits[model.index[code]] / visits.sum() * 20_000.0
         assert chance == pytest.approx(min(1.0, 8 / expected))
+
+
+def test_what_was_branched_stays_when_predictions_and_recordings_are_new(
+    shipped: tuple[Monitor, CountModel], repository: Path
+) -> None:
+    folder = repository / "evaluation"
+    report = json.loads((folder / "branching" / "results.json").read_text(encoding="utf-8"))
+    key = report["rows"][0]["key"]
+    recordings = [{"red_light": {key: (30, 3)}, "collision": {}}]
+    rows = refreshed(report["rows"], recordings, *shipped)
+    for old, new in zip(report["rows"], rows, strict=True):
+        assert new["risk"] == pytest.approx(old["risk"], abs=1e-9)
+        assert new["frequencies"] == old["frequencies"] and new["mean"] == old["mean"]
+    assert rows[0]["recorded"]["share"] == 0.1 and rows[1]["recorded"] is None
+
+
+def test_the_page_has_the_figures(repository: Path) -> None:
+    folder = repository / "evaluation"
+    report = json.loads((folder / "branching" / "results.json").read_text(encoding="utf-8"))
+    for row in report["rows"]:
+        row["decided"] = math.nan if row["decided"] is None else row["decided"]
+    assert tables(report) in (folder / "RESULTS.md").read_text(encoding="utf-8")
