@@ -20,6 +20,7 @@ from forewarn.signals import MessageType, installed_message_type
 LATENCY_NS = 25_000_000
 START_NS = 1_700_000_000_040_000_000
 ODOMETRY, DISTANCE = "/world/odometry", "/world/distance"
+GATED = "actuators: {twist: {input: /raw, output: /cmd, max_speed: 1, max_turn: 1}}"
 TYPES = {ODOMETRY: "nav_msgs/msg/Odometry", DISTANCE: "std_msgs/msg/Float32"}
 MONITOR = """\
 version: 1

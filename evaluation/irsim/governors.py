@@ -19,7 +19,13 @@ from forewarn.properties.specification import CompiledSpec
 from monitor_node.actuators.interface import NOTHING, Demand, demand_of
 from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
 
-GATE = TwistSpec(input="/cmd_vel", output="/cmd_vel_safe", emergency_deceleration=1.5)
+GATE = TwistSpec(
+    input="/cmd_vel",
+    output="/cmd_vel_safe",
+    max_speed=2.0,
+    max_turn=2.0,
+    emergency_deceleration=1.5,
+)
 """The base brakes no harder than 1.5 m/s^2."""
 
 STOP = Demand("EMERGENCY_STOP", id=1)
@@ -39,7 +45,7 @@ class Gate:
 
     def apply(self, demand: Demand, command: Command, now: float) -> Command:
         """Return what passes of a command."""
-        self._state = receive(self._state, Velocity(x=command[0], yaw=command[1]), now)
+        self._state = receive(self._rules, self._state, Velocity(x=command[0], yaw=command[1]), now)
         self._state = step(self._rules, self._state, demand, now)
         return self._state.output.x, self._state.output.yaw
 

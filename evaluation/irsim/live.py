@@ -156,6 +156,7 @@ def acting_file(config: Path, model: Path, means: str, folder: Path) -> Path:
     text = text.replace("{warn: 0.2, act: 0.3, release: 0.12}", acts)
     if means == "gate":
         section = f"twist: {{input: {GATE.input}, output: {GATE.output}, stamped: true, "
+        section += f"max_speed: {GATE.max_speed}, max_turn: {GATE.max_turn}, "
         section += f"emergency_deceleration: {GATE.emergency_deceleration}}}"
     else:
         section = "nav2: {}"

@@ -223,7 +223,10 @@ for file in sys.argv[1:]:
 
 def test_an_actuator_that_is_not_named_is_not_loaded(tmp_path: Path) -> None:
     files = []
-    for name, named in (("none", "{}"), ("twist", "{twist: {input: /a, output: /b}}")):
+    for name, named in (
+        ("none", "{}"),
+        ("twist", "{twist: {input: /a, output: /b, max_speed: 2, max_turn: 2}}"),
+    ):
         (tmp_path / name).mkdir()
         files.append(config(tmp_path / name, named))
     command = [sys.executable, "-c", LOADED, *files]

@@ -19,7 +19,7 @@ from live_process import starving
 from live_ros import Probe, Process, environment, monitor_parameters
 from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
-from small_world import MONITOR
+from small_world import GATED, MONITOR
 
 from monitor_node.conversions import from_time
 
@@ -120,7 +120,7 @@ def test_interrupted_at_any_moment_it_ends_in_silence(
     world: Path, tmp_path: Path, domain: int, executable: str, imported: bool
 ) -> None:
     file = tmp_path / "monitor.yaml"
-    file.write_text(f"{MONITOR}actuators: {{twist: {{input: /raw, output: /cmd}}}}\n")
+    file.write_text(f"{MONITOR}{GATED}\n")
     dice = random.Random(f"{executable}{imported}")
     parameters = {"config": str(file)}
     if executable == "monitor_node":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -14,14 +15,24 @@ from monitor_node.twist_gate import (
     REST,
     GateRules,
     GateState,
+    Pace,
     Rates,
+    Stop,
     Velocity,
     idle,
+    measure,
     receive,
     step,
 )
 
-RULES = GateRules(Rates(0.5, 1.0), Rates(2.5, 5.0), Rates(0.4, 0.8), command_timeout=0.5)
+GREATEST = Pace(6.0, 6.0)
+RULES = GateRules(
+    GREATEST,
+    comfortable=Stop(Rates(0.5, 1.0), 12.0),
+    emergency=Stop(Rates(2.5, 5.0), 2.4),
+    recovery=Rates(0.4, 0.8),
+    command_timeout=0.5,
+)
 COMFORTABLE, EMERGENCY = Demand("COMFORTABLE_STOP"), Demand("EMERGENCY_STOP")
 CLOSE = 1e-9
 
@@ -40,7 +51,7 @@ def drive(state: GateState, now: float, seconds: float, demand: Demand, command:
     found = []
     for k in range(1, round(seconds * 50) + 1):
         time = now + k * 0.02
-        state = step(RULES, receive(state, command, time), demand, time)
+        state = step(RULES, receive(RULES, state, command, time), demand, time)
         found.append(state)
     return found
 
@@ -48,7 +59,7 @@ def drive(state: GateState, now: float, seconds: float, demand: Demand, command:
 def test_without_a_demand_commands_pass_unchanged_and_at_once() -> None:
     state = GateState()
     for k, command in enumerate([Velocity(1.0, yaw=0.5), Velocity(-2.0), Velocity(yaw=3.0), REST]):
-        state = step(RULES, receive(state, command, k * 0.1), NOTHING, k * 0.1)
+        state = step(RULES, receive(RULES, state, command, k * 0.1), NOTHING, k * 0.1)
         assert state.output == command
         assert not state.held
 
@@ -122,7 +133,7 @@ def test_afterwards_the_curve_is_kept_as_well() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_never_gets_through(bad: float) -> None:
-    state = step(RULES, receive(GateState(), Velocity(bad), 0.0), NOTHING, 0.0)
+    state = step(RULES, receive(RULES, GateState(), Velocity(bad), 0.0), NOTHING, 0.0)
     assert state.output == REST
 
 
@@ -137,6 +148,90 @@ def test_a_planner_that_falls_silent_does_not_drive_on() -> None:
     assert now == pytest.approx(0.2 + 0.5 + 2.0, abs=0.06)
 
 
+def test_a_planner_that_saturates_is_stopped_as_one_that_does_not() -> None:
+    """A hundred m/s let 94 through twelve seconds later, and 1e308 gave NaN for ever."""
+    for wild in (Velocity(100.0), Velocity(1e308, yaw=-1e308), Velocity(y=-1e300)):
+        moving = drive(GateState(), 0.0, 0.2, NOTHING, wild)[-1]
+        assert moving.output.speed == pytest.approx(6.0)
+        stopped = drive(moving, 0.2, 12.02, COMFORTABLE, wild)
+        assert stopped[-1].output == REST
+        assert stopped[299].output.speed == pytest.approx(3.0, abs=0.02)
+        assert drive(moving, 0.2, 2.42, EMERGENCY, wild)[-1].output == REST
+
+
+def test_what_is_too_fast_is_scaled_as_a_whole() -> None:
+    for command, kept in (
+        (Velocity(12.0, yaw=1.0), Velocity(6.0, yaw=0.5)),
+        (Velocity(1.0, yaw=60.0), Velocity(0.1, yaw=6.0)),
+        (Velocity(3.0, 4.0, 12.0), Velocity(3.0, 4.0, 12.0).scaled(6 / 13)),
+        (Velocity(roll=9.0, pitch=12.0), Velocity(roll=3.6, pitch=4.8)),
+    ):
+        assert receive(RULES, GateState(), command, 0.0).command == pytest.approx(kept)
+
+
+def test_a_stop_begins_at_the_measured_speed() -> None:
+    """A robot that has not gained speed yet must not gain any during the stop."""
+    command = Velocity(4.0, yaw=2.0)
+    moving = measure(drive(GateState(), 0.0, 0.2, NOTHING, command)[-1], Velocity(1.0), 0.2)
+    stopping = drive(moving, 0.2, 2.02, COMFORTABLE, command)
+    assert stopping[0].output == pytest.approx(Velocity(0.99, yaw=0.495))
+    assert stopping[-1].output == REST
+    # Faster than commanded, too old, or no number: it counts from the command.
+    for speed, at in ((9.0, 0.2), (1.0, -0.31), (math.nan, 0.2)):
+        told = measure(drive(GateState(), 0.0, 0.2, NOTHING, command)[-1], Velocity(speed), at)
+        first = drive(told, 0.2, 0.02, COMFORTABLE, command)[0]
+        assert first.output.speed == pytest.approx(3.99)
+
+
+def test_a_deadline_ends_a_stop_that_its_deceleration_would_not() -> None:
+    short = dataclasses.replace(RULES, comfortable=Stop(Rates(0.5, 1.0), 1.0))
+    command, state = Velocity(5.0), GateState()
+    for k in range(1, 200):
+        demand, now = COMFORTABLE if k > 50 else NOTHING, k * 0.02
+        state = step(short, receive(short, state, command, now), demand, now)
+        assert (state.output == REST) == (now - 51 * 0.02 >= 1.0 - CLOSE)
+
+
+def test_a_milder_stop_does_not_put_off_the_end_of_a_harder_one() -> None:
+    command = Velocity(6.0)
+    moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
+    hard = drive(moving, 0.2, 0.02, EMERGENCY, command)[-1]
+    assert drive(hard, 0.22, 2.42, COMFORTABLE, command)[-1].output == REST
+
+
+extremes = st.floats(-1e308, 1e308) | st.sampled_from([math.nan, math.inf, -math.inf, 1.7e308])
+
+
+@given(
+    st.lists(
+        st.tuples(st.none() | st.builds(Velocity, *[extremes] * 6), demands, st.floats(1e-3, 3)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.none() | velocities,
+)
+@settings(max_examples=300, deadline=None)
+def test_after_its_deadline_a_stop_has_ended_whatever_comes(
+    sequence: list, measured: Velocity | None
+) -> None:
+    state, now, rest_by = GateState(), 0.0, math.inf
+    for command, demand, delay in sequence:
+        now += delay
+        if command is not None:
+            state = receive(RULES, state, command, now)
+        if measured is not None:
+            state = measure(state, measured, now)
+        state = step(RULES, state, demand, now)
+        assert state.output.finite
+        assert state.output.speed <= GREATEST.speed + CLOSE
+        assert state.output.turn <= GREATEST.turn + CLOSE
+        if not demand.stops:
+            rest_by = math.inf
+            continue
+        rest_by = min(rest_by, now + RULES.stop(demand).deadline)
+        assert state.output == REST or now < rest_by
+
+
 @given(sequences)
 @settings(max_examples=300, deadline=None)
 def test_bounds_hold_whatever_comes(sequence: list) -> None:
@@ -145,7 +240,7 @@ def test_bounds_hold_whatever_comes(sequence: list) -> None:
         now += delay
         elapsed = now - state.time if math.isfinite(state.time) else 0.0
         if command is not None:
-            state = receive(state, command, now)
+            state = receive(RULES, state, command, now)
         before = state.output
         state = step(RULES, state, demand, now)
         output, asked = state.output, state.command
@@ -156,11 +251,12 @@ def test_bounds_hold_whatever_comes(sequence: list) -> None:
             assert output.speed <= asked.speed + CLOSE
             assert output.turn <= asked.turn + CLOSE
         if demand.stops:
-            rates = RULES.braking(demand)
-            assert rates.time(output) <= max(0.0, rates.time(before) - elapsed) + CLOSE
+            rates = RULES.stop(demand).rates
+            left = max(0.0, rates.time(before.pace) - elapsed)
+            assert rates.time(output.pace) <= left + CLOSE
             assert output.speed <= before.speed + CLOSE
             if output.speed < asked.speed - CLOSE:  # it is the gate that brakes
                 assert before.speed - output.speed <= rates.linear * elapsed + CLOSE
         if demand.limits and demand.speed_limit > 0 and not quiet:
-            fallen = before.speed - RULES.comfortable.linear * elapsed
+            fallen = before.speed - RULES.comfortable.rates.linear * elapsed
             assert output.speed <= max(demand.speed_limit, fallen) + CLOSE

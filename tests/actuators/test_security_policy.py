@@ -14,7 +14,7 @@ from small_world import MONITOR, TYPES
 pytestmark = pytest.mark.ros
 ACTUATORS = (
     "{autoware: {}, nav2: {lock_topic: /forewarn_lock},"
-    " twist: {input: /cmd_vel_raw, output: /cmd_vel}}"
+    " twist: {input: /cmd_vel_raw, output: /cmd_vel, max_speed: 2, max_turn: 2}}"
 )
 # Other distributions publish and serve these as well, or not.
 OPTIONAL = {"/clock", "/bond", "/odom", "/scan", "/monitor/input/signals"}

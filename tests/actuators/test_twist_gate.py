@@ -16,12 +16,16 @@ from forewarn_msgs.msg import Intervention, RiskArray
 from geometry_msgs.msg import Twist, TwistStamped
 from live_process import starving
 from live_ros import KEPT, Probe, Process, free_domain, monitor_parameters
+from nav_msgs.msg import Odometry
 from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
 from small_world import MONITOR, serialized
 
 pytestmark = pytest.mark.ros
-QUICK = "input: /cmd_in, output: /cmd_out, comfortable_deceleration: 5.0, acceleration: 5.0"
+QUICK = (
+    "input: /cmd_in, output: /cmd_out, max_speed: 2.0, max_turn: 2.0, odometry: /odom, "
+    "comfortable_deceleration: 5.0, acceleration: 5.0"
+)
 
 
 class Robot:
@@ -165,6 +169,25 @@ def test_a_stop_is_no_harder_than_it_should_be(
     assert speeds == sorted(speeds, reverse=True)
     for _, twist in robot.obeyed[begun:]:
         assert twist.angular.z == pytest.approx(twist.linear.x / 2)
+
+
+def test_a_planner_that_saturates_is_stopped_from_the_measured_speed(
+    gate: Callable[..., Robot],
+) -> None:
+    robot = gate()
+    monitor = Monitor(robot.probe)
+    robot.command.linear.x, robot.command.angular.z = 100.0, 0.0
+    robot.wait_for(2.0)
+    odometry = robot.probe.node.create_publisher(Odometry, "/odom", 1)
+    driven = Odometry()
+    driven.twist.twist.linear.x = 0.1
+    robot.probe.node.create_timer(0.02, lambda: odometry.publish(driven))
+    robot.probe.wait(odometry.get_subscription_count, "the gate's subscription to odometry")
+    begun = len(robot.obeyed)
+    robot.probe.wait(lambda: len(robot.obeyed) > begun + 5, "commands, and odometry meanwhile")
+    monitor.ask(Intervention.COMFORTABLE_STOP)
+    robot.wait_for(0.0)
+    assert not [twist for _, twist in robot.obeyed[begun:] if 0.2 < twist.linear.x < 1.9]
 
 
 def test_a_planner_that_dies_does_not_leave_the_robot_driving(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from live_process import LIMIT, Process, environment
 from live_ros import monitor_parameters
-from small_world import MONITOR
+from small_world import GATED, MONITOR
 
 from forewarn.monitoring.record import replay_record
 from monitor_node.interrupt import SIGNALS, Interrupt
@@ -92,7 +92,7 @@ def moments(kind: str, name: str) -> pytest.MarkDecorator:
 @moments("DiagnosticArray", "running")
 def test_a_gate(tmp_path: Path, domain: int, kind: str, number: signal.Signals) -> None:
     file = tmp_path / "monitor.yaml"
-    file.write_text(f"{MONITOR}actuators: {{twist: {{input: /raw, output: /cmd}}}}\n")
+    file.write_text(f"{MONITOR}{GATED}\n")
     code, output = run(domain, "twist_gate_node", kind, number, {"config": str(file)})
     assert code == 0, output
     assert_in_good_order(output)
@@ -111,7 +111,7 @@ def test_before_anything_is_imported(
     world: Path, tmp_path: Path, domain: int, executable: str
 ) -> None:
     file = tmp_path / "monitor.yaml"
-    file.write_text(f"{MONITOR}actuators: {{twist: {{input: /raw, output: /cmd}}}}\n")
+    file.write_text(f"{MONITOR}{GATED}\n")
     parameters = {"bag": str(world / "bag.mcap")} if "bag" in executable else {"config": str(file)}
     process = Process(executable, domain, parameters)
     assert process.stop() == (130 if "bag" in executable else 0), process.output

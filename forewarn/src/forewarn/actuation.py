@@ -124,6 +124,15 @@ class TwistSpec(Section):
     ----------
     input, output : str
         Topics of the commands.
+    max_speed, max_turn : float
+        Greatest speed in m/s and turn rate in rad/s that pass: whatever is commanded beyond them is
+        scaled down, as a whole.
+    odometry : str or None
+        Topic of a nav_msgs/msg/Odometry: a stop begins at the measured speed where that is lower
+        than the one let through last.
+    comfortable_deadline, emergency_deadline : float or None
+        Seconds after which a stop has ended, at whatever deceleration; where not given, the time
+        that it takes from `max_speed` and `max_turn`.
     stamped : bool
         TwistStamped instead of Twist.
     monitor, gate : str
@@ -137,7 +146,8 @@ class TwistSpec(Section):
     rate : float
         Commands per second while the gate itself drives the output.
     command_timeout : float
-        Seconds without a command after which the gate brings the output to rest.
+        Seconds without a command after which the gate brings the output to rest; a measured speed
+        that is older counts no more.
     monitor_timeout : float or None
         Seconds without a sign of the monitor after which the gate stops the robot; where not
         given, five of the monitor's periods, at least 0.2 s.
@@ -147,6 +157,11 @@ class TwistSpec(Section):
 
     input: Name
     output: Name
+    max_speed: Positive
+    max_turn: Positive
+    odometry: Name | None = None
+    comfortable_deadline: Wait | None = None
+    emergency_deadline: Wait | None = None
     stamped: bool = False
     monitor: NodeName = "/monitor"
     gate: NodeName = "/twist_gate"

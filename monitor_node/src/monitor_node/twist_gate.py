@@ -1,9 +1,11 @@
 """What a gate between two topics of velocity commands lets through: pure, without ROS.
 
 A stop is measured by the time that it takes: T(v, w) = max(v / deceleration, w / angular
-deceleration) for a speed v and a turn rate w. While stopping, T falls by at least one second a
-second and v never rises. Commands are scaled as a whole, which keeps the curvature of their path,
-and neither deceleration exceeds its bound unless the commands themselves brake harder.
+deceleration) for a speed v and a turn rate w. Nothing faster than the robot's greatest speed and
+turn rate passes, so that T is bounded. While stopping, T falls by at least one second a second, v
+never rises, and from a deadline on the output is zero, whatever is commanded. Commands are scaled
+as a whole, which keeps the curvature of their path, and neither deceleration exceeds its bound
+unless the commands themselves, or the deadline, brake harder.
 """
 
 from __future__ import annotations
@@ -14,6 +16,18 @@ from typing import NamedTuple
 
 from forewarn.actuation import TwistSpec
 from monitor_node.actuators.interface import Demand
+
+
+class Pace(NamedTuple):
+    """How fast something moves: m/s and rad/s, whatever the direction."""
+
+    speed: float
+    turn: float
+
+    @property
+    def finite(self) -> bool:
+        """Tell whether both are numbers."""
+        return math.isfinite(self.speed) and math.isfinite(self.turn)
 
 
 class Velocity(NamedTuple):
@@ -37,9 +51,14 @@ class Velocity(NamedTuple):
         return math.hypot(self.roll, self.pitch, self.yaw)
 
     @property
+    def pace(self) -> Pace:
+        """Speed and turn rate."""
+        return Pace(self.speed, self.turn)
+
+    @property
     def finite(self) -> bool:
-        """Tell whether all components are numbers."""
-        return all(math.isfinite(each) for each in self)
+        """Tell whether all components are numbers, and none so large that its square is not."""
+        return self.pace.finite
 
     def scaled(self, factor: float) -> Velocity:
         """Return the command times a factor."""
@@ -55,9 +74,16 @@ class Rates(NamedTuple):
     linear: float
     angular: float
 
-    def time(self, velocity: Velocity) -> float:
-        """Return how many seconds it takes to come to rest, or to reach `velocity` from it."""
-        return max(velocity.speed / self.linear, velocity.turn / self.angular)
+    def time(self, pace: Pace) -> float:
+        """Return how many seconds it takes to come to rest, or to reach `pace` from it."""
+        return max(pace.speed / self.linear, pace.turn / self.angular)
+
+
+class Stop(NamedTuple):
+    """One kind of stop: decelerations, and the seconds after which it has ended whatever comes."""
+
+    rates: Rates
+    deadline: float
 
 
 @dataclass(frozen=True)
@@ -66,31 +92,38 @@ class GateRules:
 
     Attributes
     ----------
-    comfortable, emergency : Rates
-        Decelerations.
+    greatest : Pace
+        Nothing faster passes.
+    comfortable, emergency : Stop
+        The two ways to stop.
     recovery : Rates
         Accelerations once an intervention is over.
     command_timeout : float
-        Seconds after which a command counts no more.
+        Seconds after which a command, or a measured speed, counts no more.
     """
 
-    comfortable: Rates
-    emergency: Rates
+    greatest: Pace
+    comfortable: Stop
+    emergency: Stop
     recovery: Rates
     command_timeout: float
 
     @classmethod
     def of(cls, spec: TwistSpec) -> GateRules:
         """Return the rules of a monitor file."""
+        greatest = Pace(spec.max_speed, spec.max_turn)
+        gentle = Rates(spec.comfortable_deceleration, spec.comfortable_angular_deceleration)
+        hard = Rates(spec.emergency_deceleration, spec.emergency_angular_deceleration)
         return cls(
-            Rates(spec.comfortable_deceleration, spec.comfortable_angular_deceleration),
-            Rates(spec.emergency_deceleration, spec.emergency_angular_deceleration),
+            greatest,
+            Stop(gentle, spec.comfortable_deadline or gentle.time(greatest)),
+            Stop(hard, spec.emergency_deadline or hard.time(greatest)),
             Rates(spec.acceleration, spec.angular_acceleration),
             spec.command_timeout,
         )
 
-    def braking(self, demand: Demand) -> Rates:
-        """Return how hard to brake for a demand."""
+    def stop(self, demand: Demand) -> Stop:
+        """Return how to stop for a demand."""
         return self.emergency if demand.action == "EMERGENCY_STOP" else self.comfortable
 
 
@@ -111,6 +144,12 @@ class GateState(NamedTuple):
         The output is less than what is commanded: it has to rise gently.
     stopped : bool
         There was a stop, and the output has not risen since to what is let through.
+    rest_by : float
+        When the present stop has to have ended; infinite while there is none.
+    measured : Pace
+        The newest measured speed.
+    measured_at : float
+        When it came; minus infinity before the first.
     """
 
     output: Velocity = REST
@@ -119,11 +158,27 @@ class GateState(NamedTuple):
     received: float = -math.inf
     held: bool = False
     stopped: bool = False
+    rest_by: float = math.inf
+    measured: Pace = Pace(0.0, 0.0)
+    measured_at: float = -math.inf
 
 
-def receive(state: GateState, command: Velocity, now: float) -> GateState:
-    """Take in a command; one that is no number asks for rest."""
-    return state._replace(command=command if command.finite else REST, received=now)
+def receive(rules: GateRules, state: GateState, command: Velocity, now: float) -> GateState:
+    """Take in a command: one that is too fast is scaled down, one that is no number means rest."""
+    speed, turn = rules.greatest
+    if not command.finite:
+        command = REST
+    elif command.speed > speed or command.turn > turn:
+        share = min(speed / max(command.speed, speed), turn / max(command.turn, turn))
+        command = command.scaled(share)
+    return state._replace(command=command, received=now)
+
+
+def measure(state: GateState, measured: Velocity, now: float) -> GateState:
+    """Take in what odometry says; what is no number is left out."""
+    if not measured.finite:
+        return state
+    return state._replace(measured=measured.pace, measured_at=now)
 
 
 def silent(rules: GateRules, state: GateState, now: float) -> bool:
@@ -152,15 +207,13 @@ def step(rules: GateRules, state: GateState, demand: Demand, now: float) -> Gate
     """
     elapsed = now - state.time if math.isfinite(state.time) else 0.0
     if demand.stops or (demand.limits and not demand.speed_limit > 0.0):
-        output = _stop(rules.braking(demand), state, state.command, elapsed)
-        return state._replace(output=output, time=now, held=True, stopped=True)
+        return _stop(rules, state, rules.stop(demand), state.command, now)
     if silent(rules, state, now):
         # Its last command must not stay in force, or a planner that died would drive on.
-        output = _stop(rules.comfortable, state, state.output, elapsed)
-        return state._replace(output=output, time=now, held=True, stopped=True)
+        return _stop(rules, state, rules.comfortable, state.output, now)
     allowed = state.command
     if demand.limits:
-        slowed = state.output.speed - rules.comfortable.linear * elapsed
+        slowed = state.output.speed - rules.comfortable.rates.linear * elapsed
         allowed = _capped(allowed, max(demand.speed_limit, slowed), math.inf)
     output = allowed
     if state.stopped or (state.held and not demand.limits):
@@ -170,26 +223,35 @@ def step(rules: GateRules, state: GateState, demand: Demand, now: float) -> Gate
         time=now,
         held=output != state.command,
         stopped=state.stopped and output != allowed,
+        rest_by=math.inf,
     )
 
 
-def _stop(rates: Rates, state: GateState, command: Velocity, elapsed: float) -> Velocity:
-    """Return what of the command lets the robot rest `elapsed` nearer than it did."""
-    before = rates.time(state.output)
-    left = before - elapsed
-    if left <= 0.0:
-        return REST
-    return _capped(command, state.output.speed * left / before, left * rates.angular)
+def _stop(
+    rules: GateRules, state: GateState, stop: Stop, command: Velocity, now: float
+) -> GateState:
+    """Go on stopping, or begin: the output is nearer to rest by the time that has passed."""
+    pace = state.output.pace
+    if math.isinf(state.rest_by) and now - state.measured_at <= rules.command_timeout:
+        pace = Pace(min(pace.speed, state.measured.speed), min(pace.turn, state.measured.turn))
+    # A milder stop that follows a harder one does not put off the end.
+    rest_by = min(state.rest_by, now + stop.deadline)
+    before = stop.rates.time(pace)
+    left = before - (now - state.time if math.isfinite(state.time) else 0.0)
+    output = REST
+    if left > 0.0 and now < rest_by:
+        output = _capped(command, pace.speed * left / before, left * stop.rates.angular)
+    return state._replace(output=output, time=now, held=True, stopped=True, rest_by=rest_by)
 
 
 def _recover(rules: GateRules, state: GateState, command: Velocity, elapsed: float) -> Velocity:
     """Return the command, as a whole, no further from rest than may be reached by now."""
-    needed = rules.recovery.time(command)
-    reached = rules.recovery.time(state.output) + elapsed
+    needed = rules.recovery.time(command.pace)
+    reached = rules.recovery.time(state.output.pace) + elapsed
     if needed <= reached:
         return command
     # A command that turns sharply, all of a sudden, must not brake the robot just as suddenly.
-    slowed = state.output.speed - rules.comfortable.linear * elapsed
+    slowed = state.output.speed - rules.comfortable.rates.linear * elapsed
     speed = max(command.speed * reached / needed, slowed)
     return _capped(command, speed, command.turn * reached / needed)
 

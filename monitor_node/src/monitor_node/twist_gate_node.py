@@ -15,12 +15,13 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray
 from forewarn_msgs.msg import Intervention, RiskArray
 from geometry_msgs.msg import Twist, TwistStamped
+from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from forewarn.actuation import TwistSpec
@@ -33,7 +34,7 @@ from monitor_node.interrupt import Interrupt, middleware
 from monitor_node.main import spin
 from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
 from monitor_node.status import Severity, Status
-from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, receive, step
+from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
 from monitor_node.watchdog import Watchdog
 
 try:
@@ -109,6 +110,9 @@ class TwistGate(Node):
             QoSProfile(depth=1),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
+        if self.spec.odometry is not None:
+            newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+            self.create_subscription(Odometry, self.spec.odometry, self._measure, newest)
         lease = _seconds(max(PERIODS_TO_DEATH / rate, LEAST_LEASE))
         promised = QoSProfile(depth=1, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
         promised.liveliness_lease_duration = lease
@@ -144,14 +148,15 @@ class TwistGate(Node):
     # What comes in
 
     def _command(self, message: Any) -> None:
-        twist = message.twist if self.spec.stamped else message
-        linear, angular = twist.linear, twist.angular
-        command = Velocity(linear.x, linear.y, linear.z, angular.x, angular.y, angular.z)
+        command = _velocity(message.twist if self.spec.stamped else message)
         self._commands += 1
         self._refused += not command.finite
         self._frame = message.header.frame_id if self.spec.stamped else ""
-        self.state = receive(self.state, command, time.monotonic())
+        self.state = receive(self.rules, self.state, command, time.monotonic())
         self._drive()
+
+    def _measure(self, message: Any) -> None:
+        self.state = measure(self.state, _velocity(message.twist.twist), time.monotonic())
 
     def _tick(self, message: Any) -> None:
         self.watchdog.tick(time.monotonic())
@@ -225,6 +230,11 @@ class TwistGate(Node):
         self._diagnostics.publish(
             conversions.diagnostics(self._now_ns(), self.get_name(), [status])
         )
+
+
+def _velocity(twist: Any) -> Velocity:
+    linear, angular = twist.linear, twist.angular
+    return Velocity(linear.x, linear.y, linear.z, angular.x, angular.y, angular.z)
 
 
 def _seconds(value: float) -> Duration:

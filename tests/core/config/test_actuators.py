@@ -22,6 +22,8 @@ properties:
     thresholds: {warn: 0.2, act: 0.6, release: 0.1}
 """
 
+GATE = "output: /b, max_speed: 2, max_turn: 2"
+
 
 def spec_of(section: str) -> MonitorSpec:
     return parse_spec(parse_document(f"{HEAD}{section}\n", Path("m.yaml")))
@@ -62,12 +64,18 @@ def test_nothing_acts_unless_it_is_named() -> None:
         ("{nav2: {actions: []}}", ["actions"]),
         ("{nav2: {actions: [1go]}}", ["actions", "1go", "no ROS name"]),
         ("{twist: {}}", ["actuators.twist.input", "missing"]),
-        ("{twist: {input: /cmd, output: /cmd}}", ["actuators.twist", "has to lie between"]),
-        ("{twist: {input: /a, output: /b, gate: gate}}", ["twist.gate", "no full name of a node"]),
-        ("{twist: {input: /a, output: /b, rate: 1}}", ["twist.rate", "1"]),
-        ("{twist: {input: /a, output: /b, command_timeout: 61}}", ["command_timeout", "61"]),
+        ("{twist: {input: /a, output: /b, max_turn: 2}}", ["twist.max_speed", "missing"]),
+        ("{twist: {input: /a, output: /b, max_speed: 2}}", ["twist.max_turn", "missing"]),
         (
-            "{twist: {input: /a, output: /b, emergency_deceleration: .inf}}",
+            "{twist: {input: /a, output: /b, max_speed: 0, max_turn: 2}}",
+            ["twist.max_speed", "0", "greater than 0"],
+        ),
+        (f"{{twist: {{input: /b, {GATE}}}}}", ["actuators.twist", "has to lie between"]),
+        (f"{{twist: {{input: /a, {GATE}, gate: gate}}}}", ["twist.gate", "no full name of a node"]),
+        (f"{{twist: {{input: /a, {GATE}, rate: 1}}}}", ["twist.rate", "1"]),
+        (f"{{twist: {{input: /a, {GATE}, command_timeout: 61}}}}", ["command_timeout", "61"]),
+        (
+            f"{{twist: {{input: /a, {GATE}, emergency_deceleration: .inf}}}}",
             ["emergency_deceleration", "inf"],
         ),
         ("[autoware]", ["actuators"]),
