@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forewarn.errors import InputError
+from forewarn.outputfile import write_output
+
 LARGEST = 100_000
 
 
@@ -53,11 +56,9 @@ class Memory:
         """Keep what is in force now; the file is replaced as a whole."""
         if self.path is None or in_force == self._written:
             return
-        draft = self.path.with_name(f".{self.path.name}.draft")
         try:
-            draft.write_text(json.dumps({"in_force": dict(in_force)}), encoding="utf-8")
-            draft.replace(self.path)
-        except OSError as error:
-            self.problem = f"{self.path}: {error.strerror}"
+            write_output(self.path, json.dumps({"in_force": dict(in_force)}))
+        except InputError as error:
+            self.problem = str(error)
             return
         self.problem, self._written = "", dict(in_force)

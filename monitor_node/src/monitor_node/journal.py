@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from forewarn.errors import InputError
+from forewarn.outputfile import write_output
 from monitor_node.status import Severity, Status
 
 FORMAT = 1
@@ -67,12 +69,10 @@ class Journal:
         if content == self._written:
             return
         body = {"format": FORMAT, "memory": memory, "owing": list(owing)}
-        draft = self.path.with_name(f".{self.path.name}.draft")
         try:
-            draft.write_text(json.dumps({"sum": _sum(body), "body": body}), encoding="utf-8")
-            draft.replace(self.path)
-        except OSError as error:
-            self.problem = f"{self.path}: {error.strerror}"
+            write_output(self.path, json.dumps({"sum": _sum(body), "body": body}))
+        except InputError as error:
+            self.problem = str(error)
             return
         self.problem = ""
         self._written = content

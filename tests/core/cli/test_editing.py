@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forewarn.cli.editing import difference, edited, replace_text
+from forewarn.cli.editing import difference, edited
 from forewarn.config import load_spec
-from forewarn.errors import ConfigError, InputError
+from forewarn.errors import ConfigError
 
 
 def edit(tmp_path: Path, text: str, values: dict[tuple[str, ...], float]) -> str:
@@ -169,27 +168,13 @@ def test_thresholds_of_a_fragment_are_overridden_where_it_is_included(tmp_path: 
     )
     before = fragment.read_text()
     _, after = edited(top, rule(warn=0.2, act=0.4, release=0.1))
-    replace_text(top, after)
+    top.write_text(after)
     assert fragment.read_text() == before
     section = load_spec(top).properties["rule"]
     assert (section.formula, section.horizon) == ("always(not close)", 4.0)
     assert section.thresholds.model_dump(exclude_none=True) == {
         "warn": 0.2, "act": 0.4, "release": 0.1,
     }  # fmt: skip
-
-
-def test_a_file_is_replaced_with_its_permissions_and_through_links(tmp_path: Path) -> None:
-    target, link = tmp_path / "real.yaml", tmp_path / "link.yaml"
-    target.write_text("a: 1\n")
-    target.chmod(0o640)
-    link.symlink_to(target)
-    replace_text(link, "a: 2\n")
-    assert link.is_symlink()
-    assert target.read_text() == "a: 2\n"
-    assert target.stat().st_mode & 0o777 == 0o640
-    assert sorted(os.listdir(tmp_path)) == ["link.yaml", "real.yaml"]
-    with pytest.raises(InputError, match="cannot be written"):
-        replace_text(tmp_path / "no" / "file.yaml", "a: 2\n")
 
 
 names = st.sampled_from(["rule", "other", "thresholds", "act", "warn", "formula"])

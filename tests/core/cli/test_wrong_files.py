@@ -38,7 +38,7 @@ def test_a_folder_is_never_overwritten_by_force(
     monkeypatch.chdir(tmp_path)
     result = forewarn("init", corridor_run.held_out, "-o", ".", "--force")
     assert result.code == 2
-    assert ".: cannot be written: " in result.err
+    assert ".: is a folder (accepted: the name of a file to write)" in result.err
     assert not list(tmp_path.iterdir())
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.errors import InputError, ModelError
+from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.monitor import Monitor
@@ -112,35 +111,6 @@ def make_monitor(config: Path, model: Path | None) -> tuple[Monitor, CountModel 
     except ModelError as error:
         path = model if model is not None else compiled.spec.model_path
         raise error.located(file=path) from error
-
-
-def check_output(*paths: Path | None) -> None:
-    """Refuse what cannot be written before the work, not after it; raises InputError."""
-    for path in paths:
-        if path is None:
-            continue
-        folder = path.parent
-        if path.is_dir():
-            raise InputError("is a folder", file=path, accepted="the name of a file to write")
-        if not folder.is_dir():
-            accepted = "a file in a folder that exists"
-            raise InputError(f"there is no folder {folder}", file=path, accepted=accepted)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            accepted = "a file in a folder of yours"
-            raise InputError(f"{folder} may not be written to", file=path, accepted=accepted)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all; raises InputError."""
-    draft = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    try:
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
 
 
 def overall(

@@ -11,6 +11,7 @@ from pathlib import Path
 from forewarn.cli.common import RECORDINGS_HELP
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
+from forewarn.outputfile import check_output
 from forewarn.recordings import Recording, RecordingWriter, open_recording
 from forewarn.recordings.interface import TopicInfo
 from forewarn.recordings.writing import PROFILE
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Convert the recording."""
+    check_output(options.output)
     with (
         open_recording(options.recording) as recording,
         output.progress(f"converting {options.recording.name}") as tell,

@@ -8,7 +8,6 @@ the values that were asked for, and in nothing more.
 from __future__ import annotations
 
 import difflib
-import shutil
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -16,8 +15,7 @@ from typing import Any
 
 import yaml
 
-from forewarn.cli.common import write_text
-from forewarn.errors import ConfigError, InputError
+from forewarn.errors import ConfigError
 from forewarn.yamlfile import load_document, parse_document
 
 KeyPath = tuple[str, ...]
@@ -56,19 +54,6 @@ def difference(path: Path, before: str, after: str) -> str:
         before.splitlines(), after.splitlines(), f"{path} (before)", str(path), n=1, lineterm=""
     )
     return "\n".join(lines)
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Replace a file whole or not at all; links and permissions stay; raises InputError."""
-    target = path.resolve()
-    twin = target.with_name(f".{target.name}.new")
-    write_text(twin, text)
-    try:
-        shutil.copymode(target, twin)
-        twin.replace(target)
-    except OSError as error:
-        twin.unlink(missing_ok=True)
-        raise InputError(f"cannot be written: {error.strerror}", file=path) from error
 
 
 def _with_value(text: str, keys: KeyPath, value: float | int, path: Path) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.cli.chains import add_unsmoothed, chain_of
-from forewarn.cli.common import write_text
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.models import load_model
 from forewarn.models.exporters import FORMATS, export_chain
+from forewarn.outputfile import check_output, write_output
 
 DESCRIPTION = """\
 Write the chain of a model in the language of another tool: PRISM's, Storm's DRN, JANI, or
@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Export."""
     target = None if options.output == Path("-") else options.output
+    check_output(target)
     name = options.format or (SUFFIXES.get(target.suffix) if target else None)
     if name is None:
         raise InputError(
@@ -77,7 +78,7 @@ def run(options: Options, output: Output) -> int:
         )
     text = export_chain(model, name, chain)
     if target is not None:
-        write_text(target, text)
+        write_output(target, text)
         output.say(f"{model.size} states, {transitions} transitions, {name} -> {target}")
     elif not output.as_json:
         sys.stdout.write(text)

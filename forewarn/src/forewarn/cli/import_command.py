@@ -10,6 +10,7 @@ from forewarn.cli.common import positive_number
 from forewarn.cli.output import Output
 from forewarn.models import save_model
 from forewarn.models.importers import import_probguard
+from forewarn.outputfile import check_output
 
 DESCRIPTION = """\
 Read a chain as ProbGuard's repository keeps it (a folder with model.json and abstraction.json, and
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Read and write."""
+    check_output(options.output)
     model = import_probguard(options.folder, options.rate)
     save_model(model, options.output)
     vocabulary = model.vocabulary

@@ -6,12 +6,13 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import RECORDINGS_HELP, existing_recordings, positive_number, write_text
+from forewarn.cli.common import RECORDINGS_HELP, existing_recordings, positive_number
 from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose
 from forewarn.cli.output import Output
 from forewarn.config import parse_spec
 from forewarn.errors import InputError
+from forewarn.outputfile import check_output, write_output
 from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
 from forewarn.yamlfile import parse_document
@@ -63,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Draft, check and write the file."""
-    if options.output.exists() and not options.force:
+    check_output(options.output)
+    if options.output.is_file() and not options.force:
         raise InputError(
             "exists already", file=options.output, accepted="a new name, or --force to overwrite"
         )
@@ -75,7 +77,7 @@ def run(options: Options, output: Output) -> int:
         warnings = list(recording.warnings)
     text = compose(found)
     compile_spec(parse_spec(parse_document(text, options.output)))
-    write_text(options.output, text)
+    write_output(options.output, text)
     for warning in warnings:
         output.warn(f"{first}: {warning}")
     named = ", ".join(signal.name for signal in found.signals)

@@ -34,7 +34,6 @@ from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_recordings,
-    check_output,
     existing_recordings,
     load_compiled,
     overall,
@@ -47,6 +46,7 @@ from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import Learned, RecordingReport, learn
 from forewarn.models import CountModel, load_model, merge_models, save_model
 from forewarn.monitoring.recalibrate import Fitted
+from forewarn.outputfile import check_output
 from forewarn.properties.specification import CompiledSpec
 from forewarn.reports.results import stale_remark
 

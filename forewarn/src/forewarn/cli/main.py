@@ -69,11 +69,16 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
         with interrupt.held():
             # Whatever takes long to import is imported here.
             from forewarn.cli.output import Output
+            from forewarn.outputfile import is_stdout
 
             namespace, command = _parse(given)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else INPUT_ERROR
-    output = Output(as_json=namespace.as_json, quiet=namespace.quiet)
+    output = Output(
+        as_json=namespace.as_json,
+        quiet=namespace.quiet,
+        aside=is_stdout(getattr(namespace, "output", None)),
+    )
     try:
         options = command.Options(
             **{each.name: getattr(namespace, each.name) for each in fields(command.Options)}

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import check_output
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model, merge_models, save_model
+from forewarn.outputfile import check_output
 
 DESCRIPTION = """\
 Add up the counts of models that were learned with the same monitor file: signals, predicates,

@@ -39,12 +39,15 @@ class Output:
         Results are one JSON document on stdout; texts and tables are left out.
     quiet : bool
         No progress and no remarks.
+    aside : bool
+        Results go to stderr too: what the command makes is written to stdout.
     """
 
-    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+    def __init__(self, *, as_json: bool = False, quiet: bool = False, aside: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self._out = _console(sys.stdout)
+        self._results = sys.stderr if aside else sys.stdout
+        self._out = _console(self._results)
         self._err = _console(sys.stderr)
 
     def say(self, text: str = "") -> None:
@@ -71,7 +74,7 @@ class Output:
     def emit(self, result: object) -> None:
         """Print the result for machines."""
         if self.as_json:
-            sys.stdout.write(json.dumps(plain(result), indent=2, allow_nan=False) + "\n")
+            self._results.write(json.dumps(plain(result), indent=2, allow_nan=False) + "\n")
 
     def note(self, text: str) -> None:
         """Print a remark."""

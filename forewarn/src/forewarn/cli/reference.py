@@ -19,6 +19,10 @@ Results go to stdout; progress bars, remarks and warnings to stderr. Every comma
 which prints the result as one JSON document, and `-q`, which leaves out bars and remarks (warnings
 stay). A wrong input is told by file, key path, value and what would be accepted.
 
+A file that is written is replaced whole or not at all, and keeps owner and mode; a symbolic link
+stays, and the file that it leads to is replaced. Devices, FIFOs and pipes are written straight
+into. With `-o /dev/stdout`, results for people go to stderr.
+
 | Command | |
 |---|---|
 """

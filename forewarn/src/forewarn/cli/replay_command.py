@@ -6,31 +6,29 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_model,
     add_recordings,
-    check_output,
     existing_recordings,
     make_monitor,
     overall,
-    write_text,
 )
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import mended_on
 from forewarn.cli.tables import print_runs
-from forewarn.errors import InputError
 from forewarn.models import Provenance
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.verdict import Verdict
+from forewarn.outputfile import OutputFile, check_output, write_output
 from forewarn.recordings import open_recording
-from forewarn.reports.lines import write_verdict
+from forewarn.reports.lines import verdict_line
 from forewarn.reports.results import result
 from forewarn.reports.run import RecordedRun, replay
 
@@ -47,6 +45,8 @@ exit codes: 0 no alert and no violation, 1 at least one of them (0 with --exit-z
 2 wrong usage or input.
 
 example: forewarn replay held_out.mcap -c monitor.yaml -m monitor.model.json --report out.html"""
+
+_STDOUT = Path("-")
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Replay and report."""
-    check_output(options.report)
+    check_output(options.report, None if options.verdicts == _STDOUT else options.verdicts)
     monitor, model = make_monitor(options.config, options.model)
-    to_stdout = options.verdicts == Path("-")
+    to_stdout = options.verdicts == _STDOUT
     if to_stdout:
         output = Output(as_json=True, quiet=output.quiet)
     for note in monitor.notes:
@@ -111,7 +111,7 @@ def run(options: Options, output: Output) -> int:
         # plotly takes half a second to import: only who wants a picture waits for it.
         from forewarn.reports.html import render
 
-        write_text(options.report, render(monitor, model, runs))
+        write_output(options.report, render(monitor, model, runs))
         output.note(f"report: {options.report}")
     if not to_stdout:
         output.emit(result(monitor, runs))
@@ -132,13 +132,13 @@ def replay_all(
     """Replay recordings one after the other, with a bar."""
     runs: list[RecordedRun] = []
     with ExitStack() as stack:
-        stream = None if verdicts is None else stack.enter_context(_Lines(verdicts))
+        stream = None if verdicts is None else stack.enter_context(_lines(verdicts))
         vocabulary = monitor.abstraction.vocabulary
         many = len(recordings) > 1
 
         def write(verdict: Verdict) -> None:
             assert stream is not None
-            write_verdict(stream, verdict, vocabulary)
+            stream.write(verdict_line(verdict, vocabulary))
 
         tell = stack.enter_context(output.progress("replaying"))
         update = overall(recordings, tell)
@@ -162,22 +162,6 @@ def replay_all(
     return runs
 
 
-class _Lines:
-    """The stream that verdicts go to; an error in opening it names the file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.stream: TextIO | None = None
-
-    def __enter__(self) -> TextIO:
-        if self.path == Path("-"):
-            return sys.stdout
-        try:
-            self.stream = self.path.open("w", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", file=self.path) from error
-        return self.stream
-
-    def __exit__(self, *_: Any) -> None:
-        if self.stream is not None:
-            self.stream.close()
+def _lines(path: Path) -> AbstractContextManager[OutputFile | TextIO]:
+    """Return the stream that verdicts go to."""
+    return nullcontext(sys.stdout) if path == _STDOUT else OutputFile(path)

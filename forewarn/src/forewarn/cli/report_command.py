@@ -11,13 +11,12 @@ from forewarn.cli.common import (
     add_config,
     add_model,
     add_recordings,
-    check_output,
     existing_recordings,
     make_monitor,
-    write_text,
 )
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import replay_all
+from forewarn.outputfile import check_output, write_output
 from forewarn.reports.html import render
 from forewarn.reports.results import result
 
@@ -68,7 +67,7 @@ def run(options: Options, output: Output) -> int:
         allow_missing=options.allow_missing,
         keep_signals=True,
     )
-    write_text(options.output, render(monitor, model, runs))
+    write_output(options.output, render(monitor, model, runs))
     output.say(f"report: {options.output}")
     output.emit({"report": options.output, **result(monitor, runs)})
     return 0

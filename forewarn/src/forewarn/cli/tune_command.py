@@ -12,19 +12,18 @@ from forewarn.cli.common import (
     add_config,
     add_model,
     add_recordings,
-    check_output,
     existing_recordings,
     positive_number,
     whole_number,
-    write_text,
 )
-from forewarn.cli.editing import KeyPath, difference, edited, replace_text
+from forewarn.cli.editing import KeyPath, difference, edited
 from forewarn.cli.output import Output
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, traces_of
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError
 from forewarn.monitoring.tuning import Tuning, Unit, Wish, tune
+from forewarn.outputfile import check_output, write_output
 from forewarn.reports.results import remarks
 
 DESCRIPTION = """\
@@ -148,7 +147,7 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Replay, choose, show, and write if asked to."""
-    check_output(options.plot)
+    check_output(options.plot, options.config if options.write else None)
     recordings = existing_recordings(options.recordings)
     if options.folds is None:
         monitor, runs = held_out_runs(
@@ -187,7 +186,7 @@ def run(options: Options, output: Output) -> int:
     if options.plot is not None:
         from forewarn.cli.tune_plot import render
 
-        write_text(options.plot, render(tunings))
+        write_output(options.plot, render(tunings))
         output.note(f"plot: {options.plot}")
     before, after = _edit(options.config, monitor.spec, tunings)
     change = difference(options.config, before, after)
@@ -235,7 +234,7 @@ def _write(options: Options, before: str, after: str, change: str, output: Outpu
         return
     output.say(change)
     if options.write:
-        replace_text(options.config, after)
+        write_output(options.config, after)
         output.say(f"written: {options.config}")
     else:
         output.say("not written: --write does it")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +23,7 @@ from forewarn.models.counts import (
     with_states,
 )
 from forewarn.models.reading import Reader, read_json
+from forewarn.outputfile import write_output
 
 FORMAT = "forewarn-model"
 VERSION = 1
@@ -40,17 +40,7 @@ def save_model(model: CountModel, path: Path | str) -> None:
     ModelError
         If the file cannot be written.
     """
-    target = Path(path)
-    draft = target.parent / f".{target.name}.{os.getpid()}.tmp"
-    text = _dump(model)
-    try:
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise ModelError(f"cannot be written: {error.strerror}", file=target) from error
+    write_output(path, dump_model(model), ModelError)
 
 
 def load_model(path: Path | str) -> CountModel:
@@ -130,7 +120,8 @@ def _check_same(first: CountModel, other: CountModel) -> None:
             )
 
 
-def _dump(model: CountModel) -> str:
+def dump_model(model: CountModel) -> str:
+    """Return the text of the model file of `model`."""
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": RECALIBRATED if model.recalibration else VERSION,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from forewarn.config import parse_spec
 from forewarn.errors import RecordingError
-from forewarn.models import CountModel, load_model, save_model
+from forewarn.models import CountModel, dump_model, load_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.memory import recall
@@ -121,10 +121,7 @@ class RecordWriter:
         """Attach a model and return the name of the attachment."""
         self._models += 1
         name = f"model-{self._models}.json"
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / name
-            save_model(model, path)
-            self._writer.attach(name, path.read_bytes(), "application/json")
+        self._writer.attach(name, dump_model(model).encode(), "application/json")
         return name
 
     def close(self) -> None:

@@ -9,12 +9,15 @@ buffer is full: the file of a killed process may end anywhere, hence the `mcap` 
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from mcap.writer import CompressionType, Writer
 
 from forewarn.errors import RecordingError
+from forewarn.outputfile import create_output
 from forewarn.recordings.interface import TIME_LIMIT_NS
 
 PROFILE = "ros2"
@@ -33,7 +36,8 @@ class RecordingWriter:
     Parameters
     ----------
     path : Path or str
-        The file to write; it must not exist.
+        The file to write; it must not exist, unless it is a device, a FIFO or a descriptor such as
+        ``/dev/stdout``.
     flush_period : float
         Log time, in seconds, after which a chunk is closed and handed to the operating system.
     chunk_size : int
@@ -63,7 +67,7 @@ class RecordingWriter:
         self._chunk_start_ns: int | None = None
         self._closed = False
         try:
-            self._file = self.path.open("xb")
+            self._file = _Counting(create_output(self.path))
         except FileExistsError as error:
             raise RecordingError(
                 "exists already, and recordings are never overwritten",
@@ -222,6 +226,22 @@ class RecordingWriter:
     ) -> None:
         """Close the file."""
         self.close()
+
+
+class _Counting(io.BufferedWriter):
+    """A stream that knows how much it took: MCAP's index needs that, and a pipe cannot tell."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        super().__init__(raw)
+        self._taken = 0
+
+    def write(self, data: Any) -> int:
+        taken = super().write(data)
+        self._taken += taken
+        return taken
+
+    def tell(self) -> int:
+        return self._taken
 
 
 def string_cdr(text: str) -> bytes:

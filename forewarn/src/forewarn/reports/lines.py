@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TextIO
+from typing import Any
 
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
 from forewarn.vocabulary import Vocabulary
@@ -49,8 +49,7 @@ def _number(value: float) -> float | None:
     return None if value != value else float(value)
 
 
-def write_verdict(stream: TextIO, verdict: Verdict, vocabulary: Vocabulary) -> None:
-    """Append one line to `stream`."""
+def verdict_line(verdict: Verdict, vocabulary: Vocabulary) -> str:
+    """Return `verdict_record` as a line of JSON."""
     record = verdict_record(verdict, vocabulary)
-    stream.write(json.dumps(record, separators=(",", ":"), allow_nan=False))
-    stream.write("\n")
+    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
