@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 # Two tests at once where there are two cores; the live ones reserve their ROS domains.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help setup demo test lint check bench fuzz soak study clean
+.PHONY: help setup demo test lint check bench mutants fuzz soak study clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-7s %s\n' "$$name" "$$text"; done
@@ -37,8 +37,11 @@ lint: setup ## ruff, mypy --strict on forewarn, import contracts
 
 check: lint test ## all of lint and test, README snippets included
 
-bench: setup ## measure, and print the figures of benchmarks/RESULTS.md
-	@$(BIN)/python -m benchmarks
+bench: setup ## measure, and print the figures of benchmarks/RESULTS.md (BENCH_ARGS=--write: put them there)
+	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+mutants: setup ## mutation testing of what decides: which change would no test notice? (MUTANTS="policy feed")
+	@$(BIN)/python evaluation/mutation/run.py $(MUTANTS)
 
 fuzz: setup ## ten minutes of hostile input for each reader (FOREWARN_FUZZ_SECONDS=600)
 	@FOREWARN_FUZZ_SECONDS=$${FOREWARN_FUZZ_SECONDS:-600} $(BIN)/python -m pytest -s --timeout=0 tests/fuzz $(PYTEST_ARGS)

@@ -27,6 +27,7 @@ from rclpy.serialization import serialize_message
 from std_msgs.msg import Float64
 from visualization_msgs.msg import Marker, MarkerArray
 
+from benchmarks._harness import processor_seconds
 from monitor_node.conversions import to_time
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -157,12 +158,6 @@ def monitor(folder: Path, domain: int, executor: str, **parameters: object) -> I
         arguments += ["-p", f"{key}:={value}"]
     with process(*arguments, domain=domain, module="monitor_node.main") as pid:
         yield pid
-
-
-def processor_seconds(pid: int) -> float:
-    """Return the processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def share(pid: int, seconds: float) -> float:

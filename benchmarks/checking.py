@@ -2,19 +2,16 @@
 
 Chains of random states with eight successors, a countdown of K = 100 steps, four terminal states.
 Both sides work to a relative precision of 1e-6; Storm's engines that do not reach it on this
-model are shown and left out of the comparison. With 16,384 states Storm takes minutes and
-gigabytes: ``--quick`` leaves that out. Exits with 1 if a target is missed.
+model are named and left out of the comparison. With 16,384 states Storm takes minutes and
+gigabytes: ``--large 0`` leaves that out.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import multiprocessing
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from benchmarks._harness import LEAST, Cell, Table, Target, run, take_turns
 from forewarn.checking import ENDED, risk_table
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.general import product_graph
@@ -51,28 +49,6 @@ class Problem(NamedTuple):
     chain: Chain
     automaton: Automaton
     classes: NDArray[np.int64]
-
-
-class Figure(NamedTuple):
-    """One line of the result; times in seconds."""
-
-    name: str
-    ours: float
-    storm: float | None = None
-    engine: str = ""
-    target: float | None = None
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times faster than Storm."""
-        return None if self.storm is None else self.storm / self.ours
-
-    @property
-    def missed(self) -> bool:
-        """Whether the target (a ratio, or seconds where there is no comparison) is missed."""
-        if self.target is None:
-            return False
-        return self.ours > self.target if self.ratio is None else not self.ratio >= self.target
 
 
 def problem(n: int, seed: int = 1) -> Problem:
@@ -125,33 +101,33 @@ def learned(n: int, transitions: int, seed: int = 1) -> CountModel:
     return CountModel(Vocabulary(names, terminals), 10.0, "", states, counts, starts, Smoothing())
 
 
-def best(function: Callable[[], Any], turns: int) -> tuple[float, Any]:
-    """Return the least time of some turns, and the last result."""
-    times = []
-    result = None
-    for _ in range(turns):
-        start = time.perf_counter()
-        result = function()
-        times.append(time.perf_counter() - start)
-    return min(times), result
+def span(horizon: int | None) -> str:
+    """Return how a horizon is written."""
+    return "unbounded" if horizon is None else f"F<={horizon}"
 
 
-def compare(n: int, horizon: int | None, target: float | None, turns: int = 5) -> Figure:
+def compare(n: int, horizon: int | None, floor: float, turns: int) -> tuple[Cell, ...]:
     """Time one table on both sides."""
     given = problem(n)
-    ours, _ = best(lambda: risk_table(*given, horizon, precision=PRECISION), turns)
-    name = f"{n} states, " + ("unbounded" if horizon is None else f"F<={horizon}")
+    name = f"{n:,} states, {span(horizon)}"
+
+    def solve() -> Any:
+        return risk_table(*given, horizon, precision=PRECISION)
+
     if importlib.util.find_spec("stormpy") is None:
-        return Figure(f"{name} (no Storm here to compare with)", ours)
-    reference = risk_table(*given, horizon).values.ravel()
-    storm, engine = time_storm(given, horizon, reference)
-    return Figure(name, ours, storm, engine, target)
+        (ours,) = take_turns(solve, turns=turns)
+        return name, ours.seconds * 1e3, None, "not installed", None, None
+    engine, build_and_check = storm_way(given, horizon, risk_table(*given, horizon).values.ravel())
+    ours, storm = take_turns(solve, build_and_check, turns=turns)
+    ratio = storm.seconds / ours.seconds
+    aim = Target(floor, at_least=True)
+    return name, ours.seconds * 1e3, storm.seconds * 1e3, engine, ratio, aim
 
 
-def time_storm(
+def storm_way(
     given: Problem, horizon: int | None, reference: NDArray[np.float64]
-) -> tuple[float, str]:
-    """Return Storm's time for product, build and check by its fastest engine, and which it is."""
+) -> tuple[str, Callable[[], Any]]:
+    """Return Storm's fastest engine that is precise, and product, build and check with it."""
     from forewarn.checking.storm import staying
     from forewarn.checking.storm_api import Storm
 
@@ -161,37 +137,39 @@ def time_storm(
         graph, violated = product_graph(*given)
         return storm.dtmc(staying(graph), {"violated": violated})
 
-    built, model = best(build, 2)
     if horizon is not None:
         query = f'P=? [F<={horizon} "violated"]'
-        checked, _ = best(lambda: storm.check(model, query, PRECISION), 1)
-        return built + checked, "sparse"
-    found: list[tuple[float, str]] = []
+        return "sparse", lambda: storm.check(build(), query, PRECISION)
     # On large models only what was the fastest sound engine on small ones.
     engines = ENGINES if reference.size < 1_000_000 else ENGINES[2:3]
-    for solver, method in engines:
-        settings = engine_settings(storm, solver, method)
-        formula = storm.parse('P=? [F "violated"]')
+    formula = storm.parse('P=? [F "violated"]')
 
-        def check(settings: Any = settings, formula: Any = formula) -> Any:
-            return storm.module.model_checking(model, formula, environment=settings)
+    def check(model: Any, engine: tuple[str, str]) -> Any:
+        settings = engine_settings(storm, *engine)
+        return storm.module.model_checking(model, formula, environment=settings)
 
-        try:
-            taken, result = best(check, 1)
-        except RuntimeError:
-            continue
-        values = storm.values(result)[: reference.size]
-        scale = np.maximum(reference, 1e-12)
-        error = float((np.abs(values - reference) / scale).max())
-        name = solver if solver != "native" else method.replace("_", " ")
-        if error <= 1.01 * PRECISION:
-            found.append((taken, name))
-        else:
-            print(f"    Storm {name}: {taken:.3f} s, relative error {error:.1e}: left out")
-        if found and min(found)[0] < taken:
-            break
-    checked, name = min(found) if found else (float("nan"), "none")
-    return built + checked, name
+    found: list[tuple[float, tuple[str, str]]] = []
+    if len(engines) == 1:
+        found.append((0.0, engines[0]))
+    else:
+        model = build()
+        for engine in engines:
+            try:
+                (timed,) = take_turns(lambda e=engine: check(model, e), turns=1)
+            except RuntimeError:
+                continue
+            values = storm.values(timed.result)[: reference.size]
+            error = float((np.abs(values - reference) / np.maximum(reference, 1e-12)).max())
+            if error <= 1.01 * PRECISION:
+                found.append((timed.seconds, engine))
+            else:
+                print(f"Storm {engine}: relative error {error:.1e}, left out", file=sys.stderr)
+            if found and min(found)[0] < timed.seconds:
+                break
+    if not found:
+        raise SystemExit("no engine of Storm reaches the precision")
+    fastest = min(found)[1]
+    return " ".join(fastest).replace("_", " "), lambda: check(build(), fastest)
 
 
 def engine_settings(storm: Any, solver: str, method: str) -> Any:
@@ -209,8 +187,8 @@ def engine_settings(storm: Any, solver: str, method: str) -> Any:
 
 def _measure_memory(n: int, pipe: Any) -> None:
     given = problem(n)
-    taken, _ = best(lambda: risk_table(*given, None, precision=PRECISION), 1)
-    pipe.send((taken, peak_memory()))
+    (timed,) = take_turns(lambda: risk_table(*given, None, precision=PRECISION), turns=1)
+    pipe.send((timed.seconds, peak_memory()))
 
 
 def peak_memory() -> float:
@@ -232,98 +210,64 @@ def memory(n: int) -> tuple[float, float]:
     return float(taken), float(peak)
 
 
-def look_up() -> float:
-    """Return the median time of one look-up in a table of 1,024 states, in seconds."""
+def look_up(turns: int) -> float:
+    """Return the mean time of one look-up in a table of 1,024 states, in seconds."""
     table = risk_table(*problem(1024), 50)
     columns = table.values.shape[1]
     view = memoryview(table.values.ravel())
     rng = np.random.default_rng(0)
     pairs = [(int(s), int(q)) for s, q in rng.integers(0, (1024, columns), size=(20_000, 2))]
-    clock = time.perf_counter
-    times = []
-    for s, q in pairs:
-        start = clock()
-        view[s * columns + q]
-        times.append(clock() - start)
-    return float(np.median(times))
+
+    def read() -> None:
+        for s, q in pairs:
+            view[s * columns + q]
+
+    (timed,) = take_turns(read, turns=turns)
+    return timed.seconds / len(pairs)
 
 
-def small(turns: int) -> list[Figure]:
-    """Time tables and posterior samples of a learned chain of 64 states."""
-    model = learned(64, 100_000)
-    chain = estimate_chain(model)
-    _, automaton, classes = problem(64)
-    figures = []
-    for horizon in (50, 500, 5000, None):
-        name = "unbounded" if horizon is None else f"F<={horizon}"
-        taken, _ = best(lambda h=horizon: risk_table(chain, automaton, classes, h), 10 * turns)
-        figures.append(Figure(f"64 states learned by default, {name}", taken, target=0.005))
-    for horizon in (50, 500, None):
-        name = "unbounded" if horizon is None else f"F<={horizon}"
-        question = Question(automaton, classes, horizon)
-        taken, _ = best(lambda q=question: credible_tables(model, [q]), turns)
-        figures.append(Figure(f"64 states, 200 posterior samples, {name}", taken, target=0.5))
-    return figures
+def alone(turns: int) -> list[tuple[Cell, ...]]:
+    """Time what has no rival: tables and posterior samples of learned chains, whose rows are full.
+
+    Those of 64 states have targets.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for n, transitions in ((64, 100_000), (1024, 200_000)):
+        model = learned(n, transitions)
+        chain = estimate_chain(model)
+        _, automaton, classes = problem(n)
+        for horizon in (50, 500, 5000, None):
+            (timed,) = take_turns(
+                lambda c=chain, a=automaton, k=classes, h=horizon: risk_table(c, a, k, h),
+                turns=turns,
+                least=LEAST,
+            )
+            name = f"{n:,} states learned with the defaults, {span(horizon)}"
+            rows.append((name, timed.seconds * 1e3, Target(5.0) if n == 64 else None))
+            if n == 64 and horizon != 5000:
+                question = Question(automaton, classes, horizon)
+                (timed,) = take_turns(
+                    lambda m=model, q=question: credible_tables(m, [q]), turns=turns
+                )
+                name = f"200 posterior samples of it, {span(horizon)}"
+                rows.append((name, timed.seconds * 1e3, Target(500.0)))
+    rows.append(("look-up", look_up(turns) * 1e3, Target(1e-3)))
+    return rows
 
 
-def smoothed(turns: int) -> list[Figure]:
-    """Time tables of a chain learned with the defaults: every row is full."""
-    chain = estimate_chain(learned(1024, 200_000))
-    _, automaton, classes = problem(1024)
-    figures = []
-    for horizon in (50, 500, None):
-        name = "unbounded" if horizon is None else f"F<={horizon}"
-        taken, _ = best(
-            lambda h=horizon: risk_table(chain, automaton, classes, h, precision=PRECISION), turns
-        )
-        figures.append(Figure(f"1024 states learned by default, {name}", taken))
-    return figures
-
-
-def show(figure: Figure) -> None:
-    """Print one line."""
-    line = f"{figure.name:48s} {figure.ours * 1e3:10.4g} ms"
-    if figure.storm is not None:
-        line += f"   Storm ({figure.engine}) {figure.storm * 1e3:10.1f} ms   {figure.ratio:8.1f} x"
-        if figure.target is not None:
-            line += f"   (asked for: {figure.target:g} x)"
-    elif figure.target is not None:
-        line += f"   (asked for: {figure.target * 1e3:g} ms)"
-    print(line, flush=True)
-
-
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave out 16,384 states with Storm")
-    parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    options = parser.parse_args()
-    figures = small(options.turns)
-    figures += smoothed(options.turns)
+def measure(turns: int = 5, states: int = 1024, large: int = 16384) -> list[Table]:
+    """Measure chains of so many states against Storm, and a large one once."""
     targets: list[tuple[int | None, float]] = [(50, 50.0), (500, 20.0), (None, 5.0)]
-    figures += [compare(1024, horizon, target, options.turns) for horizon, target in targets]
-    taken, peak = memory(16384)
-    if not options.quick:
-        figures.append(compare(16384, None, 10.0, 2))
-    figures.append(Figure("look-up, median", look_up(), target=1e-6))
-    missed = [figure.name for figure in figures if figure.missed]
-    if peak > MEMORY_LIMIT:
-        missed.append("memory")
-    if options.json:
-        lines = [figure._asdict() | {"ratio": figure.ratio} for figure in figures]
-        print(json.dumps({"figures": lines, "memory_mb": peak}, indent=1))
-    else:
-        for figure in figures:
-            show(figure)
-        print(
-            f"16384 states, unbounded: {peak:.0f} MB in all, {taken * 1e3:.0f} ms "
-            f"(at most {MEMORY_LIMIT} MB)"
-        )
-    if missed:
-        print(f"below target: {', '.join(missed)}", file=sys.stderr)
-    return 1 if missed else 0
+    rows = [compare(states, horizon, floor, turns) for horizon, floor in targets]
+    single = alone(turns)
+    if large:
+        taken, peak = memory(large)
+        name = f"{large:,} states, unbounded, in a process of its own"
+        single += [(f"{name}: ms", taken * 1e3, None), (f"{name}: MB", peak, Target(MEMORY_LIMIT))]
+        rows.append(compare(large, None, 10.0, 1))
+    columns = ("What", "Forewarn, ms", "Storm, ms", "its engine", "Ratio", "Target")
+    return [Table(columns, rows), Table(("What", "ms", "Target"), single)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(measure))

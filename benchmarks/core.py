@@ -5,25 +5,21 @@ learned from a random walk of the same signals. Replay and learning run over the
 recordings of the repository against the loop ``for message in reader.messages()`` of the bare
 `rosbags` reader over the same topics: with ``town.yaml`` (scalar signals, 16 predicates, 8
 properties) and with the demo's monitor file (24 derived signals over all road users).
-
-Run it with ``python -m benchmarks.core``; ``--json`` prints the figures for machines. The exit
-code is 1 if a target is missed.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import random
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from rosbags.highlevel import AnyReader
 
+from benchmarks._harness import Cell, Table, Target, quantile, take_turns
+from benchmarks._harness import run as serve
 from forewarn.config import load_spec, parse_spec
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.pipeline import count_recording, learn
@@ -40,29 +36,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"
 TOWN = ROOT / "benchmarks" / "town.yaml"
 CONFIG, MODEL = ROOT / "config" / "demo.yaml", ROOT / "config" / "demo.model.json"
-
-
-class Figure(NamedTuple):
-    """One measured number.
-
-    Attributes
-    ----------
-    target : float or None
-        What it must not pass: a ceiling, or a floor if `at_least`.
-    """
-
-    name: str
-    value: float
-    unit: str
-    target: float | None = None
-    at_least: bool = False
-
-    @property
-    def missed(self) -> bool:
-        """Whether the target is missed."""
-        if self.target is None:
-            return False
-        return self.value < self.target if self.at_least else self.value > self.target
 
 
 def tick_yaml() -> str:
@@ -106,7 +79,7 @@ def tick_monitor() -> Monitor:
     return build_monitor(compiled, model)
 
 
-def measure_ticks(ticks: int) -> list[Figure]:
+def measure_ticks(ticks: int) -> list[tuple[Cell, ...]]:
     """Time the evaluation of single ticks, messages waiting; processor time of the thread."""
     monitor = tick_monitor()
     session = Session(monitor, {})
@@ -115,15 +88,14 @@ def measure_ticks(ticks: int) -> list[Figure]:
         session.accept("", session.grid.time_ns(tick), values)
         begin = time.thread_time_ns()
         verdict = session.tick(tick)
-        times.append(time.thread_time_ns() - begin)
+        times.append((time.thread_time_ns() - begin) / 1e3)
         alerts += any(each.level for each in verdict.properties)
-    times.sort()
     assert monitor.model is not None
+    name = f"tick, 16 predicates, 8 properties, chain of {len(monitor.model.states)} states"
     return [
-        Figure("states of the chain", len(monitor.model.states), ""),
-        Figure("ticks with a warning or an alert", 100 * alerts / ticks, "%"),
-        Figure("tick, p50", times[len(times) // 2] / 1e3, "us", 50.0),
-        Figure("tick, p99", times[math.floor(len(times) * 0.99)] / 1e3, "us", 200.0),
+        ("ticks with a warning or an alert", "%", 100 * alerts / ticks, None),
+        (f"{name}: p50", "us", quantile(times, 0.5), Target(50.0)),
+        (f"{name}: p99", "us", quantile(times, 0.99), Target(200.0)),
     ]
 
 
@@ -172,29 +144,22 @@ class Replayer:
         return 0
 
 
-def measure_replay(name: str, replayer: Replayer, turns: int, target: float | None) -> list[Figure]:
-    """Time replay and learning of the sample recordings against the bare read loop.
-
-    Processor time of the process counts, and the loops take turns: the machine may do other work.
-    """
-    fastest, counts = [math.inf] * 3, [0] * 3
-    for _ in range(turns):
-        for at, loop in enumerate((replayer.bare, replayer.replayed, replayer.learned)):
-            begin = time.process_time()
-            counts[at] = loop()
-            fastest[at] = min(fastest[at], time.process_time() - begin)
-    messages = counts[0]
-    if counts[1] != messages:
-        raise SystemExit(f"replay read {counts[1]} messages, rosbags {messages}")
-    reading, replaying, learning = fastest
+def measure_replay(
+    name: str, replayer: Replayer, turns: int, target: Target | None
+) -> list[tuple[Cell, ...]]:
+    """Time replay and learning of the sample recordings against the bare read loop."""
+    bare, replay, learning = take_turns(
+        replayer.bare, replayer.replayed, replayer.learned, turns=turns
+    )
+    if replay.result != bare.result:
+        raise SystemExit(f"replay read {replay.result} messages, rosbags {bare.result}")
     return [
-        Figure(f"{name}: messages", messages, ""),
-        Figure(f"{name}: bare rosbags loop", messages / reading, "messages/s"),
-        Figure(f"{name}: replay", messages / replaying, "messages/s"),
-        Figure(f"{name}: replay, times real time", replayer.recorded / replaying, "x"),
-        Figure(f"{name}: replay / bare loop", 100 * reading / replaying, "%", target, True),
-        Figure(f"{name}: learning", messages / learning, "messages/s"),
-        Figure(f"{name}: learning, times real time", replayer.recorded / learning, "x"),
+        (f"{name}: bare rosbags loop", "messages/s", bare.result / bare.seconds, None),
+        (f"{name}: replay", "messages/s", bare.result / replay.seconds, None),
+        (f"{name}: replay", "times real time", replayer.recorded / replay.seconds, None),
+        (f"{name}: replay", "% of the bare loop", 100 * bare.seconds / replay.seconds, target),
+        (f"{name}: learning", "messages/s", bare.result / learning.seconds, None),
+        (f"{name}: learning", "times real time", replayer.recorded / learning.seconds, None),
     ]
 
 
@@ -206,7 +171,7 @@ def resident() -> float:
     return math.nan
 
 
-def measure_memory(minutes: float) -> list[Figure]:
+def measure_memory(minutes: float) -> list[tuple[Cell, ...]]:
     """Replay one recording again and again in one session, as a node that runs for long would."""
     monitor = build_monitor(compile_spec(load_spec(CONFIG)), load_model(MODEL))
     bag = RECORDINGS / "held_out"
@@ -225,35 +190,21 @@ def measure_memory(minutes: float) -> list[Figure]:
             if number == min(4, rounds - 1):
                 early = resident()
     return [
-        Figure("memory early on", early, "MB"),
-        Figure(f"growth over {minutes:g} min of replay", resident() - early, "MB", 5.0),
+        ("memory early on", "MB", early, None),
+        (f"growth over {minutes:g} min of replay", "MB", resident() - early, Target(5.0)),
     ]
 
 
-def main() -> int:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ticks", type=int, default=20_000, help="ticks to time")
-    parser.add_argument("--turns", type=int, default=5, help="the best of how many turns counts")
-    parser.add_argument("--minutes", type=float, default=30.0, help="recorded time to loop over")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    options = parser.parse_args()
-    figures = [
-        *measure_ticks(options.ticks),
-        *measure_replay("town", Replayer(TOWN, None), options.turns, 50.0),
-        *measure_replay("demo", Replayer(CONFIG, MODEL), options.turns, None),
-        *measure_memory(options.minutes),
+def measure(ticks: int = 20_000, turns: int = 5, minutes: float = 30.0) -> list[Table]:
+    """Measure so many ticks, replays and learning in turns, and memory over recorded minutes."""
+    rows = [
+        *measure_ticks(ticks),
+        *measure_replay("town", Replayer(TOWN, None), turns, Target(50.0, at_least=True)),
+        *measure_replay("demo", Replayer(CONFIG, MODEL), turns, None),
+        *measure_memory(minutes),
     ]
-    if options.json:
-        print(json.dumps([each._asdict() for each in figures], indent=1))
-    else:
-        for each in figures:
-            bound = "at least" if each.at_least else "at most"
-            aim = "" if each.target is None else f"({bound} {each.target:g}) "
-            verdict = "MISSED" if each.missed else "" if each.target is None else "ok"
-            print(f"{each.name:34} {each.value:12,.1f} {each.unit:11} {aim}{verdict}".rstrip())
-    return 1 if any(each.missed for each in figures) else 0
+    return [Table(("What", "Unit", "Figure", "Target"), rows)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(measure))

@@ -1,23 +1,20 @@
 """What it costs to read signals from messages, against rclpy and rosbags decoding them whole.
 
 Three messages: an odometry, an array of 200 markers with 8 points each, and a stand-in for
-Autoware's PredictedObjects with 200 objects of 5 predicted paths of 50 poses. Run it with
-``python benchmarks/extraction.py``; ``--json`` prints the figures for machines.
+Autoware's PredictedObjects with 200 objects of 5 predicted paths of 50 poses.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
-import math
-import time
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from benchmarks._harness import LEAST, Cell, Table, Target, run, take_turns
 from forewarn.signals import (
     MessageType,
     compile_extractor,
@@ -83,20 +80,7 @@ class Case(NamedTuple):
     mtype: MessageType
     data: bytes
     expressions: list[str]
-    target: float | None
-
-
-class Figure(NamedTuple):
-    """Times in microseconds; `target` is the most that p50 may be."""
-
-    name: str
-    size: int
-    p50: float
-    p99: float
-    python: float
-    rosbags: float
-    rclpy: float | None
-    target: float | None
+    target: Target | None
 
 
 def odometry() -> tuple[MessageType, bytes]:
@@ -199,19 +183,6 @@ def predicted_objects(
     return mtype, bytes(mtype.typestore.serialize_cdr(message, mtype.name))
 
 
-def percentiles(work: Callable[[], Any], seconds: float) -> tuple[float, float]:
-    """Return p50 and p99 of the time that one call takes, in microseconds."""
-    work()
-    times = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 5:
-        start = time.perf_counter_ns()
-        work()
-        times.append(time.perf_counter_ns() - start)
-    ordered = sorted(times)
-    return ordered[len(ordered) // 2] / 1e3, ordered[math.floor(len(ordered) * 0.99)] / 1e3
-
-
 def rclpy_decoder(name: str) -> Callable[[bytes], Any] | None:
     """Return rclpy's decoder of a message type, or None where either is not installed."""
     package, _, base = name.split("/")
@@ -227,23 +198,31 @@ def rclpy_decoder(name: str) -> Callable[[bytes], Any] | None:
     return decode
 
 
-def measure(case: Case, seconds: float) -> Figure:
+def compare(case: Case, turns: int) -> tuple[Cell, ...]:
     """Time one case in all ways."""
     parsed = [parse_expression(each) for each in case.expressions]
     extract = compile_extractor(case.mtype, parsed)
     pure = compile_extractor(case.mtype, parsed, compiled=False)
     whole = rclpy_decoder(case.mtype.name)
     store, name, data = case.mtype.typestore, case.mtype.name, case.data
-    p50, p99 = percentiles(lambda: extract(data), seconds)
-    return Figure(
+    works = [
+        lambda: extract(data),
+        lambda: pure(data),
+        lambda: store.deserialize_cdr(data, name),
+        *([] if whole is None else [lambda: whole(data)]),
+    ]
+    ours, *others = (each.seconds * 1e6 for each in take_turns(*works, turns=turns, least=LEAST))
+    python, rosbags, rclpy = (*others, None)[:3]
+    return (
         case.name,
-        len(data),
-        p50,
-        p99,
-        percentiles(lambda: pure(data), seconds / 2)[0],
-        percentiles(lambda: store.deserialize_cdr(data, name), seconds / 2)[0],
-        None if whole is None else percentiles(lambda: whole(data), seconds / 2)[0],
+        len(data) / 1e3,
+        ours,
         case.target,
+        python,
+        rosbags,
+        rclpy,
+        rosbags / ours,
+        None if rclpy is None else rclpy / ours,
     )
 
 
@@ -251,51 +230,31 @@ def cases() -> list[Case]:
     """Return what is measured."""
     marker_array, objects = markers(), predicted_objects()
     return [
-        Case("odometry: speed", *odometry(), SPEED, 10.0),
-        Case("200 markers: 4 fields", *marker_array, MARKERS, 500.0),
-        Case("200 markers: nearest of a kind", *marker_array, FILTERED, 500.0),
+        Case("odometry: speed", *odometry(), SPEED, Target(10.0)),
+        Case("200 markers: 4 fields", *marker_array, MARKERS, Target(500.0)),
+        Case("200 markers: nearest of a kind", *marker_array, FILTERED, Target(500.0)),
         Case("200 markers: one by one", *marker_array, ONE_BY_ONE, None),
-        Case("200 objects, 1000 paths: 5 fields", *objects, PREDICTED, 1000.0),
+        Case("200 objects, 1000 paths: 5 fields", *objects, PREDICTED, Target(1000.0)),
     ]
 
 
-def run(seconds: float = 1.0) -> list[Figure]:
-    """Measure all cases, `seconds` each."""
-    return [measure(case, seconds) for case in cases()]
-
-
-def table(figures: list[Figure]) -> str:
-    """Return the figures as a table in Markdown."""
-    lines = [
-        "| Message and signals | kB | p50 us | p99 us | target us | without compiler us "
-        "| rosbags us | rclpy us | rosbags / p50 | rclpy / p50 |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for each in figures:
-        rclpy = "-" if each.rclpy is None else f"{each.rclpy:,.0f}"
-        ratio = "-" if each.rclpy is None else f"{each.rclpy / each.p50:,.0f}"
-        target = "-" if each.target is None else f"{each.target:,.0f}"
-        lines.append(
-            f"| {each.name} | {each.size / 1e3:,.1f} | {each.p50:,.1f} | {each.p99:,.1f} "
-            f"| {target} | {each.python:,.0f} | {each.rosbags:,.0f} | {rclpy} "
-            f"| {each.rosbags / each.p50:,.0f} | {ratio} |"
-        )
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time for each case")
-    options = parser.parse_args()
-    figures = run(options.seconds)
-    if options.json:
-        print(json.dumps([figure._asdict() for figure in figures], indent=1))
-        return
-    print(f"compiled interpreter: {'yes' if COMPILED else 'no'}")
-    print(table(figures))
+def measure(turns: int = 20) -> list[Table]:
+    """Measure all cases."""
+    columns = (
+        "Message and signals",
+        "kB",
+        "Forewarn, us",
+        "Target",
+        "without its C code, us",
+        "rosbags, whole message, us",
+        "rclpy, whole message, us",
+        "rosbags / Forewarn",
+        "rclpy / Forewarn",
+    )
+    if not COMPILED:
+        print("Forewarn's C code is not built here", file=sys.stderr)
+    return [Table(columns, [compare(case, turns) for case in cases()])]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(measure))

@@ -3,28 +3,24 @@
 The monitor reads odometry at 50 Hz and seven numbers at 10 Hz (16 predicates, 8 properties, a
 learned chain). The bare node has a timer, publishes the monitor's own message (8 risks) and does
 nothing else. Latency runs from the time of the tick (of the timer's due call) to the callback in
-this process; the nodes take turns, so that whatever else the machine does slows both.
-
-Run it with ``python -m benchmarks.latency``; ``--json`` prints the figures for machines. The exit
-code is 1 if the monitor adds more than 0.5 ms at the median.
+this process, by the clock on the wall; the nodes take turns.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
+from benchmarks._harness import Cell, Table, Target, quantile, run
 from benchmarks._live import KEPT, SCALARS, RiskArray, monitor, process
 from benchmarks.core import tick_yaml, walk
 from forewarn.config import load_spec
@@ -33,18 +29,6 @@ from forewarn.models import save_model
 from forewarn.properties.specification import compile_spec
 
 RATES = (10.0, 50.0, 100.0)
-TARGET = 0.5
-
-
-class Latency(NamedTuple):
-    """Milliseconds from the tick to the callback."""
-
-    rate: float
-    executor: str
-    node: str
-    samples: int
-    p50: float
-    p99: float
 
 
 def write_monitor(folder: Path, rate: float) -> None:
@@ -110,8 +94,8 @@ class Receiver:
         rclpy.shutdown(context=self._context)
 
 
-def measure(rate: float, executor: str, turns: int, seconds: float) -> list[Latency]:
-    """Measure both nodes at one rate, in turns."""
+def compare(rate: float, executor: str, turns: int, messages: int) -> tuple[Cell, ...]:
+    """Measure both nodes at one rate, in turns of so many messages."""
     domain = 20 + os.getpid() % 80
     taken: dict[str, list[float]] = {"bare": [], "monitor": []}
     with tempfile.TemporaryDirectory() as name:
@@ -124,48 +108,27 @@ def measure(rate: float, executor: str, turns: int, seconds: float) -> list[Late
                 with process(*arguments, domain=domain):
                     for _ in range(turns):
                         for each, latencies in taken.items():
-                            latencies += receiver.collect(each, round(rate * seconds))
+                            latencies += receiver.collect(each, messages)
         finally:
             receiver.close()
-    return [
-        Latency(rate, executor, each, len(found), _quantile(found, 0.5), _quantile(found, 0.99))
-        for each, found in taken.items()
-    ]
+    figures = [quantile(found, level) for found in taken.values() for level in (0.5, 0.99)]
+    return f"{executor}, {rate:g} Hz", *figures, figures[2] - figures[0], Target(0.5)
 
 
-def _quantile(values: list[float], level: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(int(level * len(ordered)), len(ordered) - 1)]
-
-
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each turn of each node")
-    parser.add_argument("--executor", choices=("single", "events", "both"), default="both")
-    options = parser.parse_args()
-    executors = ("single", "events") if options.executor == "both" else (options.executor,)
-    found, missed = [], False
-    for executor in executors:
-        for rate in RATES:
-            bare, watched = measure(rate, executor, options.turns, options.seconds)
-            found += [bare, watched]
-            added = watched.p50 - bare.p50
-            missed |= added > TARGET
-            if not options.json:
-                print(
-                    f"{executor:6} {rate:4g} Hz"
-                    f"   bare timer p50 {bare.p50:.2f} p99 {bare.p99:.2f} ms"
-                    f"   monitor p50 {watched.p50:.2f} p99 {watched.p99:.2f} ms"
-                    f"   added p50 {added:.2f} ms (at most {TARGET:g})",
-                    flush=True,
-                )
-    if options.json:
-        print(json.dumps([each._asdict() for each in found]))
-    return int(missed)
+def measure(turns: int = 3, messages: int = 200) -> list[Table]:
+    """Measure both executors at all rates."""
+    rows = [compare(rate, each, turns, messages) for each in ("single", "events") for rate in RATES]
+    columns = (
+        "Executor and rate",
+        "bare timer: p50, ms",
+        "p99, ms",
+        "monitor: p50, ms",
+        "p99, ms",
+        "added at p50, ms",
+        "Target",
+    )
+    return [Table(columns, rows)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(measure))

@@ -1,19 +1,16 @@
 """How fast recordings are read, against the bare loop over `rosbags`' reader.
 
-Writes ten minutes of a robot's topics in every format, then times, best of several turns, the
-loop ``for message in reader.messages()`` and the loop over `forewarn.recordings`. Run it with
-``python benchmarks/reading.py``; ``--json`` prints the figures for machines.
+Writes ten minutes of a robot's topics in every format, then times the loop ``for message in
+reader.messages()`` and the loop over `forewarn.recordings`.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from rosbags.highlevel import AnyReader
@@ -21,26 +18,11 @@ from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
+from benchmarks._harness import Cell, Table, run, take_turns
 from forewarn.recordings import open_recording
 
 STORES = {1: get_typestore(Stores.ROS1_NOETIC), 2: get_typestore(Stores.ROS2_HUMBLE)}
 RATES = {"/odom": 50.0, "/objects": 10.0, "/light": 10.0, "/path": 5.0}
-
-
-class Figure(NamedTuple):
-    """Messages a second, for one format and choice of topics."""
-
-    form: str
-    topics: str
-    messages: int
-    rosbags: float
-    forewarn: float
-    opening: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times the rate of the bare loop."""
-        return self.forewarn / self.rosbags
 
 
 def topic_messages(version: int) -> dict[str, tuple[str, Any]]:
@@ -122,68 +104,42 @@ def write_all(folder: Path, seconds: float) -> Iterator[tuple[str, Path]]:
     yield "ROS 1, raw against CDR", write(folder / "ros1.bag", 1, seconds, lambda _: None)
 
 
-def best_rates(
-    loops: Sequence[Callable[[], Iterable[object]]], turns: int
-) -> tuple[list[float], list[int]]:
-    """Return messages a second of each loop's fastest turn, and what each counts.
-
-    The loops take turns, so that whatever else the machine does slows all of them.
-    """
-    fastest = [float("inf")] * len(loops)
-    counts = [0] * len(loops)
-    for _ in range(turns):
-        for number, loop in enumerate(loops):
-            begin = time.perf_counter()
-            counts[number] = sum(1 for _ in loop())
-            fastest[number] = min(fastest[number], time.perf_counter() - begin)
-    return [count / seconds for count, seconds in zip(counts, fastest, strict=True)], counts
+def count(messages: Iterable[object]) -> int:
+    """Return how many messages there are."""
+    return sum(1 for _ in messages)
 
 
-def measure(form: str, path: Path, topics: list[str] | None, turns: int) -> Figure:
+def compare(form: str, path: Path, topics: list[str] | None, turns: int) -> tuple[Cell, ...]:
     """Time both loops over one bag."""
     with AnyReader([path]) as reader, open_recording(path) as recording:
         chosen = [each for each in reader.connections if topics is None or each.topic in topics]
-        (theirs, ours), (expected, count) = best_rates(
-            [lambda: reader.messages(chosen), lambda: recording.read(topics)], turns
+        theirs, ours = take_turns(
+            lambda: count(reader.messages(chosen)),
+            lambda: count(recording.read(topics)),
+            turns=turns,
         )
-        if count != expected:
-            raise SystemExit(f"{form}: {count} messages, rosbags finds {expected}")
-    begin = time.perf_counter()
-    open_recording(path).close()
-    opening = time.perf_counter() - begin
-    return Figure(
-        form, "all" if topics is None else ", ".join(topics), count, theirs, ours, opening
+        if ours.result != theirs.result:
+            raise SystemExit(f"{form}: {ours.result} messages, rosbags finds {theirs.result}")
+    return (
+        form,
+        "all" if topics is None else ", ".join(topics),
+        theirs.result / theirs.seconds,
+        ours.result / ours.seconds,
+        theirs.seconds / ours.seconds,
     )
 
 
-def run(seconds: float, turns: int) -> list[Figure]:
-    """Measure all formats."""
-    figures = []
+def measure(seconds: float = 600.0, turns: int = 7) -> list[Table]:
+    """Measure bags of so many seconds in all formats."""
     with TemporaryDirectory() as folder:
-        for form, path in write_all(Path(folder), seconds):
-            figures.append(measure(form, path, None, turns))
-            figures.append(measure(form, path, ["/light"], turns))
-    return figures
-
-
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=600.0, help="length of the bags")
-    parser.add_argument("--turns", type=int, default=7, help="the best of how many turns counts")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    options = parser.parse_args()
-    figures = run(options.seconds, options.turns)
-    if options.json:
-        print(json.dumps([{**each._asdict(), "ratio": each.ratio} for each in figures], indent=2))
-        return
-    print(f"{'format':24} {'topics':8} {'messages':>8} {'rosbags/s':>11} {'forewarn/s':>11} ratio")
-    for each in figures:
-        print(
-            f"{each.form:24} {each.topics:8} {each.messages:8} {each.rosbags:11,.0f} "
-            f"{each.forewarn:11,.0f} {each.ratio:5.2f}"
-        )
+        rows = [
+            compare(form, path, topics, turns)
+            for form, path in write_all(Path(folder), seconds)
+            for topics in (None, ["/light"])
+        ]
+    columns = ("Format", "Topics", "rosbags, messages/s", "Forewarn, messages/s", "Ratio")
+    return [Table(columns, rows)]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(measure))

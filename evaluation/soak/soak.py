@@ -38,7 +38,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from benchmarks._live import monitor, process, processor_seconds
+from benchmarks._harness import processor_seconds
+from benchmarks._live import monitor, process
 from evaluation.soak.load import TOPICS
 
 RATE = 10.0
