@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from acting import ESCALATING, alert, config
 from forewarn_msgs.msg import RiskArray
+from forewarn_msgs.srv import Acknowledge
 from life import WORLD, measured
 from live_ros import Probe, Process, Stepper, environment, monitor_parameters, of
 from planners import Planner
@@ -45,43 +46,38 @@ def idle(tick: int) -> dict[str, Any]:
 def test_the_file_is_replaced_as_a_whole_and_only_when_something_changed(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal = Journal(path, 60.0)
-    assert journal.read() is None
+    assert journal.left is None
     journal.write(idle(1), [])
     first = path.stat()
     journal.write(idle(2), [])
     assert path.stat().st_mtime_ns == first.st_mtime_ns
     journal.write({**idle(3), "pending": True}, ["autoware"])
     journal.write({**idle(4), "pending": True}, ["autoware"])
-    found = Journal(path, 60.0).read()
+    found = Journal(path, 60.0).left
     assert found is not None
     assert (found.memory["tick"], found.owing) == (4, ("autoware",))
     assert [each.name for each in tmp_path.iterdir()] == ["journal"]
 
 
-@pytest.mark.parametrize("cut", [0, 1, 40, -1])
-def test_a_torn_file_is_reported_and_not_used(tmp_path: Path, cut: int) -> None:
+def test_what_a_damaged_journal_has_lost_is_an_error_until_somebody_acknowledges_it(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "journal"
     Journal(path, 60.0).write(idle(1), ["autoware"])
-    path.write_bytes(path.read_bytes()[:cut])
-    journal = Journal(path, 60.0)
-    assert journal.read() is None
-    assert "damaged" in journal.problem
-
-
-@pytest.mark.parametrize("text", ["[]", "1", '{"body": {}, "sum": ""}', "[" * 100_000, "\0" * 99])
-def test_a_strange_file_is_reported_and_not_used(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "journal"
-    path.write_text(text)
-    journal = Journal(path, 60.0)
-    assert journal.read() is None
-    assert "damaged" in journal.problem
-
-
-def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    Journal(path, 60.0).write(idle(1234), [])
-    path.write_text(path.read_text().replace("1234", "1235"))
-    assert Journal(path, 60.0).read() is None
+    torn = path.read_bytes()[:-9]
+    path.write_bytes(torn)
+    journal = Journal(path, 60.0, ["autoware"])
+    assert journal.left is None
+    assert path.with_name("journal.damaged-1").read_bytes() == torn
+    journal.write(idle(2), [])
+    for life in (journal, Journal(path, 60.0)):  # also after another crash
+        assert life.status().level == 2
+        for told in ("obligations", "mutes", "autoware", "journal.damaged-1", "acknowledge"):
+            assert told in life.status().message
+    assert "obligations" in life.acknowledge()
+    assert life.status().level == 0
+    life.write(idle(2), [])
+    assert Journal(path, 60.0).status().level == 0
 
 
 def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
@@ -115,8 +111,8 @@ def test_killed_at_any_moment_the_file_is_whole_and_the_newest(tmp_path: Path) -
         writer.wait()
         told = max(int(line) for line in lines if line.endswith("\n"))
         journal = Journal(path, 60.0)
-        found = journal.read()
-        assert found is not None, journal.problem
+        found = journal.left
+        assert found is not None, journal.lost
         assert found.memory["tick"] >= told
         tick = found.memory["tick"] + 1
     drafts = {each.name for each in tmp_path.iterdir()} - {"journal"}
@@ -176,6 +172,36 @@ def test_an_obligation_is_still_pending_after_a_kill(
     assert not [text for tick in replayed for text in tick.differences()]
 
 
+def test_a_damaged_journal_is_reported_until_the_service_acknowledges_it(
+    start: Callable[..., Process], tmp_path: Path, probe: Probe
+) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(b"\0" * 100)  # as a loss of power leaves it
+    start(journal=str(path))
+    probe.wait_for_start()
+    probe.wait_for_status("journal", "ERROR", "damaged-1: obligations, alerts, counts and mutes")
+    probe.wait(path.exists, "a new journal")
+    assert path.with_name("journal.damaged-1").read_bytes() == b"\0" * 100
+    probe.wait_for_status("journal", "ERROR", "then call ~/acknowledge")
+    told = {"requester": "anna", "reason": "the robot stands"}
+    answer = probe.call(Acknowledge, "acknowledge", **told)
+    assert answer.success and "by anna: the robot stands" in answer.message
+    probe.wait_for_status("journal", "OK")
+    assert told.items() <= probe.wait(lambda: probe.events[-1], "the event").items()
+    assert not probe.call(Acknowledge, "acknowledge").success
+
+
+def test_what_is_no_journal_is_not_written_over(
+    start: Callable[..., Process], tmp_path: Path, probe: Probe
+) -> None:
+    path = tmp_path / "precious.txt"
+    path.write_text("somebody else's")
+    start(journal=str(path))
+    probe.wait_for_status("node", "ERROR", "is no journal of ours, and is not written over")
+    assert probe.state == "inactive"
+    assert path.read_text() == "somebody else's"
+
+
 def uninterrupted(world: Path, first: int) -> Iterator[tuple[int, str]]:
     """Yield what a monitor that nobody kills publishes at each tick."""
     types = {topic: installed_message_type(name) for topic, name in TYPES.items()}
@@ -229,8 +255,8 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_been(
         published += len(told)
         silent += not told
         journal = Journal(path, 60.0)
-        left = journal.read()
-        assert not journal.problem
+        left = journal.left
+        assert not journal.lost
         if left is not None:
             if left.memory["pending"]:
                 assert newest <= left.memory["tick"] <= reached

@@ -13,6 +13,7 @@ from apollo_bridge.commands import WAYS
 from apollo_bridge.layouts import own_class
 from apollo_bridge.memory import Memory
 from apollo_bridge.relay import Relay, Wish
+from forewarn.errors import RecordingError
 
 NOW = 1_700_000_000_000_000_000
 PAD = "/apollo/planning/pad"
@@ -131,7 +132,7 @@ def test_what_was_not_written_is_not_remembered_and_tried_again(journal: Path) -
     bridge.connected = True
     bridge.relay.update(NOW + 1)
     assert (bridge.written, bridge.relay.remark) == ([STOP], "")
-    assert Memory(journal).read() == {PAD: "STOP"}
+    assert Memory(journal).left == {PAD: "STOP"}
 
 
 def test_soon_after_connecting_an_end_is_written_several_times(journal: Path) -> None:
@@ -188,13 +189,25 @@ def test_a_service_that_nobody_answers_is_called_again_and_told() -> None:
     assert bridge.relay.remark == ""
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"in_force": 3}', '{"format": 1}'])
-def test_a_damaged_journal_is_named_and_not_used(journal: Path, text: str) -> None:
-    journal.write_text(text)
+def test_a_damaged_journal_is_kept_and_named_for_the_life_of_the_bridge(journal: Path) -> None:
+    Bridge(journal).relay.intervene(STOPPING, NOW)
+    torn = journal.read_bytes()[:-1]
+    journal.write_bytes(torn)
     bridge = Bridge(journal)
-    assert "is damaged and was not used" in bridge.relay.remark
     bridge.relay.intervene(OVER, NOW)
     assert bridge.written == []
+    bridge.relay.intervene(STOPPING, NOW)
+    assert bridge.written == [STOP]
+    assert bridge.relay.lost
+    assert "nobody ends it" in bridge.relay.remark
+    assert journal.with_name("journal.json.damaged-1").read_bytes() == torn
+    assert not Bridge(journal).relay.lost
+
+
+def test_what_is_no_journal_is_not_written_over(journal: Path) -> None:
+    journal.write_text('{"in_force": "somebody else\'s"}')
+    with pytest.raises(RecordingError, match="is no journal of ours"):
+        Bridge(journal)
 
 
 def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:

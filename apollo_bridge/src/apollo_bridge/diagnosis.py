@@ -31,7 +31,7 @@ def statuses(pump: Pump, relay: Relay, now_ns: int) -> Iterator[Status]:
         yield _channel(pump, channel, now_ns)
     held = relay.commander.described
     yield Status(
-        WARN if relay.remark else OK,
+        ERROR if relay.lost else WARN if relay.remark else OK,
         "commands",
         relay.remark or (f"{held} is in force" if held else "none in force"),
         {"stops go to": relay.commander.way.target},

@@ -6,15 +6,14 @@ nobody else knows that it was the bridge who had asked for it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from forewarn.errors import InputError
-from forewarn.outputfile import write_output
+from forewarn.errors import RecordingError
+from forewarn.journal import JournalFile
 
-LARGEST = 100_000
+FORMAT = 1
 
 
 class Memory:
@@ -27,38 +26,45 @@ class Memory:
 
     Attributes
     ----------
-    problem : str
-        Why it cannot be read or written.
+    lost : str
+        What a damaged file has lost; empty if none has.
+    left : mapping
+        What a former life left in force, by channel or service.
+
+    Raises
+    ------
+    RecordingError
+        If the file is something else than a journal of a bridge: it is not written over.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.problem = ""
+        self.lost = ""
+        self.left: Mapping[str, Any] = {}
+        self._failed = ""
+        self._file = None if path is None else JournalFile(path, "apollo bridge", FORMAT)
         self._written: dict[str, Any] | None = None
+        if self._file is not None:
+            found, damage = self._file.read(lambda body: dict(body["in_force"]))
+            self.left = found or {}
+            if damage:
+                self.lost = (
+                    f"{damage}: a command of the former life may still be in force in Apollo, and "
+                    "nobody ends it. Look at the vehicle, then configure the bridge anew"
+                )
 
-    def read(self) -> Mapping[str, Any]:
-        """Return what a former life left in force, by channel or service."""
-        if self.path is None:
-            return {}
-        try:
-            with self.path.open("rb") as file:
-                found = json.loads(file.read(LARGEST))["in_force"]
-            return dict(found)
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            self.problem = f"{self.path}: {error.strerror}"
-        except (ValueError, KeyError, TypeError) as error:
-            self.problem = f"{self.path} is damaged and was not used: {error}"
-        return {}
+    @property
+    def problem(self) -> str:
+        """What was lost, and why it cannot be written."""
+        return "; ".join(each for each in (self.lost, self._failed) if each)
 
     def write(self, in_force: Mapping[str, Any]) -> None:
         """Keep what is in force now; the file is replaced as a whole."""
-        if self.path is None or in_force == self._written:
+        if self._file is None or in_force == self._written:
             return
         try:
-            write_output(self.path, json.dumps({"in_force": dict(in_force)}))
-        except InputError as error:
-            self.problem = str(error)
+            self._file.write({"in_force": dict(in_force)})
+        except RecordingError as error:
+            self._failed = str(error)
             return
-        self.problem, self._written = "", dict(in_force)
+        self._failed, self._written = "", dict(in_force)

@@ -62,13 +62,18 @@ class Relay:
         self._remarks: dict[str, str] = {}
         self._former = ""
         self._connected_ns: int | None = None
-        commander.recall(memory.read())
+        commander.recall(memory.left)
 
     @property
     def remark(self) -> str:
         """What is to be said on /diagnostics; empty if all is as it should be."""
         found = [*self._remarks.values(), self._former, self._memory.problem]
         return "; ".join(each for each in found if each)
+
+    @property
+    def lost(self) -> bool:
+        """Tell whether nobody knows any more what a former life left in force."""
+        return bool(self._memory.lost)
 
     def start(self, write: Callable[[str, bytes], bool]) -> None:
         """Begin to write; nothing is known yet of what the monitor wants."""

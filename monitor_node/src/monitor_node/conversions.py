@@ -9,7 +9,7 @@ from typing import Any
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from forewarn_msgs.msg import Intervention, Risk, RiskArray, Signals
-from forewarn_msgs.srv import Explain, LoadModel, Mute, Release, Reset
+from forewarn_msgs.srv import Acknowledge, Explain, LoadModel, Mute, Release, Reset
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import Header, String
@@ -22,6 +22,7 @@ from monitor_node.explaining import Explanation
 from monitor_node.status import Status
 
 __all__ = [
+    "Acknowledge",
     "ClockMessage",
     "DiagnosticArray",
     "Explain",

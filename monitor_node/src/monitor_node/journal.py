@@ -1,24 +1,18 @@
-"""A small file that survives a crash: pending obligations, and what actuators left in force.
-
-It is replaced as a whole, so that a reader finds the old or the new one. It is not forced to the
-disk at every tick, which could take longer than the tick: it survives the death of the process, and
-after a loss of power its checksum tells whether it can be trusted.
-"""
+"""What survives a crash of the node: pending obligations, alerts, mutes, what actuators left."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forewarn.errors import InputError
-from forewarn.outputfile import write_output
+from forewarn.errors import ForewarnError, RecordingError
+from forewarn.journal import JournalFile
+from forewarn.monitoring.memory import recall, remember
+from forewarn.monitoring.watch import Watch
 from monitor_node.status import Severity, Status
 
-FORMAT = 1
-LARGEST = 1_000_000
+FORMAT = 2
 
 
 class Entry(NamedTuple):
@@ -37,41 +31,83 @@ class Journal:
         The file; its folder must exist.
     max_age : float
         Seconds after which obligations and alerts count no more.
+    actuators : sequence of str
+        Those that may have left something in force.
+
+    Attributes
+    ----------
+    left : Entry or None
+        What a former life left behind, until it is recalled.
+    lost : str
+        What a damaged journal has lost, in this life or a former one; empty once acknowledged.
+
+    Raises
+    ------
+    RecordingError
+        If the file is something else than a journal of a monitor: it is not written over.
     """
 
-    def __init__(self, path: Path, max_age: float) -> None:
+    def __init__(self, path: Path, max_age: float, actuators: Sequence[str] = ()) -> None:
         self.path = path
         self.max_age = max_age
         self.problem = ""
         self.recalled = "nothing"
+        self.lost = ""
+        self.left: Entry | None = None
+        self._actuators = tuple(actuators)
+        self._file = JournalFile(path, "monitor", FORMAT)
         self._written: tuple[Any, ...] | None = None
+        found, damage = self._file.read(_parsed)
+        if found is not None:
+            self.left, self.lost = found
+        if damage:
+            self._lose(damage)
 
-    def read(self) -> Entry | None:
-        """Return what was left behind; None if nothing was, or nothing that can be trusted."""
+    def _lose(self, damage: str) -> None:
+        lost = f"{damage}: obligations, alerts, counts and mutes of the former life are lost"
+        if self._actuators:
+            duty = f"if it limited or stopped the robot by {' or '.join(self._actuators)}"
+            lost += f", and {duty}, nobody takes that back"
+        self.lost = f"{lost}; look at the robot, then call ~/acknowledge"
+
+    def acknowledge(self) -> str:
+        """Report no longer what was lost, and return it; the next entry knows nothing of it."""
+        lost, self.lost = self.lost, ""
+        return lost
+
+    def keep(self, watch: Watch, owing: Sequence[str]) -> None:
+        """Keep the present of a monitor."""
+        self.write(remember(watch), owing)
+
+    def recall(self, watch: Watch, first: int) -> Mapping[str, Any] | None:
+        """Go on where a former life ended; return its memory, None if there was none.
+
+        Raises
+        ------
+        RecordingError
+            If the memory cannot be used; `memory.recall` has the reasons.
+        """
+        left, self.left = self.left, None
+        if left is None:
+            return None
         try:
-            with self.path.open("rb") as file:
-                text = file.read(LARGEST + 1)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            self.problem = f"{self.path}: {error.strerror}"
-            return None
-        try:
-            return _parsed(text)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            self.problem = f"{self.path} is damaged and was not used: {error}"
-            return None
+            recall(watch, left.memory, first, self.max_age * watch.spec.rate)
+        except ForewarnError as error:
+            self.recalled = f"nothing: {error}"
+            raise
+        pending = "obligations and alerts" if left.memory["pending"] else "counts and mutes"
+        self.recalled = f"{pending} of tick {left.memory['tick']}"
+        return left.memory
 
     def write(self, memory: Mapping[str, Any], owing: Sequence[str]) -> None:
         """Keep the present, unless nothing has changed but the tick of an idle monitor."""
         tick = memory["tick"] if memory["pending"] else None
-        content = (tick, {**memory, "tick": None}, tuple(owing))
+        content = (tick, {**memory, "tick": None}, tuple(owing), self.lost)
         if content == self._written:
             return
-        body = {"format": FORMAT, "memory": memory, "owing": list(owing)}
         try:
-            write_output(self.path, json.dumps({"sum": _sum(body), "body": body}))
-        except InputError as error:
+            self._file.write({"memory": memory, "owing": list(owing), "lost": self.lost})
+        except RecordingError as error:
             self.problem = str(error)
             return
         self.problem = ""
@@ -80,22 +116,12 @@ class Journal:
     def status(self) -> Status:
         """Report."""
         values = {"file": self.path, "recalled": self.recalled}
-        if self.problem:
-            return Status("journal", Severity.ERROR, self.problem, values)
+        problems = [each for each in (self.problem, self.lost) if each]
+        if problems:
+            return Status("journal", Severity.ERROR, "; ".join(problems), values)
         return Status("journal", Severity.OK, f"recalled: {self.recalled}", values)
 
 
-def _parsed(text: bytes) -> Entry:
-    if len(text) > LARGEST:
-        raise ValueError(f"larger than {LARGEST} bytes")
-    found = json.loads(text)
-    body = found["body"]
-    if found["sum"] != _sum(body):
-        raise ValueError("its checksum is wrong")
-    if body["format"] != FORMAT:
-        raise ValueError(f"format {body['format']}, not {FORMAT}")
-    return Entry(body["memory"], tuple(map(str, body["owing"])))
-
-
-def _sum(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+def _parsed(body: Any) -> tuple[Entry, str]:
+    entry = Entry(dict(body["memory"]), tuple(map(str, body["owing"])))
+    return entry, str(body["lost"])

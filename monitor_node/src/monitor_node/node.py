@@ -26,7 +26,7 @@ from forewarn.predicates.inputs import open_feed
 from forewarn.signals import MessageType, installed_message_type
 from forewarn.signals.grid import NANOSECONDS
 from monitor_node import conversions, parameters
-from monitor_node.actuators import Actuators, check_messages
+from monitor_node.actuators import Actuators, check_messages, named
 from monitor_node.bond import Bond, check_bond
 from monitor_node.bounds import BackgroundBounds, open_watch
 from monitor_node.diagnosis import node_status, statuses
@@ -144,6 +144,7 @@ class MonitorNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Subscribe and start the ticks."""
         assert self.watch is not None and self._outputs is not None
+        self._journal = self._open_journal(self.watch.spec)
         record = self._open_record()
         pacer = Pacer(
             self.watch.session.grid,
@@ -158,8 +159,6 @@ class MonitorNode(LifecycleNode):
             self._value("queue_depth"),
             functools.partial(parameters.fixed_quality, self),
         )
-        path = self._value("journal")
-        self._journal = Journal(Path(path), self._value("journal_max_age")) if path else None
         self.runtime = Runtime(
             self.watch,
             pacer,
@@ -294,6 +293,18 @@ class MonitorNode(LifecycleNode):
     def model_loaded(self, model: CountModel) -> None:
         """Take note of a model that the service has put into force."""
         self._model = model
+
+    def _open_journal(self, spec: MonitorSpec) -> Journal | None:
+        path = self._value("journal")
+        if not path:
+            return None
+        actuators = tuple(named(spec.actuators)) if spec.mode == "act" else ()
+        before = "" if self._journal is None else self._journal.lost
+        journal = Journal(Path(path), self._value("journal_max_age"), actuators)
+        journal.lost = journal.lost or before  # an activation may have failed meanwhile
+        if journal.lost:
+            self.get_logger().error(journal.lost)
+        return journal
 
     def _open_record(self) -> RecordWriter | None:
         path = self._value("record")

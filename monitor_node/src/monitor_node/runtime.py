@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.intervention import Request, withdraw
-from forewarn.monitoring.memory import recall, remember
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.record import RecordWriter
 from forewarn.monitoring.watch import Draft, Outcome, Watch
@@ -92,10 +91,9 @@ class Runtime:
         self._model_name: str | None = None
         self._warn, self._teller = warn, teller
         self._actuators = actuators
-        self._journal = journal
-        self._left = None if journal is None else journal.read()
-        if self._left is not None and actuators is not None:
-            actuators.resume(self._left.owing)
+        self.journal = journal
+        if journal is not None and journal.left is not None and actuators is not None:
+            actuators.resume(journal.left.owing)
         self.learning: BackgroundLearning | None = None
         self.bounds: BackgroundBounds | None = None
 
@@ -234,25 +232,21 @@ class Runtime:
 
     def _keep(self, request: Request | None = None) -> None:
         """Write the journal, before anybody learns what it says."""
-        if self._journal is not None:
+        if self.journal is not None:
             owing = () if self._actuators is None else self._actuators.owing(request)
-            self._journal.write(remember(self.watch), owing)
+            self.journal.keep(self.watch, owing)
 
-    def _recall(self, first: int) -> Event | None:
-        """Go on where a former life ended, if there was one; return the event to note."""
-        left, self._left = self._left, None
-        if left is None or self._journal is None:
-            return None
+    def _recall(self, first: int) -> None:
+        """Go on where a former life ended, if there was one."""
+        if self.journal is None:
+            return
         try:
-            oldest = self._journal.max_age * self.watch.spec.rate
-            recall(self.watch, left.memory, first, oldest)
+            memory = self.journal.recall(self.watch, first)
         except ForewarnError as error:
-            self._warn(f"{self._journal.path}: not recalled: {error}")
-            self._journal.recalled = f"nothing: {error}"
-            return None
-        pending = "obligations and alerts" if left.memory["pending"] else "counts and mutes"
-        self._journal.recalled = f"{pending} of tick {left.memory['tick']}"
-        return {"event": "recall", "first": first, "memory": dict(left.memory)}
+            self._warn(f"{self.journal.path}: not recalled: {error}")
+            return
+        if memory is not None:
+            self.note({"event": "recall", "first": first, "memory": dict(memory)})
 
     def _publish_state(self, outcome: Outcome) -> None:
         names, values, stamps = self.signals()
@@ -314,9 +308,7 @@ class Runtime:
                 mute = {"event": "mute", "properties": [name], "duration": span}
                 self._try(self._record.event, mute)
         self.outputs.events.publish(conversions.event(event))
-        recalled = self._recall(restart.tick)
-        if recalled is not None:
-            self.note(recalled)
+        self._recall(restart.tick)
 
     def attach_model(self, model: CountModel | None) -> str | None:
         """Put the model that is in force into the record and return its name there."""
@@ -353,7 +345,7 @@ class Runtime:
         if request is not None:
             self._request(time_ns, request)
         self._act(None)
-        if self._journal is not None and self.pacer.started:
+        if self.journal is not None and self.pacer.started:
             self.watch.restart()  # an orderly end leaves nothing pending
             self._keep()
         self.inputs.close()

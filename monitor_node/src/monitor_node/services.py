@@ -20,7 +20,7 @@ from forewarn.monitoring.reasons import in_words
 from forewarn.monitoring.watch import Watch
 from monitor_node import conversions
 from monitor_node.background import in_background
-from monitor_node.conversions import Explain, LoadModel, Mute, Release, Reset
+from monitor_node.conversions import Acknowledge, Explain, LoadModel, Mute, Release, Reset
 from monitor_node.explaining import explain, reasons
 from monitor_node.runtime import Runtime
 
@@ -38,7 +38,7 @@ class Owner(Protocol):
 
 
 class Services:
-    """Reset, release, mute, load_model and explain.
+    """Reset, release, mute, acknowledge, load_model and explain.
 
     Parameters
     ----------
@@ -58,6 +58,7 @@ class Services:
                 (Reset, "reset", self._reset),
                 (Release, "release", self._release),
                 (Mute, "mute", self._mute),
+                (Acknowledge, "acknowledge", self._acknowledge),
                 (LoadModel, "load_model", self._load_model),
                 (Explain, "explain", self._explain),
             )
@@ -139,6 +140,18 @@ class Services:
             if not math.isinf(request.duration):
                 span = f"for {request.duration:g} s"
             return f"muted {span}: {', '.join(names)}{_by(request)}"
+
+        return self._answer(response, command)
+
+    def _acknowledge(self, request: Any, response: Any) -> Any:
+        def command(watch: Watch) -> str:
+            runtime = self._owner.runtime
+            journal = None if runtime is None else runtime.journal
+            if journal is None or not journal.lost:
+                raise ForewarnError("there is nothing to acknowledge")
+            lost = journal.acknowledge()
+            self._note({"event": "acknowledge", "lost": lost, **_asker(request)})
+            return f"acknowledged{_by(request)}: {lost}"
 
         return self._answer(response, command)
 
