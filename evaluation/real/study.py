@@ -32,6 +32,7 @@ from evaluation.comparison import (
 from evaluation.real.comma import write_bags
 from evaluation.real.ngsim import write_traces
 from forewarn.config import load_spec
+from forewarn.monitoring.tradeoff import count_violations
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.reports.run import RecordedRun
 
@@ -91,7 +92,7 @@ def study_property(
     rivals = signal_contenders(compiled, name, folds, RIVALS[name])
     judged = [run for fold in folds for run in fold.judged]
     return {
-        "violations": [sum(int(t.violation.sum()) for t in g.judged) for g in contender.groups],
+        "violations": [sum(map(count_violations, g.judged)) for g in contender.groups],
         "rows": compare(contender, rivals, best_balance),
         "calibration": calibration_of(judged, name),
         "unseen_ticks": sum(

@@ -38,7 +38,7 @@ from evaluation.study import rivals
 from evaluation.study.passes import Pass, key_of, learn_from, pass_over, with_risk
 from evaluation.study.record import FIRST_SEED
 from forewarn.config import load_spec
-from forewarn.monitoring.tradeoff import AlertRule, Point, Trace
+from forewarn.monitoring.tradeoff import AlertRule, Point, Trace, count_violations
 from forewarn.properties.specification import CompiledSpec, compile_spec
 
 HERE = Path(__file__).parent
@@ -193,7 +193,7 @@ def judge(
         "budget": budget,
         "horizon": compiled.spec.properties[runs.name].horizon,
         "states": len({s for run in runs.judged for s in run.codes.tolist()}),
-        "violations_in_training": sum(int(t.violation.sum()) for t in forewarn.tuning),
+        "violations_in_training": sum(map(count_violations, forewarn.tuning)),
         "calibration": calibration_of(runs.judged, runs.name),
         "tuning_lead": {"Forewarn": lead_within(forewarn, budget), **candidates},
         "rows": rows,

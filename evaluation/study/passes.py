@@ -30,7 +30,7 @@ from forewarn.reports.signals import with_log
 TRACK_ARRAYS = tuple(
     field.name
     for field in dataclasses.fields(Track)
-    if field.name not in ("name", "rate", "horizon")
+    if field.name not in ("name", "rate", "horizon", "clear")
 )
 
 
@@ -74,7 +74,7 @@ def pass_over(compiled: CompiledSpec, path: Path) -> Pass:
 def _watch(compiled: CompiledSpec, recording: Recording) -> Pass:
     monitor, log = with_log(build_monitor(compiled, None))
     types = wanted_types(compiled.spec, recording) if recording.topics else {}
-    session, history = Session(monitor, types), History(compiled.spec)
+    session, history = Session(monitor, types), History(monitor)
     samples = map(_with_arrays, recording.read(types.keys() if recording.topics else None))
     for verdict in run(session, samples, recording.start_ns, recording.end_ns):
         history.add(verdict)
@@ -114,7 +114,7 @@ def _read(compiled: CompiledSpec, path: Path, key: str) -> Pass | None:
     with np.load(path) as kept:
         if str(kept["key"]) != key:
             return None
-        (blank,) = History(compiled.spec).tracks()
+        (blank,) = History(build_monitor(compiled, None)).tracks()
         track = dataclasses.replace(blank, **{n: kept[f"track.{n}"] for n in TRACK_ARRAYS})
         signals = {n.removeprefix("signal."): kept[n] for n in kept if n.startswith("signal.")}
         return Pass(str(kept["name"]), (track,), kept["codes"], signals)

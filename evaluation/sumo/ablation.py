@@ -151,6 +151,7 @@ def truth_of(run: Run, rule: str, compiled: CompiledSpec) -> Trace:
         status=status,
         unsure=states == UNKNOWN,
         terminal=ended,
+        clear=round(compiled.spec.properties[rule].clear * compiled.spec.rate),
     )
 
 

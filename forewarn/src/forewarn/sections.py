@@ -233,6 +233,8 @@ class PropertySpec(Section):
         Stronger interventions the longer an alert lasts.
     cooldown : float
         Seconds after the end of an alert during which there are warnings only.
+    clear : float
+        Seconds without a breach after which it has cleared: what comes later counts as another.
     paper_counting : bool
         ProbGuard's Definition 5.2: the bound counts one step more.
     """
@@ -250,6 +252,7 @@ class PropertySpec(Section):
     speed_limit: Seconds | None = None
     escalation: tuple[EscalationStep, ...] = ()
     cooldown: Seconds = 0.0
+    clear: Seconds = 1.0
     paper_counting: bool = False
     description: str = ""
     source: str = ""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.monitoring.calibration import NEVER, calibrate, pool, predictions, wilson
@@ -40,6 +40,7 @@ def track(
     facts: str,
     *,
     horizon: int | None = 3,
+    clear: int = 1,
     risk: list[float] | None = None,
     rate: float = 10.0,
     first: int = 100,
@@ -57,11 +58,13 @@ def track(
         name="rule",
         rate=rate,
         horizon=horizon,
+        clear=clear,
         ticks=np.array([first + i for i in there], dtype=np.int64),
         state=np.where(marked("-?"), -1, 0).astype(np.int32),
         status=np.array([STATUS[fact] for fact in told], dtype=np.int8),
         violation=marked("VT"),
         possible=marked("?"),
+        lasting=marked("v"),
         probability=risks,
         lower=np.full(n, math.nan),
         upper=np.full(n, math.nan),
@@ -125,10 +128,55 @@ def test_warnings_are_no_alerts() -> None:
     assert events.violations[0].lead is None
 
 
-def test_two_violations_in_one_alert_have_their_own_lead_times() -> None:
+def test_the_lead_of_a_second_violation_begins_when_the_first_has_cleared() -> None:
     events = find_events(track("AAAAAA", "..V..V"))
-    assert [v.lead for v in events.violations] == [pytest.approx(0.2), pytest.approx(0.5)]
+    assert [v.lead for v in events.violations] == [pytest.approx(0.2), pytest.approx(0.2)]
+    assert [v.alert for v in events.violations] == [100, 100]
     assert [a.outcome for a in events.alerts] == [Outcome.FORESAW]
+
+
+def test_a_lead_is_at_most_the_horizon_unless_asked_for_otherwise() -> None:
+    run = track("A" * 10, "........V.")
+    assert find_events(run).violations[0].lead == pytest.approx(0.3)
+    assert find_events(run, whole_leads=True).violations[0].lead == pytest.approx(0.8)
+
+
+def test_flickers_of_one_excursion_do_not_turn_a_miss_into_foresight() -> None:
+    # At 10 Hz: broken at 31.0 s, the alert begins at 31.1 s, and four flickers follow within it.
+    levels = "." * 311 + "A" * 300
+    facts = ["."] * len(levels)
+    for second in (31.0, 39.0, 43.0, 51.0, 60.0):
+        facts[round(10 * second)] = "V"
+    for clear, counted in ((10, 5), (100, 1)):
+        events = find_events(track(levels, "".join(facts), horizon=30, clear=clear))
+        total = score("rule", [events])
+        assert (total.violations, total.detected, total.lead) == (counted, 0, None)
+        assert [a.outcome for a in events.alerts] == [Outcome.LATE]
+
+
+def test_a_breach_that_lasts_counts_once_however_often_the_automaton_starts_again() -> None:
+    # An alert 0.9 s before, then the rule is broken for a minute, again every second.
+    facts = "." * 30 + "Vvvvvvvvvv" * 60 + "." * 30
+    levels = "." * 21 + "A" * (len(facts) - 21)
+    events = find_events(track(levels, facts, horizon=30, clear=10))
+    assert [v.lead for v in events.violations] == [pytest.approx(0.9)]
+
+
+@pytest.mark.parametrize(("quiet", "counted"), [(2, 1), (3, 2)])
+def test_a_breach_has_cleared_after_so_many_ticks_in_a_row(quiet: int, counted: int) -> None:
+    facts = "..V" + "." * quiet + "V.."
+    assert len(find_events(track("." * len(facts), facts, clear=3)).violations) == counted
+
+
+def test_a_new_episode_remembers_no_breach() -> None:
+    for facts in (".VE.V", ".T.V.", ".V-V."):
+        assert len(find_events(track(".....", facts, clear=10)).violations) == 2
+
+
+def test_an_alert_within_an_excursion_is_late() -> None:
+    events = find_events(track("...A...", ".V..V..", clear=5))
+    assert [a.outcome for a in events.alerts] == [Outcome.LATE]
+    assert len(events.violations) == 1
 
 
 def test_a_false_alarm_near_the_end_is_false_and_marked() -> None:
@@ -164,36 +212,82 @@ def test_nothing_to_judge_gives_none_not_zero() -> None:
 
 def test_an_alert_is_not_interrupted_by_nothing() -> None:
     run = track("", "")
-    assert find_events(run) == ((), (), 0.0)
+    assert find_events(run) == ((), (), 0.0, 0.0)
     assert calibrate(predictions(run)) is None
 
 
+def walked(facts: str, clear: int) -> tuple[list[int], list[bool]]:
+    """Walk through a run: when a violation counts, and where an excursion has not cleared."""
+    counted, not_cleared = [], []
+    excursion, quiet = False, 0
+    for i, fact in enumerate(facts):
+        if fact in "-E" or (i and facts[i - 1] in "ET" and fact not in "ET"):
+            excursion = False
+        if fact in "VT":
+            if not excursion:
+                counted.append(i)
+            excursion, quiet = True, 0
+        elif fact == "v":
+            quiet = 0
+        elif fact not in "?~":
+            quiet += 1
+            if quiet >= clear:
+                excursion = False
+        not_cleared.append(excursion)
+    return counted, not_cleared
+
+
+def foresight(
+    levels: str, facts: str, t: int, not_cleared: list[bool], horizon: int | None
+) -> tuple[int, int] | None:
+    """Walk back from a violation: where its alert began, and for how long it was a warning."""
+    if levels[t] != "A":
+        return None
+    start = t
+    while start > 0 and levels[start - 1] == "A":
+        start -= 1
+    lead = 0
+    while lead < t - start and not not_cleared[t - lead - 1]:
+        lead += 1
+    if not_cleared[start] or lead == 0:
+        return None
+    return start, lead if horizon is None else min(lead, horizon)
+
+
+@settings(max_examples=400, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(".wA"), st.sampled_from("....Vv-E?")), max_size=24),
+    st.lists(st.tuples(st.sampled_from(".wAA"), st.sampled_from("......VvET-?~")), max_size=24),
     st.sampled_from([None, 1, 2, 5]),
+    st.sampled_from([1, 2, 4]),
 )
 def test_events_follow_the_definition_word_for_word(
-    rows: list[tuple[str, str]], horizon: int | None
+    rows: list[tuple[str, str]], horizon: int | None, clear: int
 ) -> None:
     levels, facts = "".join(r[0] for r in rows), "".join(r[1] for r in rows)
-    events = find_events(track(levels, facts, horizon=horizon, first=0))
+    events = find_events(track(levels, facts, horizon=horizon, clear=clear, first=0))
+    counted, not_cleared = walked(facts, clear)
+    assert [v.tick for v in events.violations] == counted
     for violation in events.violations:
-        t = violation.tick
-        start = t
-        while start > 0 and levels[start - 1] == "A":
-            start -= 1
-        on = levels[t] == "A" and start < t
-        assert violation.alert == (start if on else None)
-        assert violation.lead == (pytest.approx((t - start) / 10) if on else None)
-    assert [v.tick for v in events.violations] == [i for i, f in enumerate(facts) if f == "V"]
+        found = foresight(levels, facts, violation.tick, not_cleared, horizon)
+        assert violation.alert == (None if found is None else found[0])
+        assert violation.lead == (None if found is None else pytest.approx(found[1] / 10))
     for alert in events.alerts:
         reach = len(facts) if horizon is None else alert.start + horizon
-        hits = [v for v, f in enumerate(facts) if f == "V" and alert.start <= v]
-        followed = any(v <= alert.end or v <= reach for v in hits)
-        lasting = facts[alert.start] == "v"
-        assert (alert.outcome is Outcome.FALSE) == (not followed and not lasting)
+        hits = [v for v in counted if alert.start < v]
+        if not_cleared[alert.start]:
+            expected = Outcome.LATE
+        elif any(v <= alert.end for v in hits):
+            expected = Outcome.FORESAW
+        elif any(v <= reach for v in hits):
+            expected = Outcome.NEAR
+        else:
+            expected = Outcome.FALSE
+        assert alert.outcome is expected
     covered = {t for a in events.alerts for t in range(a.start, a.end + 1)}
     assert covered == {t for t, level in enumerate(levels) if level == "A"}
+    watched = [t for t, fact in enumerate(facts) if fact not in "-?"]
+    assert events.hours * 36000 == pytest.approx(len(watched))
+    assert events.alert_hours * 36000 == pytest.approx(len(covered & set(watched)))
 
 
 def expected_outcome(facts: str, t: int, horizon: int | None) -> bool | None:

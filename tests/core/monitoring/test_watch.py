@@ -225,7 +225,8 @@ UPPER = UPPER.replace("{timeout: 0.2}", "{timeout: 0.2, stale: ignore}")
 def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> None:
     compiled = compile_spec(parse_spec(parse_document(UPPER)))
     model = learned(compiled=compiled)
-    watch, history = Watch(compiled, model, {}), History(compiled.spec)
+    watch = Watch(compiled, model, {})
+    history = History(watch.monitor)
     watch.set_policy("stop", {"warn": 0.5})
     levels = []
     for tick in range(8):
@@ -246,7 +247,8 @@ def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> N
 def test_a_certain_violation_alerts_while_signals_have_not_come_yet() -> None:
     text = TEXT.replace("startup: 0", "startup: 5").replace("not (p and q)", "not p")
     compiled = compile_spec(parse_spec(parse_document(text)))
-    watch, history = Watch(compiled, learned(), {}), History(compiled.spec)
+    watch = Watch(compiled, learned(), {})
+    history = History(watch.monitor)
     found = []
     for tick in range(4):
         watch.accept("", watch.session.grid.time_ns(tick), {"near": float(tick > 1)})

@@ -33,8 +33,9 @@ def track(name: str, levels: list[int]) -> Track:
     count = len(levels)
     zeros: Any = np.zeros(count)
     return Track(
-        name=name, rate=10.0, horizon=30, ticks=np.arange(100, 100 + count), state=zeros,
-        status=zeros, violation=zeros, possible=zeros, probability=zeros, lower=zeros, upper=zeros,
+        name=name, rate=10.0, horizon=30, clear=0, ticks=np.arange(100, 100 + count), state=zeros,
+        status=zeros, violation=zeros, possible=zeros, lasting=zeros,
+        probability=zeros, lower=zeros, upper=zeros,
         in_model=zeros, terminal=zeros, ambiguous=zeros,
         level=np.array(levels, dtype=np.int8), automaton=zeros,
     )  # fmt: skip

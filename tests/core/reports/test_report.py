@@ -228,13 +228,14 @@ def test_hostile_names_are_shown_as_they_are(
 
 def tiled(replayed: RecordedRun, monitor: Monitor, times: int) -> RecordedRun:
     """Return a run repeated, column by column."""
-    history = History(monitor.spec)
+    history = History(monitor)
     tracks = []
     for track in replayed.tracks:
         columns = {
             name: np.tile(getattr(track, name), times)
-            for name in ("state", "status", "violation", "possible", "probability", "lower",
-                         "upper", "in_model", "terminal", "ambiguous", "level", "automaton")
+            for name in ("state", "status", "violation", "possible", "lasting", "probability",
+                         "lower", "upper", "in_model", "terminal", "ambiguous", "level",
+                         "automaton")
         }  # fmt: skip
         ticks = np.arange(len(columns["state"]), dtype=np.int64) + int(track.ticks[0])
         tracks.append(replace(track, ticks=ticks, **columns))

@@ -37,9 +37,11 @@ Run the monitor over recordings, tick by tick, with the code that runs live: the
 gives the same verdicts to the last bit."""
 
 EPILOG = """\
-An alert is an episode in which a property asks for its intervention. The lead time of a violation
-is its time minus the start of the alert that is on when it happens and began at least one tick
-before. A false alarm is an alert with no violation during it or within the horizon of its start.
+An alert is an episode in which a property asks for its intervention. A breach counts as one
+violation until it has cleared: for `clear` seconds in a row. The lead time of a violation is its
+time minus the start of the alert that is on when it happens, at most the horizon; the alert must
+have begun at least one tick before, and not before an earlier violation had cleared. A false alarm
+is an alert with no violation during it or within the horizon of its start.
 
 exit codes: 0 no alert and no violation, 1 at least one of them (0 with --exit-zero),
 2 wrong usage or input.
@@ -60,6 +62,7 @@ class Options:
     report: Path | None
     allow_missing: bool
     exit_zero: bool
+    whole_leads: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML report")
     add_allow_missing(parser)
+    parser.add_argument(
+        "--whole-leads",
+        action="store_true",
+        help="count lead times from the start of the alert, also what exceeds the horizon",
+    )
     parser.add_argument(
         "--exit-zero", action="store_true", help="exit with 0 even if there are alerts"
     )
@@ -105,6 +113,7 @@ def run(options: Options, output: Output) -> int:
         allow_missing=options.allow_missing,
         keep_signals=options.report is not None,
         verdicts=options.verdicts,
+        whole_leads=options.whole_leads,
     )
     print_runs(monitor, runs, output)
     if options.report is not None:
@@ -128,6 +137,7 @@ def replay_all(
     allow_missing: bool = False,
     keep_signals: bool = False,
     verdicts: Path | None = None,
+    whole_leads: bool = False,
 ) -> list[RecordedRun]:
     """Replay recordings one after the other, with a bar."""
     runs: list[RecordedRun] = []
@@ -153,6 +163,7 @@ def replay_all(
                     learned_from=learned_from,
                     allow_missing=allow_missing,
                     keep_signals=keep_signals,
+                    whole_leads=whole_leads,
                     on_verdict=None if stream is None else write,
                     progress=lambda fraction, path=path: update(path, fraction),  # type: ignore[misc]
                 )

@@ -59,6 +59,11 @@ class Trace(NamedTuple):
         always known.
     terminal : ndarray of bool or None
         A terminal label holds; None if the status says so (ENDED) or there is no such label.
+    lasting : ndarray of bool or None
+        The present state would violate the property if it went on; None if the status says so
+        (VIOLATED).
+    clear : int
+        Ticks without a breach after which it has cleared.
     """
 
     rate: float
@@ -70,6 +75,8 @@ class Trace(NamedTuple):
     unseen: NDArray[np.bool_] | None = None
     unsure: NDArray[np.bool_] | None = None
     terminal: NDArray[np.bool_] | None = None
+    lasting: NDArray[np.bool_] | None = None
+    clear: int = 0
 
 
 @dataclass(frozen=True)
@@ -182,6 +189,8 @@ def trace_of(track: Track, figure: str = "risk", *, startup: float = 5.0) -> Tra
         unseen=unseen,
         unsure=track.unsure,
         terminal=track.terminal,
+        lasting=track.lasting,
+        clear=track.clear,
     )
 
 

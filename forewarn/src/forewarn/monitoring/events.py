@@ -1,9 +1,14 @@
 """What a run foresaw: alerts, violations, which belongs to which, and how good that is.
 
-The terms are those of the design: the *lead time* of a violation is its time minus the start of
-the alert that is on when it happens, which must have begun at least one tick earlier; a *false
-alarm* is an alert with no violation during it or within the horizon of its start. A monitor that
-always alarms has long lead times, so none of these figures is given without the others.
+The terms are those of the design. A violation counts once for each excursion (`excursions`). It was
+foreseen if the alert that is on when it happens began at least one tick earlier, and not within an
+earlier excursion that had not cleared: that is an answer, not foresight. Its *lead time* is the
+time since that alert began, or since the excursion before cleared if that was later, and at most
+the horizon: what is earlier was no prediction of it. A *false alarm* is an alert with no violation
+during it or within the horizon of its start.
+
+A monitor that always alarms foresees everything, so none of these figures is given without the
+others, the share of the time in alert among them.
 """
 
 from __future__ import annotations
@@ -16,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.monitoring.episodes import Trace
+from forewarn.monitoring.excursions import Excursions, find_excursions
 from forewarn.monitoring.history import Track
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import Status
@@ -33,8 +40,7 @@ class Outcome(str, Enum):
     NEAR
         It was over when a violation happened within the horizon of its start.
     LATE
-        It began with the violation, or while the condition of one lasted: no foresight, and
-        not false either.
+        It began with a violation, or before one had cleared: no foresight, and not false either.
     FALSE
         None of these.
     """
@@ -74,7 +80,7 @@ class Alert(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """One violation.
+    """One violation that counts: the first of an excursion.
 
     Attributes
     ----------
@@ -83,7 +89,7 @@ class Violation(NamedTuple):
     tick : int
         When.
     alert : int or None
-        First tick of the alert that was on and had begun earlier; None if it was missed.
+        First tick of the alert that foresaw it; None if it was missed.
     lead : float or None
         Lead time in seconds; None if it was missed.
     """
@@ -95,24 +101,54 @@ class Violation(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Alerts and violations of one property over one run, and for how long it was watched."""
+    """Alerts and violations of one property over one run.
+
+    Attributes
+    ----------
+    alerts, violations : tuple
+        In order of time.
+    hours, alert_hours : float
+        Time watched, and of it the time at ACT.
+    """
 
     alerts: tuple[Alert, ...]
     violations: tuple[Violation, ...]
     hours: float
+    alert_hours: float
 
 
-def find_events(track: Track) -> Events:
-    """Match the alerts of a property with its violations."""
-    starts, ends = _episodes(track.level == Level.ACT)
-    happened = np.flatnonzero(track.violation)
+def find_events(track: Track, *, whole_leads: bool = False) -> Events:
+    """Match the alerts of a property with its violations.
+
+    Parameters
+    ----------
+    track : Track
+        One property over one run.
+    whole_leads : bool
+        Lead times may be longer than the horizon.
+    """
+    on = track.level == Level.ACT
+    starts, ends = _episodes(on)
+    found = find_excursions(track)
+    happened = np.flatnonzero(found.begins)
     alerts = tuple(
-        _alert(track, int(start), int(end), happened)
+        _alert(track, int(start), int(end), happened, late=bool(found.open[start]))
         for start, end in zip(starts, ends, strict=True)
     )
-    violations = tuple(_violation(track, int(row), starts, ends) for row in happened)
-    watched = ~np.isin(track.status, (Status.INACTIVE, Status.UNKNOWN))
-    return Events(alerts, violations, float(watched.sum()) / track.rate / SECONDS_AN_HOUR)
+    limit = None if whole_leads else track.horizon
+    seen = watched(track)
+    hour = track.rate * SECONDS_AN_HOUR
+    return Events(
+        alerts,
+        _violations(track, found, starts, ends, limit),
+        float(seen.sum()) / hour,
+        float((seen & on).sum()) / hour,
+    )
+
+
+def watched(run: Track | Trace) -> NDArray[np.bool_]:
+    """Tell for every tick whether the property was judged at it."""
+    return ~np.isin(run.status, (Status.INACTIVE, Status.UNKNOWN))
 
 
 def _episodes(on: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -121,15 +157,15 @@ def _episodes(on: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
 
 
-def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp]) -> Alert:
+def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp], *, late: bool) -> Alert:
     ticks = track.ticks
     first, last = int(ticks[start]), int(ticks[end])
     limit = None if track.horizon is None else first + track.horizon
     after = ticks[happened[happened > start]]
-    if (after <= last).any():
-        outcome = Outcome.FORESAW
-    elif track.status[start] == Status.VIOLATED:
+    if late:
         outcome = Outcome.LATE
+    elif (after <= last).any():
+        outcome = Outcome.FORESAW
     elif after.size and (limit is None or after[0] <= limit):
         outcome = Outcome.NEAR
     else:
@@ -147,15 +183,31 @@ def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp]) -> Al
     )
 
 
-def _violation(
-    track: Track, row: int, starts: NDArray[np.intp], ends: NDArray[np.intp]
-) -> Violation:
-    tick = int(track.ticks[row])
-    index = int(np.searchsorted(starts, row, side="right")) - 1
-    if index < 0 or ends[index] < row or starts[index] == row:
-        return Violation(track.name, tick, None, None)
-    start = int(track.ticks[starts[index]])
-    return Violation(track.name, tick, start, (tick - start) / track.rate)
+def _violations(
+    track: Track,
+    found: Excursions,
+    starts: NDArray[np.intp],
+    ends: NDArray[np.intp],
+    limit: int | None,
+) -> tuple[Violation, ...]:
+    rows = np.flatnonzero(found.begins)
+    index = np.searchsorted(starts, rows, side="right") - 1
+    on = np.flatnonzero((index >= 0) & (np.append(ends, -1)[index] >= rows))
+    foreseen: dict[int, tuple[int, float]] = {}
+    for row, start, base in zip(
+        rows[on].tolist(),
+        starts[index[on]].tolist(),
+        found.base(starts[index[on]], rows[on]).tolist(),
+        strict=True,
+    ):
+        if base < row:
+            lead = int(track.ticks[row] - track.ticks[base])
+            seconds = min(lead, lead if limit is None else limit) / track.rate
+            foreseen[row] = int(track.ticks[start]), seconds
+    return tuple(
+        Violation(track.name, int(track.ticks[row]), *foreseen.get(row, (None, None)))
+        for row in rows.tolist()
+    )
 
 
 class LeadTimes(NamedTuple):
@@ -176,10 +228,11 @@ class Rates:
     right: int
     false_alarms: int
     hours: float
+    alert_hours: float
 
     @property
     def missed(self) -> int:
-        """Violations without an alert that had begun earlier."""
+        """Violations that no alert foresaw."""
         return self.violations - self.detected
 
     @property
@@ -198,6 +251,11 @@ class Rates:
         """False alarms in an hour of watching; None if nothing was watched."""
         return self.false_alarms / self.hours if self.hours else None
 
+    @property
+    def alert_share(self) -> float | None:
+        """Share of the time watched that was spent in alert; None if nothing was watched."""
+        return self.alert_hours / self.hours if self.hours else None
+
 
 @dataclass(frozen=True)
 class Score(Rates):
@@ -208,15 +266,15 @@ class Score(Rates):
     name : str
         Whose.
     violations, detected : int
-        How many happened, and how many of them within an alert that had begun earlier.
+        How many excursions there were, and how many of them were foreseen.
     alerts, right, late, false_alarms : int
-        Episodes; of these, those followed by a violation, those that came with one, and
-        those without.
+        Episodes; of these, those followed by a violation, those that came with one or before it
+        had cleared, and those without.
     unseen, cut_short : int
         False alarms that began in a state unknown to the model; that the end of a recording
         cut short.
-    hours : float
-        Time watched.
+    hours, alert_hours : float
+        Time watched, and of it the time at ACT.
     lead : LeadTimes or None
         None if nothing was detected.
     """
@@ -231,6 +289,7 @@ class Score(Rates):
     unseen: int
     cut_short: int
     hours: float
+    alert_hours: float
     lead: LeadTimes | None
 
 
@@ -252,6 +311,7 @@ def score(name: str, runs: Sequence[Events]) -> Score:
         unseen=sum(alert.unseen for alert in false),
         cut_short=sum(alert.cut_short for alert in false),
         hours=sum(run.hours for run in runs),
+        alert_hours=sum(run.alert_hours for run in runs),
         lead=lead_times(leads),
     )
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.config import MonitorSpec
+from forewarn.checking.labels import ENDED as LETTER_ENDED
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
-from forewarn.signals.grid import Grid
 
 UNKNOWN_STATE = -1
 
@@ -31,6 +32,8 @@ class Track:
         Ticks a second.
     horizon : int or None
         Ticks that its risk looks ahead; None for an unbounded horizon.
+    clear : int
+        Ticks without a breach after which it has cleared.
     ticks : ndarray of int64
         Numbers of the ticks, rising.
     state : ndarray of int32
@@ -39,6 +42,8 @@ class Track:
         A `Status`.
     violation, possible : ndarray of bool
         A violation happened, or may have happened.
+    lasting : ndarray of bool
+        The present state would violate the property if it went on.
     probability, lower, upper : ndarray of float64
         Risk and its bounds in [0, 1]; NaN where there is none.
     in_model : ndarray of bool
@@ -56,11 +61,13 @@ class Track:
     name: str
     rate: float
     horizon: int | None
+    clear: int
     ticks: NDArray[np.int64]
     state: NDArray[np.int32]
     status: NDArray[np.int8]
     violation: NDArray[np.bool_]
     possible: NDArray[np.bool_]
+    lasting: NDArray[np.bool_]
     probability: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -97,8 +104,8 @@ class History:
 
     Parameters
     ----------
-    spec : MonitorSpec
-        The monitor file, for names, horizons and rate.
+    monitor : Monitor
+        Whose verdicts they are: for names, horizons, rate and automata.
 
     Attributes
     ----------
@@ -112,11 +119,11 @@ class History:
         The first reason given for a failure of each place.
     """
 
-    def __init__(self, spec: MonitorSpec) -> None:
-        self._spec = spec
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
         self._ticks = array("q")
         self._states = array("i")
-        self._columns = tuple(_Columns() for _ in spec.properties)
+        self._columns = tuple(_Columns() for _ in monitor.properties)
         self.states: dict[int, int] = {}
         self.stale: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
@@ -159,45 +166,50 @@ class History:
 
     def tracks(self) -> tuple[Track, ...]:
         """Return the columns of every property, in the order of the monitor file."""
-        ticks, state = self.ticks, np.array(self._states, dtype=np.int32)
+        state = np.array(self._states, dtype=np.int32)
+        return tuple(
+            self._track(compiled, state, columns)
+            for compiled, columns in zip(self._monitor.properties, self._columns, strict=True)
+        )
+
+    def _track(
+        self, compiled: CompiledProperty, state: NDArray[np.int32], columns: _Columns
+    ) -> Track:
+        small = np.array(columns.small, dtype=np.int8).reshape(-1, 3)
+        risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 3)
+        status, flags = small[:, 0], small[:, 1]
+        automaton = np.array(columns.automaton, dtype=np.int32)
         terminal = np.array([code < 0 for code in self.states] + [False])[state]
-        grid = Grid(self._spec.rate)
-        found = []
-        for (name, section), columns in zip(
-            self._spec.properties.items(), self._columns, strict=True
-        ):
-            horizon = None if math.isinf(section.horizon) else grid.ticks(section.horizon)
-            found.append(_track(name, grid.rate, horizon, ticks, state, terminal, columns))
-        return tuple(found)
+        grid, section = self._monitor.grid, compiled.spec
+        return Track(
+            name=compiled.name,
+            rate=grid.rate,
+            horizon=None if math.isinf(section.horizon) else grid.ticks(section.horizon),
+            clear=grid.ticks(section.clear),
+            ticks=self.ticks,
+            state=state,
+            status=status,
+            violation=(flags & 1) != 0,
+            possible=(flags & 2) != 0,
+            lasting=self._lasting(compiled, state, automaton) | (status == Status.VIOLATED),
+            probability=risks[:, 0],
+            lower=risks[:, 1],
+            upper=risks[:, 2],
+            in_model=(flags & 4) != 0,
+            terminal=terminal | (status == Status.ENDED),
+            ambiguous=(flags & 8) != 0,
+            level=small[:, 2],
+            automaton=automaton,
+        )
 
-
-def _track(
-    name: str,
-    rate: float,
-    horizon: int | None,
-    ticks: NDArray[np.int64],
-    state: NDArray[np.int32],
-    terminal: NDArray[np.bool_],
-    columns: _Columns,
-) -> Track:
-    small = np.array(columns.small, dtype=np.int8).reshape(-1, 3)
-    risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 3)
-    flags = small[:, 1]
-    return Track(
-        name=name,
-        rate=rate,
-        horizon=horizon,
-        ticks=ticks,
-        state=state,
-        status=small[:, 0],
-        violation=(flags & 1) != 0,
-        possible=(flags & 2) != 0,
-        probability=risks[:, 0],
-        lower=risks[:, 1],
-        upper=risks[:, 2],
-        in_model=(flags & 4) != 0,
-        terminal=terminal | (small[:, 0] == Status.ENDED),
-        ambiguous=(flags & 8) != 0,
-        level=small[:, 2],
-        automaton=np.array(columns.automaton, dtype=np.int32),
-    )
+    def _lasting(
+        self,
+        compiled: CompiledProperty,
+        state: NDArray[np.int32],
+        automaton: NDArray[np.int32],
+    ) -> NDArray[np.bool_]:
+        letters = [compiled.classes_of(code)[0] for code in self.states]
+        letter = np.array([*letters, LETTER_ENDED])[state]
+        known = (letter != LETTER_ENDED) & (automaton >= 0)
+        found = compiled.lasting[np.maximum(automaton, 0), np.maximum(letter, 0)]
+        return np.asarray(known & found)

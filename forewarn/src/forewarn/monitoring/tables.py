@@ -158,6 +158,17 @@ class CompiledProperty:
     raw: RiskTable | None = None
     _classes: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
+    @cached_property
+    def lasting(self) -> NDArray[np.bool_]:
+        """Tell where a letter that goes on violates the property, shape (states, classes)."""
+        jump = self.automaton.transitions
+        hit = np.asarray(jump == self.violated)
+        hit[max(self.violated, 0)] |= self.violated >= 0
+        letters = np.arange(jump.shape[1])
+        for _ in range(len(jump).bit_length()):  # 1, 2, 4, ... letters ahead
+            hit, jump = np.asarray(hit | hit[jump, letters]), jump[jump, letters]
+        return hit
+
     def classes_of(self, state: int) -> tuple[int, ...]:
         """Return the letter class of a state code, known to the model or not."""
         found = self._classes.get(state)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forewarn.monitoring.episodes import AlertRule, Trace, find_episodes, trace_of
-from forewarn.monitoring.events import SECONDS_AN_HOUR, LeadTimes, Rates, lead_times
+from forewarn.monitoring.events import SECONDS_AN_HOUR, LeadTimes, Rates, lead_times, watched
+from forewarn.monitoring.excursions import find_excursions
 from forewarn.monitoring.ranking import PrecisionRecall, precision_recall
-from forewarn.monitoring.verdict import Status
 
 __all__ = [
     "AlertRule",
@@ -25,6 +25,7 @@ __all__ = [
     "PrecisionRecall",
     "Trace",
     "bootstrap",
+    "count_violations",
     "detections",
     "every_threshold",
     "pool_points",
@@ -50,12 +51,12 @@ class Point(Rates):
     threshold : float
         Score at and above which an alert begins.
     violations, detected : int
-        How many happened, and how many of them within an alert that had begun earlier.
+        How many excursions there were, and how many of them were foreseen.
     leads : tuple of float
         Lead time of each detected violation in seconds, in order of runs and time.
     alerts, right, late, false_alarms : int
-        Episodes; of these, those followed by a violation, those that came with one, and those
-        without.
+        Episodes; of these, those followed by a violation, those that came with one or before it
+        had cleared, and those without.
     hours, alert_hours : float
         Time watched, and of it the time at ACT: a monitor that never ends its alerts has few false
         ones and long lead times, and is of no use.
@@ -71,11 +72,6 @@ class Point(Rates):
     false_alarms: int
     hours: float
     alert_hours: float = 0.0
-
-    @property
-    def alert_share(self) -> float | None:
-        """Share of the time that is spent at ACT; None if nothing was watched."""
-        return self.alert_hours / self.hours if self.hours else None
 
     @property
     def lead(self) -> LeadTimes | None:
@@ -128,7 +124,7 @@ def trade_off(
         seconds += tally.seconds
         for position, lead in zip(tally.threshold.tolist(), tally.leads.tolist(), strict=True):
             leads[position].append(lead)
-    happened = sum(int(trace.violation.sum()) for trace in traces)
+    happened = sum(map(count_violations, traces))
     hours = sum(map(_hours, traces))
     return tuple(
         _point(threshold, happened, tuple(lead), column, hours, on)
@@ -158,7 +154,7 @@ def run_points(
     return tuple(
         _point(
             threshold,
-            int(trace.violation.sum()),
+            count_violations(trace),
             tuple(tally.leads.tolist()),
             tally.counts[:, 0].tolist(),
             _hours(trace),
@@ -168,12 +164,17 @@ def run_points(
     )
 
 
+def count_violations(trace: Trace) -> int:
+    """Return how many excursions there are in a run."""
+    return int(find_excursions(trace).begins.sum())
+
+
 def detections(
     traces: Sequence[Trace], thresholds: ArrayLike, *, rule: AlertRule
 ) -> tuple[Counts, Counts]:
     """Count the violations of each run, shape (n,), and those that were detected, shape (n, k)."""
     tallies = _tallies(traces, _levels(thresholds), rule)
-    happened = np.array([int(trace.violation.sum()) for trace in traces], dtype=np.int64)
+    happened = np.array([count_violations(trace) for trace in traces], dtype=np.int64)
     found = [tally.counts[0] for tally in tallies]
     return happened, np.array(found, dtype=np.int64).reshape(len(traces), -1)
 
@@ -237,11 +238,12 @@ def _tallies(traces: Sequence[Trace], thresholds: Floats, rule: AlertRule) -> li
 
 def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: int) -> _Tally:
     """Judge the alerts of one run as `events.find_events` does."""
-    happened = np.flatnonzero(trace.violation)
+    excursions = find_excursions(trace)
+    happened = np.flatnonzero(excursions.begins)
     first = np.searchsorted(happened, start, side="right")
     within = np.searchsorted(happened, end, side="left") - first
-    foresaw = within > 0
-    late = ~foresaw & (trace.status[start] == Status.VIOLATED)
+    late = excursions.open[start]
+    foresaw = ~late & (within > 0)
     near = ~foresaw & ~late & (first < len(happened))
     if trace.horizon is not None and len(happened):
         following = trace.ticks[happened[np.minimum(first, len(happened) - 1)]]
@@ -251,14 +253,27 @@ def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: in
     def count(chosen: NDArray[np.bool_] | slice) -> Counts:
         return np.bincount(threshold[chosen], minlength=size)
 
-    which = np.repeat(first, within) + _count_up(within)
-    begun = np.repeat(start, within)
-    detected = np.bincount(threshold, weights=within, minlength=size).astype(np.int64)
+    row = happened[np.repeat(first, within) + _count_up(within)]
+    base = excursions.base(np.repeat(start, within), row)
+    seen = base < row
+    lead = trace.ticks[row] - trace.ticks[base]
+    if trace.horizon is not None:
+        lead = np.minimum(lead, trace.horizon)
+    on = np.concatenate(([0], np.cumsum(watched(trace))))
+    detected = np.repeat(threshold, within)[seen]
     return _Tally(
-        np.stack((detected, count(slice(None)), count(right), count(late), count(~right & ~late))),
-        np.bincount(threshold, weights=end - start, minlength=size) / trace.rate,
-        np.repeat(threshold, within),
-        (trace.ticks[happened[which]] - trace.ticks[begun]) / trace.rate,
+        np.stack(
+            (
+                np.bincount(detected, minlength=size),
+                count(slice(None)),
+                count(right),
+                count(late),
+                count(~right & ~late),
+            )
+        ),
+        np.bincount(threshold, weights=on[end] - on[start], minlength=size) / trace.rate,
+        detected,
+        lead[seen] / trace.rate,
     )
 
 
@@ -273,8 +288,7 @@ def _levels(thresholds: ArrayLike) -> Floats:
 
 
 def _hours(trace: Trace) -> float:
-    watched = ~np.isin(trace.status, (Status.INACTIVE, Status.UNKNOWN))
-    return float(watched.sum()) / trace.rate / SECONDS_AN_HOUR
+    return float(watched(trace).sum()) / trace.rate / SECONDS_AN_HOUR
 
 
 def _point(

@@ -24,7 +24,7 @@ from forewarn.monitoring.guarantee import (
     needed_trials,
     rate_bound,
 )
-from forewarn.monitoring.tradeoff import Point, detections, trade_off
+from forewarn.monitoring.tradeoff import Point, count_violations, detections, trade_off
 from forewarn.sections import PropertySpec, Thresholds
 
 Floats = NDArray[np.float64]
@@ -91,8 +91,7 @@ class Candidate:
     point : Point
         What came of it over all runs.
     lead : float
-        Median lead time over all violations, a missed one counting as 0 s and none for more than
-        the horizon: what comes earlier was not foreseen. NaN without violations.
+        Median lead time over all violations, a missed one counting as 0 s; NaN without violations.
     mean_lead : float
         The same, mean.
     miss_bound, false_alarm_bound : float
@@ -245,14 +244,12 @@ def _sweep(
     losses = run_losses(happened, detected)
     p_values, proven = prove(happened, detected, wish)
     bounds = _miss_bounds(points, losses, wish)
-    limit = min((t.horizon / t.rate for t in traces if t.horizon is not None), default=np.inf)
     return [
         _candidate(
             enter,
             thresholds,
             point,
             wish,
-            limit=limit,
             missed=float(bounds[i]),
             p_value=None if p_values is None else float(p_values[i]),
             proven=i < proven,
@@ -308,12 +305,11 @@ def _candidate(
     point: Point,
     wish: Wish,
     *,
-    limit: float,
     missed: float,
     p_value: float | None,
     proven: bool,
 ) -> Candidate:
-    leads = np.concatenate((np.minimum(point.leads, limit), np.zeros(point.missed)))
+    leads = np.concatenate((point.leads, np.zeros(point.missed)))
     rate, share = point.false_alarms_per_hour, point.alert_share
     return Candidate(
         enter=enter,
@@ -333,7 +329,7 @@ def _candidate(
 
 
 def _support(traces: Sequence[Trace], wish: Wish) -> Support:
-    counts = [int(trace.violation.sum()) for trace in traces]
+    counts = [count_violations(trace) for trace in traces]
     runs = sum(count > 0 for count in counts)
     trials = runs if wish.unit == "run" else sum(counts)
     (point,) = trade_off(traces, [1.0])

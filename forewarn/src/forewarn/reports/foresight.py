@@ -22,9 +22,10 @@ ALWAYS = 0.25
 """A threshold that is in alert for a greater share of the time foresees by always alarming."""
 
 CARDS = (
-    "Lead time is the time from the start of the alert that is on when a violation happens to the "
-    "violation. A false alarm is an alert with no violation during it or within the horizon of "
-    "its start. None of these figures means anything without the others."
+    "A breach counts as one violation until it has cleared. Lead time is the time from the start "
+    "of the alert that is on when it happens to the violation, at most the horizon. A false alarm "
+    "is an alert with no violation during it or within the horizon of its start. None of these "
+    "figures means anything without the others."
 )
 TRADE = (
     "What other thresholds would have given on these recordings: further left is fewer false "
@@ -52,6 +53,7 @@ def _card(monitor: Monitor, each: Score) -> str:
         (f"{each.false_alarms} / {each.alerts}", "alerts were false"),
         ("-" if per_hour is None else f"{per_hour:.1f}", "false alarms an hour"),
         ("-" if each.precision is None else f"{100 * each.precision:.0f} %", "precision"),
+        ("-" if each.alert_share is None else f"{100 * each.alert_share:.2g} %", "time in alert"),
     ]
     cells = "".join(f"<div><b>{escape(v)}</b><span>{escape(t)}</span></div>" for v, t in figures)
     spec = monitor.spec.properties[each.name]
@@ -76,7 +78,7 @@ def _card_notes(each: Score) -> list[str]:
     counts = (
         (each.unseen, "false alarms that began in a state unknown to the model"),
         (each.cut_short, "false alarms cut short by the end of a recording"),
-        (each.late, "alerts that came with or after the violation"),
+        (each.late, "alerts that came with a violation, or before it had cleared"),
     )
     notes = [f"{text}: {number}" for number, text in counts if number]
     if not each.hours:

@@ -144,6 +144,7 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
                 "false_alarms_cut_short": each.cut_short,
                 "hours": each.hours,
                 "false_alarms_per_hour": each.false_alarms_per_hour,
+                "alert_share": each.alert_share,
                 "precision": each.precision,
                 "recall": each.recall,
                 "lead": each.lead,

@@ -81,6 +81,7 @@ def replay(
     learned_from: Sequence[Provenance] = (),
     allow_missing: bool = False,
     keep_signals: bool = False,
+    whole_leads: bool = False,
     on_verdict: Callable[[Verdict], None] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> RecordedRun:
@@ -98,6 +99,8 @@ def replay(
         Go on without topics that the recording lacks; their signals are unknown, as live.
     keep_signals : bool
         Keep the values of all signals for a report.
+    whole_leads : bool
+        Lead times may be longer than the horizon.
     on_verdict : callable, optional
         Told every verdict.
     progress : callable, optional
@@ -111,7 +114,7 @@ def replay(
     types = _types(monitor, recording, allow_missing)
     logged, log = with_log(monitor) if keep_signals else (monitor, None)
     session = Session(logged, types)
-    history = History(monitor.spec)
+    history = History(monitor)
     states = StateLog(monitor.abstraction.vocabulary, len(monitor.abstraction.predicates))
     first = session.grid.tick_at_or_after(recording.start_ns)
     samples = recording.read(types.keys() if recording.topics else None)
@@ -129,7 +132,7 @@ def replay(
         start_ns=start_ns,
         history=history,
         tracks=tracks,
-        events=tuple(find_events(track) for track in tracks),
+        events=tuple(find_events(track, whole_leads=whole_leads) for track in tracks),
         predictions=tuple(predictions(track) for track in tracks),
         lanes=states.lanes(),
         signals=() if log is None else log.series(),
