@@ -41,7 +41,7 @@ bench: setup ## measure, and print the figures of benchmarks/RESULTS.md (BENCH_A
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 mutants: setup ## mutation testing of what decides: which change would no test notice? (MUTANTS="policy feed")
-	@$(BIN)/python evaluation/mutation/run.py $(MUTANTS)
+	@nice $(BIN)/python evaluation/mutation/run.py $(MUTANTS)
 
 fuzz: setup ## ten minutes of hostile input for each reader (FOREWARN_FUZZ_SECONDS=600)
 	@FOREWARN_FUZZ_SECONDS=$${FOREWARN_FUZZ_SECONDS:-600} $(BIN)/python -m pytest -s --timeout=0 tests/fuzz $(PYTEST_ARGS)

@@ -1,47 +1,139 @@
-"""Mutation testing of what turns a risk into an action: ``python evaluation/mutation/run.py``.
+"""Mutation testing of what decides: ``make mutants``, or ``make mutants MUTANTS="policy feed"``.
 
 mutmut changes one operator, value or argument at a time in a copy of the sources and runs the
-tests of `monitoring` against each. What no test notices is printed. mutmut gets an environment of
-its own below ``out/``, which sees the packages of the present one.
+tests that `modules.yaml` names against each change. A change that no test notices is a finding
+unless that file explains it; so is an explanation that fits no such change any more. mutmut gets
+an environment of its own below ``out/``, which sees the packages of the present one.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
 from collections import Counter
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "out" / "mutation"
 TOOL = "mutmut==3.8.1"
-MODULES = ("policy", "intervention")
-COPIED = {
-    "forewarn/src/forewarn": "src/forewarn",
-    "tests/core/monitoring": "tests/core/monitoring",
-    "tests/core/conftest.py": "tests/core/conftest.py",
-    "tests/conftest.py": "tests/conftest.py",
-    "ros2_ws/src/forewarn_msgs/msg": "ros2_ws/src/forewarn_msgs/msg",
-}
-SETTINGS = f"""\
+SOURCES = ("forewarn/src/forewarn", "monitor_node/src/monitor_node")
+ALSO = ("tests", "ros2_ws/src/forewarn_msgs", "config")
+UNNOTICED = ("survived", "no tests")
+SETTINGS = """\
 [mutmut]
 source_paths=src
 only_mutate=
-{"".join(f"    src/forewarn/monitoring/{module}.py{chr(10)}" for module in MODULES)}
+    src/{module}
 also_copy=
     ros2_ws
-pytest_add_cli_args_test_selection=tests
+    config
+    impatience.py
+timeout_constant=4
+pytest_add_cli_args_test_selection=
+{tests}
 pytest_add_cli_args=
     -p
     no:cacheprovider
+    -p
+    impatience
     --import-mode=importlib
-    --hypothesis-seed=0
+    --hypothesis-profile=impatient
 """
+# What fails once need not be made small: the mutant is dead.
+IMPATIENCE = """\
+from hypothesis import HealthCheck, Phase, settings
+
+settings.register_profile(
+    "impatient",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+"""
+
+
+# Run by mutmut's own Python: its command `show` takes a second for each mutant.
+ANSWERS = """\
+import json
+from mutmut.__main__ import (
+    SourceFileMutationData, get_diff_for_mutant, status_by_exit_code, walk_mutatable_files
+)
+
+answers = []
+for path in walk_mutatable_files():
+    data = SourceFileMutationData(path=path)
+    data.load()
+    for name, code in data.exit_code_by_key.items():
+        status = status_by_exit_code[code]
+        seen = status in ("killed", "timeout", "not checked")
+        answers.append((name, status, "" if seen else get_diff_for_mutant(name, path=path)))
+print(json.dumps(answers))
+"""
+
+
+class Change(NamedTuple):
+    """One changed place: the function, its lines before and after, without their indents."""
+
+    function: str
+    was: str
+    becomes: str
+
+
+class Subject(NamedTuple):
+    """A module, the tests that are to notice its changes, and those that none can notice."""
+
+    module: str
+    tests: list[str]
+    explained: dict[Change, str]
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+        return Path(self.module).stem
+
+
+def subjects(text: str) -> list[Subject]:
+    """Read `modules.yaml`."""
+    return [
+        Subject(
+            each["module"],
+            each["tests"],
+            {
+                Change(place["in"], place["was"], place["becomes"]): place["why"]
+                for place in each.get("explained", [])
+            },
+        )
+        for each in yaml.safe_load(text)
+    ]
+
+
+def change(name: str, diff: str) -> Change:
+    """Return what a mutant changes, from its name and the diff that mutmut shows."""
+    lines = [line for line in diff.splitlines() if not line.startswith(("---", "+++"))]
+    was, becomes = (
+        " ".join(line[1:].strip() for line in lines if line.startswith(sign)) for sign in "-+"
+    )
+    function = name.rpartition(".")[2].rpartition("__mutmut_")[0]
+    return Change(function.removeprefix("x_").rpartition("ǁ")[2], was, becomes)
+
+
+def findings(subject: Subject, unnoticed: list[Change]) -> list[str]:
+    """Return what is wrong: changes without an explanation, explanations without a change."""
+    counted = Counter(unnoticed)
+    unexplained = [f"not noticed: {each}" for each in counted if each not in subject.explained]
+    return unexplained + [f"stale: {each}" for each in subject.explained if each not in counted]
 
 
 def tool() -> Path:
@@ -62,50 +154,82 @@ def tool() -> Path:
     return program
 
 
-def copy() -> Path:
-    """Copy the sources and their tests."""
-    folder = OUT / "work"
-    shutil.rmtree(folder, ignore_errors=True)
-    for source, target in COPIED.items():
-        origin, place = ROOT / source, folder / target
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if origin.is_dir():
-            shutil.copytree(origin, place, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(origin, place)
-    (folder / "setup.cfg").write_text(SETTINGS)
+def copy(subject: Subject) -> Path:
+    """Copy the sources and their tests; what mutmut found there before stays."""
+    folder = OUT / "work" / subject.name
+    ignored = shutil.ignore_patterns("__pycache__")
+    for source, place in [
+        *((each, f"src/{Path(each).name}") for each in SOURCES),
+        *((each, each) for each in ALSO),
+    ]:
+        shutil.rmtree(folder / place, ignore_errors=True)
+        shutil.copytree(ROOT / source, folder / place, ignore=ignored)
+    tests = "\n".join(f"    {each}" for each in subject.tests)
+    (folder / "setup.cfg").write_text(SETTINGS.format(module=subject.module, tests=tests))
+    (folder / "impatience.py").write_text(IMPATIENCE)
     return folder
+
+
+def called(folder: Path, *command: str | Path) -> str:
+    """Run a command in `folder` and return what it prints; end the program if it fails."""
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": "src:."},
+        capture_output=True, text=True, errors="replace",
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"{command[0]}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def answers(subject: Subject, folder: Path) -> list[tuple[str, str, str]]:
+    """Return name, outcome and diff of each mutant of the module."""
+    prefix = subject.module.removesuffix(".py").replace("/", ".") + "."
+    found = json.loads(called(folder, tool().with_name("python"), "-c", ANSWERS))
+    return [(name, outcome, diff) for name, outcome, diff in found if name.startswith(prefix)]
+
+
+def try_all(subject: Subject, again: bool, processes: int) -> list[str]:
+    """Try every change of one module, print the figures, and return what is wrong."""
+    begin, folder = time.monotonic(), OUT / "work" / subject.name
+    if not again:
+        shutil.rmtree(folder, ignore_errors=True)
+    left = (
+        [name for name, outcome, _ in answers(subject, folder) if outcome in UNNOTICED]
+        if again
+        else []
+    )
+    called(copy(subject), tool(), "run", "--max-children", str(processes), *left)
+    found = answers(subject, folder)
+    outcomes = Counter(outcome for _, outcome, _ in found)
+    wrong = findings(
+        subject, [change(name, diff) for name, outcome, diff in found if outcome in UNNOTICED]
+    )
+    if not found:
+        wrong.append("mutmut found nothing to change")
+    figures = [f"{outcomes[each]} {each}" for each in sorted(outcomes)]
+    figures += [f"{len(subject.explained)} explained", f"{time.monotonic() - begin:.0f} s"]
+    print(f"{subject.module}: {len(found)} mutants,", ", ".join(figures))
+    print(*(f"  {each}" for each in wrong), sep="\n", flush=True)
+    return wrong
 
 
 def main() -> int:
     """Try all changes and print those that no test notices."""
+    known = subjects(Path(__file__).with_name("modules.yaml").read_text(encoding="utf-8"))
+    names: Any = [each.name for each in known]
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--processes", type=int, default=2)
-    processes = parser.parse_args().processes
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(names)}")
+    parser.add_argument("--again", action="store_true", help="try only what nothing noticed last")
+    parser.add_argument("--processes", type=int, default=1)
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(names):
+        parser.error(f"no module {min(unknown)!r} (accepted: {', '.join(names)})")
     OUT.mkdir(parents=True, exist_ok=True)
-    program, folder = tool(), copy()
-    environment = {**os.environ, "PYTHONPATH": "src"}
-
-    def mutmut(*arguments: str) -> str:
-        command = [str(program), *arguments]
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace"
-        )
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-        return done.stdout
-
-    mutmut("run", "--max-children", str(processes))
-    lines = [line.split(": ") for line in mutmut("results", "--all", "true").splitlines()]
-    outcomes = {line[0].strip(): line[1].strip() for line in lines if len(line) == 2}
-    outcomes = {name: each for name, each in outcomes.items() if ".x" in name}
-    for name, outcome in outcomes.items():
-        if outcome != "killed":
-            print(f"{name}: {outcome}\n{mutmut('show', name)}")
-    for module in MODULES:
-        mine = Counter(each for name, each in outcomes.items() if f".{module}." in name)
-        print(f"{module}: {mine.total()} mutants, {dict(mine)}")
-    return int(not outcomes)
+    chosen = [each for each in known if not options.names or each.name in options.names]
+    wrong = [
+        finding for each in chosen for finding in try_all(each, options.again, options.processes)
+    ]
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from forewarn.learning import TransitionCounter, build_model
-from forewarn.models import Smoothing
+from forewarn.learning.counting import Counts
+from forewarn.models import Provenance, Smoothing
+from forewarn.models.counts import EndRule
 from forewarn.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(("a", "b"), ("crash", "arrived"))
@@ -94,15 +97,112 @@ def test_ticks_must_grow() -> None:
         counter.add(3, 0)
 
 
-@given(st.lists(st.lists(st.sampled_from([0, 1, 2, CRASH, None])), max_size=4))
-def test_counts_equal_the_definition(recordings: list[list[int | None]]) -> None:
-    expected = Counter(
-        (i, j)
-        for states in recordings
-        for i, j in pairwise(states)
-        if i is not None and j is not None and i >= 0
+class Tick(NamedTuple):
+    """A tick of a recording: how far from the one before, its state, and who drove."""
+
+    step: int
+    state: int | None
+    intervened: bool
+
+
+TICKS = st.builds(
+    Tick,
+    st.sampled_from([1, 1, 1, 2]),
+    st.sampled_from([0, 1, 2, CRASH, None]),
+    st.sampled_from([False, False, True]),
+)
+RECORDINGS = st.lists(st.lists(TICKS, max_size=8), max_size=4)
+END = -3
+
+
+def allowed(before: int, after: int) -> bool:
+    return (before, after) not in {(1, 0), (2, END)}
+
+
+def by_definition(recordings: list[list[Tick]], end: bool) -> Counts:
+    """Count what the recordings hold, looking at whole recordings at once."""
+    result = Counts(Counter(), Counter(), Counter(), 0, 0, 0, 0, Counter())
+    gaps = sum(tick.step > 1 for ticks in recordings for tick in ticks[1:])
+    for ticks in recordings:
+        usable = [None if tick.intervened else tick.state for tick in ticks]
+        closes = end and bool(usable) and usable[-1] is not None and usable[-1] >= 0
+        states = [*usable, END] if closes else usable
+        joined = [
+            k > 0
+            and (k == len(ticks) or ticks[k].step == 1)
+            and None not in states[k - 1 : k + 1]
+            and states[k - 1] >= 0
+            for k in range(len(states))
+        ]
+        kept = [joined[k] and allowed(*states[k - 1 : k + 1]) for k in range(len(states))]
+        inner = [k for k, state in enumerate(usable) if state is not None and state >= 0]
+        after = [k for k in inner if k and ticks[k].step == 1 and usable[k - 1] == CRASH]
+        result.starts.update(states[k] for k in {*inner[:1], *after})
+        for k in range(len(states)):
+            if joined[k]:
+                (result.transitions if kept[k] else result.refused)[(*states[k - 1 : k + 1],)] += 1
+            if kept[k] and kept[k - 1]:
+                result.triples[(*states[k - 2 : k + 1],)] += 1
+    every = [tick for ticks in recordings for tick in ticks]
+    return result._replace(
+        ticks=len(every),
+        unknown=sum(tick.state is None for tick in every),
+        intervened=sum(tick.intervened for tick in every),
+        gaps=gaps,
     )
-    assert counted(*recordings).result.transitions == expected
+
+
+def counter_of(recordings: list[list[Tick]], end: EndRule) -> TransitionCounter:
+    counter = TransitionCounter(VOCABULARY, end, allowed)
+    for ticks in recordings:
+        at = accumulate(tick.step for tick in ticks)
+        told = [
+            counter.add(k, tick.state, tick.intervened) for k, tick in zip(at, ticks, strict=True)
+        ]
+        before = by_definition([ticks], end=False).transitions.total()
+        assert sum(told) == before and all(type(each) is bool for each in told)
+        counter.end_recording()
+    return counter
+
+
+@given(RECORDINGS, st.sampled_from(["drop", "absorb"]))
+def test_counts_equal_the_definition(recordings: list[list[Tick]], end: EndRule) -> None:
+    assert counter_of(recordings, end).result == by_definition(recordings, end == "absorb")
+
+
+@given(RECORDINGS, RECORDINGS)
+def test_counters_add_up(first: list[list[Tick]], second: list[list[Tick]]) -> None:
+    counter = counter_of(first, "absorb")
+    counter.include([counter_of(second, "absorb").result] * 2)
+    assert counter.result == by_definition(first + 2 * second, end=True)
+
+
+def test_a_model_says_where_it_comes_from() -> None:
+    counter = TransitionCounter(VOCABULARY, "absorb")
+    counter.add(0, 1)
+    counter.add(1, 1, intervened=True)
+    origin = (Provenance("drive.mcap"),)
+    built = build_model(counter, rate=10.0, digest="d", provenance=origin)
+    assert (built.rate, built.digest, built.provenance) == (10.0, "d", origin)
+    assert (built.intervened, built.end) == (1, "absorb")
+    assert built.vocabulary == Vocabulary(("a", "b"), ("crash", "arrived", "end"))
+    assert built.smoothing == Smoothing()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_model_of_nothing_has_the_terminal_labels() -> None:
+    built = build_model(TransitionCounter(VOCABULARY), rate=10.0, digest="d")
+    assert (built.states, built.end) == ((-1, -2), "drop")
+    assert (built.counts.dtype, built.counts.shape) == (np.int64, (2, 2))
+    assert (built.forbidden.dtype, built.forbidden.shape) == (bool, (2, 2))
+    nothing = build_model(TransitionCounter(Vocabulary((), ())), rate=10.0, digest="d")
+    assert (nothing.starts.dtype, nothing.starts.shape) == (np.int64, (0,))
+
+
+def test_a_state_that_is_only_left_or_only_entered_is_in_the_model() -> None:
+    built = build_model(counted([0, 1], [3]), rate=10.0, digest="d")
+    assert built.states == (0, 1, 3, CRASH, -2)
+    assert built.counts.dtype == np.int64
 
 
 def test_the_model_lists_masks_before_terminals_and_adds_admissible_states() -> None:
@@ -113,7 +213,7 @@ def test_the_model_lists_masks_before_terminals_and_adds_admissible_states() -> 
         digest="d",
         smoothing=Smoothing(1.0, "admissible"),
         admissible=[2, 3],
-        forbid=lambda states: sparse.csr_matrix(np.diag([s == 2 for s in states])),
+        forbid=lambda states: sparse.csr_matrix(np.diag([int(s == 2) for s in states])),
     )
     assert built.states == (0, 2, 3, CRASH, -2)
     assert built.counts.toarray().tolist() == [
@@ -124,5 +224,7 @@ def test_the_model_lists_masks_before_terminals_and_adds_admissible_states() -> 
         [0, 0, 0, 0, 0],
     ]
     assert built.starts.tolist() == [1, 0, 1, 0, 0]
+    assert built.forbidden.dtype == bool
     assert built.forbidden[1, 1]
+    assert built.smoothing == Smoothing(1.0, "admissible")
     assert built.observed.tolist() == [True, False, True, True, False]

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.errors import FieldError, RecordingError
-from forewarn.signals import message_type, parse_expression
-from forewarn.signals.feed import Feed
+from forewarn.errors import DecodeError, FieldError, RecordingError
+from forewarn.signals import ForeignType, message_type, parse_expression
+from forewarn.signals.feed import Aged, Feed, stamp_reader
 from forewarn.signals.grid import Grid
+from forewarn.signals.schema import Primitive, Struct
 from forewarn.signals.sources import SourceSignal
+from forewarn.signals.values import Record
 
 TICK = 100_000_000  # 10 Hz
 FLOAT = message_type("demo_msgs/msg/Number", "float64 data\n", "ros2msg")
@@ -24,6 +26,33 @@ STAMPED = message_type(
     + "\nMSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n",
     "ros2msg",
 )
+
+
+class Fields(Record):
+    """A record whose fields are the items of a mapping."""
+
+    def __init__(self, values: dict[str, object]) -> None:
+        self.values = values
+
+    def field(self, name: str) -> object:
+        return self.values[name]
+
+
+def foreign(type_of_stamp: str) -> ForeignType:
+    """Return a type like Apollo's: a header with the time in seconds, and eight bytes of data."""
+
+    def opened(data: bytes) -> Fields:
+        seconds, value = struct.unpack("<dd", data)
+        stamp: object = seconds if type_of_stamp == "double" else "noon"
+        return Fields({"header": Fields({"timestamp_sec": stamp}), "data": value})
+
+    header = Struct("Header", {"timestamp_sec": Primitive(type_of_stamp)})
+    layout = Struct("demo.Number", {"header": header, "data": Primitive("double")})
+    return ForeignType("demo.Number", {}, layout, opened, "protobuf", b"")
+
+
+SLOW = "sum([a * i for i, a in enumerate(data)])"
+LIST = message_type("demo_msgs/msg/Numbers", "int32[] data\n", "ros2msg")
 
 
 def number(value: float) -> bytes:
@@ -62,6 +91,39 @@ def test_only_the_newest_of_a_tick_is_decoded() -> None:
         inputs.accept("/x", TICK + i, number(float(i)))
     assert inputs.snapshot(2).values[0] == 49.0
     assert (inputs.counters.received, inputs.counters.decoded) == (50, 1)
+
+
+def test_a_sample_with_timeout_zero_counts_at_its_own_tick_only() -> None:
+    inputs = Feed((source("x", "/x", 0),), {"/x": FLOAT}, Grid(10.0))
+    inputs.accept("/x", TICK, number(1.0))
+    assert inputs.snapshot(1).values == (1.0,)
+    assert inputs.snapshot(2).stale == (("x", 1),)
+
+
+def test_ages_are_told_of_all_signals() -> None:
+    inputs = feed()
+    inputs.accept("/x", TICK, number(1.0))
+    assert inputs.ages(3) == [None, None]  # not taken yet
+    assert inputs.snapshot(3).tick == 3
+    assert inputs.ages(3) == [2, None]
+    inputs.accept("/y", 4 * TICK, number(1.0))
+    inputs.snapshot(4)
+    assert inputs.ages(6) == [5, 2]
+
+
+def test_what_is_not_used_is_counted() -> None:
+    inputs = feed()
+    for time_ns in (0, 1, 2):
+        inputs.accept("/else", time_ns, number(1.0))
+        inputs.accept("", time_ns, {"else": 1.0})
+        inputs.accept("/x", time_ns, number(1.0))
+    assert inputs.counters.unexpected == 3
+    inputs.snapshot(1)
+    assert inputs.counters.unexpected == 5  # what came by name is one value a tick: 0 and 1
+    for time_ns in (0, 1):
+        inputs.accept("/x", time_ns, number(1.0))
+    assert inputs.counters.out_of_order == 2
+    assert inputs.counters.received == 11
 
 
 def test_an_old_sample_is_unknown_and_its_age_is_told() -> None:
@@ -116,11 +178,26 @@ def test_nan_is_unknown_and_infinity_is_a_value() -> None:
 def test_a_message_of_the_wrong_layout_is_unknown_and_reported(payload: bytes) -> None:
     inputs = feed()
     inputs.accept("/x", 0, number(1.0))
-    inputs.accept("/x", TICK, payload)
-    snapshot = inputs.snapshot(1)
-    assert snapshot.values[0] is None
-    assert [f.where for f in snapshot.failures] == ["/x"]
-    assert inputs.counters.undecodable == 1
+    for tick in (1, 2):
+        inputs.accept("/x", tick * TICK, payload)
+        snapshot = inputs.snapshot(tick)
+        assert snapshot.values[0] is None
+        assert [f.where for f in snapshot.failures] == ["/x"]
+        assert f"{len(payload)} bytes" in snapshot.failures[0].reason
+    assert inputs.counters.undecodable == 2
+    for tick in (3, 4):
+        inputs.accept("/x", tick * TICK, number(1.0))
+        inputs.snapshot(tick)
+    assert inputs.counters.decoded == 2
+
+
+def test_a_value_that_cannot_be_had_is_named_with_the_reason() -> None:
+    bad = SourceSignal("x", "/x", LIST.name, parse_expression("data[3]"), 2, None)
+    inputs = Feed((bad,), {"/x": LIST}, Grid(10.0))
+    inputs.accept("/x", 0, b"\x00\x01\x00\x00" + struct.pack("<Id", 1, 2.0)[:4] + b"\0" * 4)
+    ((where, reason),) = inputs.snapshot(0).failures
+    assert where == "x"
+    assert "3" in reason
 
 
 def test_a_field_that_does_not_exist_is_an_error_at_load() -> None:
@@ -136,6 +213,22 @@ def test_external_signals_arrive_by_name() -> None:
     assert inputs.counters.unexpected == 1
 
 
+def test_external_signals_of_one_tick_join_and_may_be_old_already() -> None:
+    sources = [SourceSignal(name, "", "", None, 5, None) for name in "xyz"]
+    inputs = Feed(sources, {}, Grid(10.0))
+    inputs.accept("", 0, {"x": 0, "y": 0, "z": 0})
+    inputs.accept("", 8 * TICK, {"x": 1, "nothing": 1, "y": 1})
+    inputs.accept("", 8 * TICK, {"y": Aged(2, 3 * TICK), "z": 2})
+    inputs.accept("", 9 * TICK, {"x": 3})
+    assert inputs.snapshot(0).values == (0, 0, 0)
+    assert inputs.snapshot(8).values == (1, 2, 2)
+    assert inputs.ages(8) == [0, 3, 0]
+    assert inputs.snapshot(9).values == (3, 2, 2)
+    inputs.accept("", 10 * TICK, {"x": 4})
+    inputs.reset()
+    assert inputs.snapshot(10).values == (None, None, None)
+
+
 def test_stamps_decide_where_a_sample_counts_and_when_it_is_seen() -> None:
     signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 5, None)
     inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True, settle_ns=TICK // 2)
@@ -147,6 +240,71 @@ def test_stamps_decide_where_a_sample_counts_and_when_it_is_seen() -> None:
     assert inputs.snapshot(8).stale == (("x", 6),)  # its age counts from its stamp
     inputs.accept("/x", 9 * TICK, stamped(TICK, 3.0))
     assert inputs.counters.out_of_order == 1
+
+
+def test_a_late_sample_waits_until_it_could_have_been_known() -> None:
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 9, None)
+    inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True)
+    inputs.accept("/x", 2 * TICK, stamped(TICK, 1.0))
+    inputs.accept("/x", 4 * TICK, stamped(2 * TICK, 2.0))
+    assert inputs.snapshot(2).values == (1.0,)
+    assert inputs.snapshot(3).values == (1.0,)
+    assert inputs.snapshot(4).values == (2.0,)
+    for tick in range(5, 50):  # all arrive at once: only the newest is kept
+        inputs.accept("/x", 60 * TICK, stamped(tick * TICK, float(tick)))
+    assert len(inputs._channels["/x"].pending) == 1
+
+
+def test_arrival_counts_unless_stamps_are_asked_for() -> None:
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 9, None)
+    inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0))
+    assert (inputs.by_arrival, inputs.notes, inputs.settle_ns) == ({"/x"}, [], 0)
+    inputs.accept("/x", 2 * TICK, stamped(TICK, 1.0))
+    inputs.snapshot(2)
+    assert inputs.ages(2) == [0]
+
+
+def test_a_topic_without_a_stamp_counts_from_its_arrival_and_that_is_noted() -> None:
+    inputs = feed(stamped=True)
+    assert inputs.by_arrival == {"/x", "/y"}
+    note = "demo_msgs/msg/Number has no stamp; its arrival counts"
+    assert inputs.notes == [f"/x: {note}", f"/y: {note}"]
+    assert feed().notes == []
+    costly = SourceSignal("z", "/z", LIST.name, parse_expression("[a for a in data if a]"), 1, None)
+    slow = SourceSignal("x", "/x", LIST.name, parse_expression(SLOW), 1, None)
+    told = Feed(
+        (costly, slow, replace(slow, name="y", topic="/y")),
+        dict.fromkeys(["/x", "/y", "/z"], LIST),
+        Grid(10.0),
+    ).notes
+    assert [note.partition(":")[0] for note in told] == ["/x", "/y"]
+
+
+def test_a_stamp_in_seconds_counts() -> None:
+    mtype = foreign("double")
+    signal = SourceSignal("x", "/x", mtype.name, parse_expression("data"), 9, None)
+    inputs = Feed((signal,), {"/x": mtype}, Grid(10.0), stamped=True)
+    assert not inputs.by_arrival
+    inputs.accept("/x", 5 * TICK, struct.pack("<dd", 0.1 + 1e-9, 1.0))
+    inputs.snapshot(5)
+    assert inputs.ages(5) == [3]  # from the first tick after 100,000,001 ns
+    for wrong in (math.nan, math.inf):
+        inputs.accept("/x", 6 * TICK, struct.pack("<dd", wrong, 2.0))
+        assert inputs.snapshot(6).values == (2.0,)  # unreadable: its arrival counts
+        assert inputs.ages(6) == [0]
+    read = stamp_reader(mtype)
+    assert read is not None
+    assert read(struct.pack("<dd", 1.5, 0.0)) == 1_500_000_000
+    with pytest.raises(DecodeError, match=r"^header.timestamp_sec is nan \(accepted: seconds\)$"):
+        read(struct.pack("<dd", math.nan, 0.0))
+    with pytest.raises(DecodeError, match="is 'noon'"):
+        stamp_reader(foreign("string"))(struct.pack("<dd", 0.0, 0.0))
+
+
+def test_stamps_are_read_to_the_nanosecond() -> None:
+    read = stamp_reader(STAMPED)
+    assert read is not None
+    assert read(stamped(1_700_000_000_123_456_789, 1.0)) == 1_700_000_000_123_456_789
 
 
 def test_reset_forgets_everything() -> None:
@@ -195,6 +353,32 @@ def test_a_time_that_must_be_wrong_is_told_instead_of_going_through_years_of_tic
     with pytest.raises(RecordingError, match="nothing was recorded for 50 days"):
         list(feed().play(samples[:2], 0, 50 * day))
     assert len(list(feed().play(samples[:2], 0, day // 24))) == 36_001
+
+
+def test_the_longest_gap_is_measured_wherever_it_begins() -> None:
+    day = 24 * 3600 * 10**9
+    now = 1_700_000_000_000_000_000
+    assert next(feed().play([], now, now + 30 * day)) == now // TICK
+    with pytest.raises(RecordingError) as caught:
+        next(feed().play([], now, now + 36_525 * day))
+    assert caught.value.problem == (
+        "nothing was recorded for 36,525 days up to 4855760000.000000000 s: "
+        "a time is damaged, or a clock was set in between"
+    )
+    assert caught.value.accepted == "gaps of up to 30 days"
+
+
+def test_a_recording_is_played_as_a_live_clock_would() -> None:
+    inputs = feed(settle_ns=TICK // 2)
+    samples = [(t * TICK // 4, "/x", number(float(t))) for t in range(0, 40, 3)]
+    seen = []
+    for tick in inputs.play(samples, 0, 10 * TICK):
+        values = [t for t in range(0, 40, 3) if t <= 4 * tick]
+        assert inputs.snapshot(tick).values[0] == float(values[-1])
+        arrived = sum(t <= 4 * tick + 2 for t in range(0, 40, 3))
+        assert inputs.counters.received == arrived
+        seen.append(tick)
+    assert seen == list(range(11))
 
 
 def test_memory_stays_flat_while_nobody_evaluates() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.models.counts import (
@@ -223,23 +222,16 @@ def build_model(
     seen = {state for pair in counted.transitions for state in pair} | set(counted.starts)
     terminals = {terminal_code(i) for i in range(len(counter.vocabulary.terminals))}
     states = state_order(seen | terminals | set(admissible))
-    n = len(states)
-    index = {state: i for i, state in enumerate(states)}
-    starts = np.zeros(n, dtype=np.int64)
-    for state, number in counted.starts.items():
-        starts[index[state]] = number
-    forbidden = sparse.csr_matrix((n, n), dtype=bool)
-    if forbid is not None:
-        forbidden = sparse.csr_matrix(forbid(states), dtype=bool)
+    shape = (len(states), len(states))
     return CountModel(
         vocabulary=counter.vocabulary,
         rate=rate,
         digest=digest,
         states=states,
-        counts=count_matrix(counted.transitions, index),
-        starts=starts,
+        counts=count_matrix(counted.transitions, {state: i for i, state in enumerate(states)}),
+        starts=np.array([counted.starts[state] for state in states], dtype=np.int64),
         smoothing=smoothing or Smoothing(),
-        forbidden=forbidden,
+        forbidden=sparse.csr_matrix(forbid(states) if forbid else shape, dtype=bool),
         provenance=provenance,
         intervened=counted.intervened,
         end=counter.end,
@@ -248,8 +240,6 @@ def build_model(
 
 def count_matrix(transitions: Counter[tuple[int, int]], index: dict[int, int]) -> sparse.csr_matrix:
     """Return counts as a matrix of int64, shape (n, n), over the positions in `index`."""
-    n = len(index)
-    rows: NDArray[np.int64] = np.array([index[i] for i, _ in transitions], dtype=np.int64)
-    columns: NDArray[np.int64] = np.array([index[j] for _, j in transitions], dtype=np.int64)
-    values = np.fromiter(transitions.values(), dtype=np.int64, count=len(transitions))
-    return sparse.csr_matrix((values, (rows, columns)), shape=(n, n), dtype=np.int64)
+    places = [index[i] for i, _ in transitions], [index[j] for _, j in transitions]
+    values = np.array(list(transitions.values()), dtype=np.int64)
+    return sparse.csr_matrix((values, places), shape=(len(index), len(index)))

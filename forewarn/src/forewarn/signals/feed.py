@@ -79,11 +79,11 @@ class Snapshot(NamedTuple):
 
 @dataclass
 class Channel:
-    """What is pending and what is current of one topic (or of the external signals).
+    """What is pending and what is current of one topic.
 
     Attributes
     ----------
-    pending : deque of (visible tick, own tick, order, payload)
+    pending : deque of (visible tick, own tick, payload)
         The newest payload for each tick that is still to come.
     """
 
@@ -91,7 +91,7 @@ class Channel:
     slots: tuple[int, ...]
     decode: Callable[[Payload], list[Any]]
     stamp: Callable[[Payload], int] | None = None
-    pending: deque[tuple[int, int, int, Payload]] = field(default_factory=deque)
+    pending: deque[tuple[int, int, Payload]] = field(default_factory=deque)
     newest_ns: int = NEVER
 
 
@@ -145,14 +145,15 @@ class Feed:
         self.notes: list[str] = []
         self._slots = {s.name: i for i, s in enumerate(self._sources)}
         self._channels = dict(self._build_channels(message_types))
-        self._external = Channel("", (), lambda payload: [])
+        self._external: deque[tuple[int, dict[str, tuple[int, Any]]]] = deque()
         self.reset()
 
     def reset(self) -> None:
         """Forget everything that arrived."""
         self._values: list[Any] = [None] * len(self._sources)
         self._ticks = [NEVER] * len(self._sources)
-        for channel in (*self._channels.values(), self._external):
+        self._external.clear()
+        for channel in self._channels.values():
             channel.pending.clear()
             channel.newest_ns = NEVER
 
@@ -201,20 +202,20 @@ class Feed:
         pending = channel.pending
         while pending and pending[-1][0] >= visible:
             pending.pop()
-        pending.append((visible, own, self.counters.received, payload))
+        pending.append((visible, own, payload))
 
     def _enqueue_external(self, time_ns: int, payload: Mapping[str, Any]) -> None:
         tick = self.grid.tick_at_or_after(time_ns)
-        payload = {
+        values = {
             name: (self.grid.tick_at_or_after(time_ns - value.age_ns), value.value)
             if isinstance(value, Aged)
             else (tick, value)
             for name, value in payload.items()
         }
-        pending = self._external.pending
+        pending = self._external
         if pending and pending[-1][0] == tick:
-            payload = {**pending.pop()[3], **payload}  # type: ignore[dict-item]
-        pending.append((tick, tick, self.counters.received, payload))
+            values = {**pending.pop()[1], **values}
+        pending.append((tick, values))
 
     def snapshot(self, tick: int) -> Snapshot:
         """Return all source signals at `tick`, taking what belongs to it or to earlier ticks."""
@@ -222,11 +223,11 @@ class Feed:
         for channel in self._channels.values():
             if channel.pending and channel.pending[0][0] <= tick:
                 self._take(channel, tick, failures)
-        while self._external.pending and self._external.pending[0][0] <= tick:
-            self._take_external(self._external.pending.popleft()[3])
+        while self._external and self._external[0][0] <= tick:
+            self._take_external(self._external.popleft()[1])
         values: list[Any] = []
         stale: list[StaleSignal] = []
-        missing: set[str] = set()
+        ignored: list[bool] = []
         for slot, source in enumerate(self._sources):
             value, last = self._values[slot], self._ticks[slot]
             if last == NEVER and source.default is not None:
@@ -235,10 +236,10 @@ class Feed:
                 stale.append(StaleSignal(source.name, None if last == NEVER else tick - last))
                 value = value if source.stale == "hold" else None
             if value is None:
-                ignored = source.stale == "ignore" and stale and stale[-1].name == source.name
-                missing.add("ignored" if ignored else "missed")
+                old = bool(stale) and stale[-1].name == source.name
+                ignored.append(old and source.stale == "ignore")
             values.append(value)
-        suspended = missing == {"ignored"}
+        suspended = bool(ignored) and all(ignored)
         return Snapshot(tick, tuple(values), tuple(stale), tuple(failures), suspended)
 
     def ages(self, tick: int) -> list[int | None]:
@@ -247,10 +248,9 @@ class Feed:
 
     def _take(self, channel: Channel, tick: int, failures: list[Failure]) -> None:
         pending = channel.pending
-        own, payload = 0, None
+        _, own, payload = pending.popleft()
         while pending and pending[0][0] <= tick:
-            _, own, _, payload = pending.popleft()
-        assert payload is not None
+            _, own, payload = pending.popleft()
         try:
             values = channel.decode(payload)
             self.counters.decoded += 1
@@ -264,9 +264,8 @@ class Feed:
             self._values[slot] = plain(value)
             self._ticks[slot] = own
 
-    def _take_external(self, payload: Payload) -> None:
-        assert isinstance(payload, Mapping)
-        for name, (own, value) in payload.items():
+    def _take_external(self, values: Mapping[str, tuple[int, Any]]) -> None:
+        for name, (own, value) in values.items():
             slot = self._slots.get(name)
             if slot is None:
                 self.counters.unexpected += 1
