@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 
 from forewarn.actuation import ActuatorsSpec, AutowareSpec, Braking, Nav2Spec, TwistSpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
-from forewarn.fields import Finite, Positive, Seconds, Section
+from forewarn.fields import RATES, Finite, Positive, Seconds, Section
 from forewarn.inclusion import with_fragments
 from forewarn.sections import (
     BoundsSpec,
@@ -57,7 +57,7 @@ class MonitorSpec(Section):
     """
 
     version: Literal[1] = 1
-    rate: Annotated[Positive, Field(le=1000)]
+    rate: Annotated[Positive, Field(ge=RATES[0], le=RATES[1])]
     time: Literal["arrival", "stamp"] = "arrival"
     settle: Seconds = 0.0
     startup: Seconds = 5.0

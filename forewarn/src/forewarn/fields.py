@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 Action = Literal["WARN", "LIMIT_SPEED", "COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER", "REPLAN"]
+
+
+#: The longest time, fastest speed and so on: 1e9 s are 32 years, and 1e9 s in ns fit 64 bits.
+LARGEST = 1e9
+#: Ticks a second: the slowest and the fastest monitor.
+RATES = (0.001, 1000.0)
 
 
 def no_bool(value: object) -> object:
@@ -18,8 +25,22 @@ def no_bool(value: object) -> object:
 
 Number = Annotated[float, BeforeValidator(no_bool)]
 Finite = Annotated[Number, Field(allow_inf_nan=False)]
-Positive = Annotated[Finite, Field(gt=0)]
-Seconds = Annotated[Finite, Field(ge=0)]
+Positive = Annotated[Finite, Field(gt=0, le=LARGEST)]
+Seconds = Annotated[Finite, Field(ge=0, le=LARGEST)]
+
+
+def endless(word: str) -> BeforeValidator:
+    """Return the check of a time that may be without end, which the file says with `word`."""
+
+    def check(value: object) -> object:
+        if value == word:
+            return math.inf
+        number = no_bool(value)
+        if isinstance(number, int | float) and LARGEST < number < math.inf:
+            raise ValueError(f"a time of at most {LARGEST:g} s is wanted, or {word}")
+        return number
+
+    return BeforeValidator(check)
 
 
 class Section(BaseModel):

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from forewarn.fields import Action, Finite, Positive, Seconds, Section
+from forewarn.fields import LARGEST, Action, Finite, Positive, Seconds, Section, endless
 from forewarn.fields import no_bool as _no_bool
 
 SCALAR = float | bool | str
-
-
-def _horizon(value: object) -> object:
-    return math.inf if value == "unbounded" else _no_bool(value)
-
-
-def _timeout(value: object) -> object:
-    return math.inf if value == "never" else _no_bool(value)
 
 
 def _expression(value: object) -> object:
@@ -28,7 +19,7 @@ def _expression(value: object) -> object:
 
 
 Probability = Annotated[Finite, Field(ge=0, le=1)]
-Ticks = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
+Ticks = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=int(LARGEST))]
 Expr = Annotated[str, BeforeValidator(_expression), Field(min_length=1)]
 
 
@@ -62,7 +53,7 @@ class SignalSpec(Section):
     channel: str | None = None
     message: str | None = None
     value: Expr | None = None
-    timeout: Annotated[float, BeforeValidator(_timeout), Field(gt=0)] | None = None
+    timeout: Annotated[float, endless("never"), Field(gt=0)] | None = None
     default: SCALAR | None = None
     stale: Literal["worst", "hold", "ignore"] = "worst"
     unit: str = ""
@@ -240,7 +231,7 @@ class PropertySpec(Section):
     """
 
     formula: Annotated[str, Field(min_length=1)]
-    horizon: Annotated[float, BeforeValidator(_horizon), Field(gt=0)] = 3.0
+    horizon: Annotated[float, endless("unbounded"), Field(gt=0)] = 3.0
     thresholds: Thresholds = Thresholds()
     figure: Literal["risk", "upper"] = "risk"
     enter: Ticks = 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +12,14 @@ from typing import Any
 import yaml
 
 from forewarn.errors import ConfigError
+from forewarn.inputfile import open_plain
 
 MAX_BYTES = 1 << 20
 MAX_NODES = 20_000
 MAX_DEPTH = 40
 MAX_DIGITS = 100
+# Without a fraction and with an exponent, YAML 1.1 sees text and pydantic a number.
+NUMBER = re.compile(r"[-+]?(\d+(_\d+)*\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Document:
 def load_document(path: Path) -> Document:
     """Read a YAML file; raises ConfigError naming file and position."""
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(
@@ -122,6 +127,13 @@ def _too_large(line: int, file: Path | None) -> ConfigError:
     )
 
 
+def _overflows(node: yaml.ScalarNode) -> bool:
+    """Tell whether a number, also one that YAML takes for text (1e400), would become infinite."""
+    if node.style is not None or not NUMBER.match(node.value):
+        return False
+    return math.isinf(float(node.value))
+
+
 def _walk(
     node: yaml.Node,
     path: tuple[object, ...],
@@ -138,6 +150,13 @@ def _walk(
             file=file,
             key=f"line {node.start_mark.line + 1}",
             accepted=f"at most {MAX_DIGITS}",
+        )
+    if isinstance(node, yaml.ScalarNode) and _overflows(node):
+        raise ConfigError(
+            f"the number {node.value[:20]} is too large",
+            file=file,
+            key=f"line {node.start_mark.line + 1}",
+            accepted="below 1.8e308, or .inf where a number may be infinite",
         )
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):

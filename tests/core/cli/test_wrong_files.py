@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from forewarn.cli import validate_command
 
 Cli = Callable[..., Any]
 
@@ -40,6 +43,62 @@ def test_a_folder_is_never_overwritten_by_force(
     assert result.code == 2
     assert ".: is a folder (accepted: the name of a file to write)" in result.err
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_plain_file_is_refused_and_not_waited_for(
+    forewarn: Cli, corridor_run: Any, edited: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    pipe, folder = tmp_path / "pipe", tmp_path / "folder"
+    folder.mkdir()
+    for each in (pipe, tmp_path / "run.mcap", tmp_path / "run.bag", folder / "metadata.yaml"):
+        os.mkfifo(each)
+    config = corridor_run.config
+    including = edited("version: 1", "version: 1\ninclude: [pipe]")
+    for path in (pipe, including):
+        result = forewarn("validate", path)
+        assert result.code == 2
+        assert f"{pipe}: cannot be read: it is a named pipe, no plain file" in result.text
+    for bag in (pipe, tmp_path / "run.mcap", tmp_path / "run.bag"):
+        result = forewarn("replay", bag, "-c", config)
+        assert result.code == 2
+        assert "cannot be opened (it is a named pipe, no plain file)" in result.err
+    result = forewarn("replay", folder, "-c", config)
+    assert result.code == 2
+    assert "holds no recording" in result.err
+    result = forewarn("validate", "/dev/zero")
+    assert "/dev/zero: cannot be read: it is a device, no plain file" in result.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "accepted"),
+    [
+        (("explain", "always(a)", "--rate", "1e308"), "from 0.001 to 1000"),
+        (("init", "BAG", "-o", "n.yaml", "--rate", "1e-320"), "from 0.001 to 1000"),
+        (("init", "BAG", "-o", "n.yaml", "--seconds", "1e308"), "at most 1e+09"),
+        (("init", "BAG", "-o", "n.yaml", "--seconds", "nan"), "at most 1e+09"),
+        (("import", "place", "-o", "n.json", "--rate", "inf"), "from 0.001 to 1000"),
+    ],
+)
+def test_a_number_beyond_all_use_is_refused(
+    forewarn: Cli, arguments: tuple[str, ...], accepted: str
+) -> None:
+    result = forewarn(*arguments)
+    assert result.code == 2
+    assert accepted in result.err
+
+
+def test_validate_says_that_a_horizon_takes_too_long(
+    forewarn: Cli,
+    edited: Callable[[str, str], Path],
+    corridor_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = edited("horizon: 2.0", "horizon: 1.0e+5")
+    monkeypatch.setattr(validate_command, "SOLVING", 0.0)
+    result = forewarn("validate", long, "-m", corridor_model)
+    assert result.code == 1
+    assert "a horizon of up to 100000 s is not computed within 0 s" in result.text
+    assert "(accepted: a shorter horizon" in result.text
 
 
 def test_a_model_in_the_place_of_a_monitor_file(forewarn: Cli, corridor_model: Path) -> None:

@@ -127,6 +127,11 @@ def test_atoms_come_in_order_of_first_appearance():
         ("x.3 > 2", "column 2", "'.3' was not expected", "the end"),
         ("a and\n  b impl c", "2:5", "'impl' was not expected", "and"),
         ("f(1 +) > 2", "column 1", "is no expression", "an expression"),
+        ("eventually[1e308:1e309](a)", "column 12", "the bound is too large", "at most 1e+18"),
+        ("eventually[0:1e309](a)", "column 14", "the bound is too large", "at most 1e+18"),
+        ("eventually[0:" + "9" * 400 + "steps](a)", "column 14", "too large", "at most 1e+18"),
+        ("eventually[0:1__0](a)", "column 15", "'__0' was not expected", "a unit"),
+        ("always(a < 1e309)", "column 8", "is neither an operator nor", "below 1.8e308"),
     ],
 )
 def test_errors_show_the_position_and_what_could_stand_there(text, where, problem, accepted):

@@ -118,6 +118,8 @@ def test_times_that_go_back_are_reported_and_put_in_order(tmp_path):
         ('{"t": 1, "a": {"b": 1}}', "a: is an object"),
         ('{"t": 1, "a": [{"b": 1}]}', "a: holds an object"),
         ('{"t": 1, "a": 1, "a": 2}', "a: stands twice on the line"),
+        ('{"t": 1, "a": 1' + "0" * 400 + "}", "is too large"),
+        ('{"t": 1, "a": [[-1' + "0" * 400 + "]]}", "is too large"),
         ('{"t": 1, "a": }', "Expecting value"),
         ('{"t": 1, "a": ' + "[" * 100_000, "is nested too deeply"),
     ],

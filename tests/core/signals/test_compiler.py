@@ -190,6 +190,10 @@ def test_vectors_and_text(source: str, expected: Any) -> None:
         ("[x for x in s]", "text cannot be run over"),
         ("[x for x in w if x > nan]", "'if' of a comprehension is unknown"),
         ("range(1e9)", "at most"),
+        ("sum(i + j for i in range(2000) for j in range(2000))", "more than 1000000 elements"),
+        ("sum([sum([k in w for k in range(j)]) for j in range(2000)])", "more than 1000000"),
+        ("sum([sum([i * j for j in range(20000)]) for i in range(20000)])", "more than 1000000"),
+        ("sum([sum(range(20000)) for i in range(20000)])", "more than 1000000"),
     ],
 )
 def test_no_value_comes_with_its_reason(source: str, reason: str) -> None:
@@ -269,6 +273,11 @@ def test_every_function_has_a_summary_and_can_be_called() -> None:
     for name, function in FUNCTIONS.items():
         assert function.summary, name
     assert FUNCTIONS["hypot"](3.0, 4.0) == 5.0
+
+
+def test_a_loop_over_a_million_elements_is_still_computed() -> None:
+    assert evaluate("sum(i for i in range(1000000))") == 499999500000
+    assert evaluate("sum([sum([i * j for j in range(1000)]) for i in range(1000)])") == 499500**2
 
 
 @pytest.mark.parametrize("source", ["v[h:]", "v[:h]", "v[::h]", "v[int(h):]", "v[h]", "v[0:1:0]"])

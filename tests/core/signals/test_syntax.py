@@ -72,6 +72,7 @@ def test_normal_form_forgets_spaces_quotes_and_needless_brackets() -> None:
         ("a[1, 2]", 3, "several parts"),
         ("'x' * 1000000", 1, "arithmetic on text"),
         ("1j", 1, "1j"),
+        ("a < 1e309", 5, "the number is too large"),
         ("None", 1, "None"),
         ("b'x'", 1, "b'x'"),
         ("...", 1, "Ellipsis"),

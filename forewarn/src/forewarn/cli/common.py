@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ModelError
+from forewarn.fields import LARGEST, RATES
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.monitor import Monitor
@@ -64,13 +66,22 @@ def whole_number(text: str) -> int:
 
 
 def positive_number(text: str) -> float:
-    """Parse an argument that is a finite number above 0."""
+    """Parse an argument that is above 0 and no larger than numbers of the monitor file may be."""
+    return _between(text, math.ulp(0.0), LARGEST, f"a number above 0, at most {LARGEST:g}")
+
+
+def hertz(text: str) -> float:
+    """Parse an argument that is a rate as the monitor file may have it."""
+    return _between(text, *RATES, f"a number from {RATES[0]:g} to {RATES[1]:g}")
+
+
+def _between(text: str, least: float, most: float, accepted: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} (accepted: a finite number above 0)")
+        number = math.nan
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} (accepted: {accepted})")
     return number
 
 

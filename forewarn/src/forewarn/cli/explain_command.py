@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import load_compiled, positive_number
+from forewarn.cli.common import hertz, load_compiled
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError, FormulaError, InputError
 from forewarn.properties import compile_formula, parse_formula
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the monitor file")
     parser.add_argument(
         "--rate",
-        type=positive_number,
+        type=hertz,
         default=10.0,
         metavar="HZ",
         help="ticks a second, for bounds in seconds (default: 10, or the monitor file's)",

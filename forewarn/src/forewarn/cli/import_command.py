@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import positive_number
+from forewarn.cli.common import hertz
 from forewarn.cli.output import Output
 from forewarn.models import save_model
 from forewarn.models.importers import import_probguard
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rate",
-        type=positive_number,
+        type=hertz,
         default=1.0,
         metavar="HZ",
         help="steps a second, which the folder does not tell (default: 1)",

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import RECORDINGS_HELP, existing_recordings, positive_number
+from forewarn.cli.common import RECORDINGS_HELP, existing_recordings, hertz, positive_number
 from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose
 from forewarn.cli.output import Output
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rate",
-        type=positive_number,
+        type=hertz,
         default=10.0,
         metavar="HZ",
         help="ticks a second (default: 10)",

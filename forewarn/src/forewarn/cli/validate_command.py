@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
 from typing import NamedTuple
 
-from forewarn.checking.numeric import horizon_notes
+from forewarn.checking.numeric import horizon_notes, risk_table
 from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigErrors, FieldError, ForewarnError, InputError
 from forewarn.models import load_model
-from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.build import build_monitor, check_model
+from forewarn.monitoring.monitor import Monitor
 from forewarn.predicates.kindcheck import Misuse, find_misuse
 from forewarn.predicates.validity import build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
@@ -44,6 +47,8 @@ exit codes: 0 valid, 1 warnings only, 2 errors, or wrong usage.
 example: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.json"""
 
 
+# Seconds after which one learns that a file takes long, and need not wait how long.
+SOLVING = 10.0
 # Functions from the name of a message of other middleware to its type, or None.
 LAYOUTS = "forewarn.layouts"
 
@@ -318,16 +323,50 @@ def _key(compiled: CompiledSpec, misuse: Misuse) -> str:
     return f"predicates.{name}"
 
 
+def _within(seconds: float, task: Callable[[], Monitor]) -> Monitor | None:
+    """Return what a task gives, or None if it takes longer; its thread then ends with us."""
+    results: Queue[Monitor | BaseException] = Queue()
+
+    def work() -> None:
+        try:
+            results.put(task())
+        except BaseException as error:
+            results.put(error)
+
+    Thread(target=work, name="solving", daemon=True).start()
+    try:
+        result = results.get(timeout=seconds)
+    except Empty:
+        return None
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
 def _named_model(spec: MonitorSpec) -> Path | None:
     path = spec.model_path
     return path if path is not None and path.exists() else None
 
 
 def _against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
+    spec = compiled.spec
+    # Bounds by sampling say nothing more about whether the model fits, and take most of the time.
+    solver = risk_table if spec.bounds.kind == "credible" else None
     try:
-        monitor = build_monitor(compiled, load_model(path))
+        model = load_model(path)
+        check_model(compiled, model)
+        monitor = _within(SOLVING, lambda: build_monitor(compiled, model, solver))
     except InputError as error:
         yield Finding("error", str(error.located(file=path)))
+        return
+    if monitor is None:
+        longest = max((s.horizon for s in spec.properties.values()), default=0.0)
+        yield Finding(
+            "warning",
+            f"{path}: it fits, but the risk of {model.size} states and a horizon of up to "
+            f"{longest:g} s is not computed within {SOLVING:g} s: `replay` and the node would "
+            "have to wait for it (accepted: a shorter horizon, or fewer predicates)",
+        )
         return
     known = {
         f"{name}: {note}"

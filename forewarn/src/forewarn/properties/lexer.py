@@ -43,7 +43,7 @@ _SYMBOLS = [
 ]
 _SHOWN = 90
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"\s*(?:(?P<number>(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[^\W\d]\w*)"
     r"|(?P<string>'[^'\n]*'|\"[^\"\n]*\")"
     rf"|(?P<symbol>{'|'.join(map(re.escape, _SYMBOLS))}))"

@@ -51,6 +51,8 @@ _UNITS = {unit: unit for unit in syntax.UNITS} | {"step": "steps"}
 _OPERAND = "a predicate, a comparison such as speed > 0.5, not, a temporal operator or '('"
 _FORMULA_END = "and, or, implies, iff, xor, until, since, unless"
 _MAX_DEPTH = 100
+# Far above what any rate allows (`timing`), far below where steps would overflow.
+_MAX_BOUND = 1e18
 
 
 class _Term(NamedTuple):
@@ -305,6 +307,8 @@ class _Parser:
         if token.kind != "number":
             raise self.unexpected("a number >= 0" + (" or inf" if may_be_infinite else ""))
         value = float(self.advance().text)
+        if value > _MAX_BOUND:
+            raise self.error(token, "the bound is too large", f"at most {_MAX_BOUND:g}")
         unit = _UNITS.get(self.token.text) if self.token.kind == "name" else None
         if unit:
             self.advance()

@@ -50,16 +50,13 @@ def in_steps(interval: Interval | None, rate: float) -> Steps:
 
 
 def _steps(bound: Bound, rate: float, *, up: bool) -> int:
-    if bound.unit == "steps":
-        if bound.value != int(bound.value):
-            raise FormulaError(f"{bound.value:g} steps", accepted="a whole number of steps")
-        steps = int(bound.value)
-    else:
-        exact = bound.value * _SECONDS[bound.unit] * rate
-        steps = math.ceil(exact - _SLACK) if up else math.floor(exact + _SLACK)
-    if steps > _MAX_STEPS:
+    whole = bound.unit == "steps"
+    exact = bound.value if whole else bound.value * _SECONDS[bound.unit] * rate
+    if not exact <= _MAX_STEPS:
         raise FormulaError(
-            f"a bound of {bound.value:g} {bound.unit} is {steps} steps at {rate:g} Hz",
+            f"a bound of {bound.value:g} {bound.unit} is {exact:.10g} steps at {rate:g} Hz",
             accepted=f"at most {_MAX_STEPS} steps",
         )
-    return max(steps, 0)
+    if whole and exact != int(exact):
+        raise FormulaError(f"{bound.value:g} steps", accepted="a whole number of steps")
+    return max(math.ceil(exact - _SLACK) if up else math.floor(exact + _SLACK), 0)

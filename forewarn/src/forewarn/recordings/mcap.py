@@ -10,6 +10,7 @@ import mcap.records
 from mcap.opcode import Opcode
 
 from forewarn.errors import RecordingError
+from forewarn.inputfile import open_plain
 from forewarn.recordings.interface import (
     TIME_LIMIT_NS,
     Channel,
@@ -59,7 +60,7 @@ class McapFile:
     def __init__(self, path: Path, source: Path | None = None) -> None:
         self.path = path
         try:
-            self._file = (source or path).open("rb")
+            self._file = open_plain(source or path)
         except OSError as error:
             raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error
         try:

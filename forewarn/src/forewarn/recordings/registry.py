@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from forewarn.errors import RecordingError
+from forewarn.inputfile import open_plain
 from forewarn.recordings import rosbag1, rosbag2, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
@@ -190,7 +191,7 @@ def _head(path: Path) -> bytes:
     if path.is_dir():
         return b""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             head = file.read(HEAD_LENGTH)
     except OSError as error:
         raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error

@@ -18,6 +18,7 @@ import lz4.frame  # type: ignore[import-untyped]
 from rosbags.rosbag1 import Reader
 
 from forewarn.errors import RecordingError
+from forewarn.inputfile import open_plain
 from forewarn.recordings.interface import (
     Channel,
     Row,
@@ -55,7 +56,7 @@ def open_rosbag1(path: Path) -> Storage:
 
 def _check_version(path: Path) -> None:
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             line = file.readline(32)
     except OSError as error:
         raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error
@@ -201,7 +202,7 @@ class DamagedRosbag1File:
         self._segments: list[Segment] = []
         self._compressions: dict[int, str] = {}
         self._damaged = 0
-        self._file = path.open("rb")
+        self._file = open_plain(path)
         try:
             self._scan()
             self._summarise()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from forewarn.errors import RecordingError
+from forewarn.inputfile import open_plain
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Storage, plural
 from forewarn.recordings.mcap import McapFile
@@ -146,7 +147,7 @@ def _open_storage(path: Path, source: Path) -> Storage:
 def _unpack(packed: Path, target: Path, warnings: list[str]) -> None:
     """Unpack a file compressed by rosbag2, as far as it goes."""
     try:
-        with packed.open("rb") as source, target.open("wb") as sink:
+        with open_plain(packed) as source, target.open("wb") as sink:
             for block in unpacked(source):
                 sink.write(block)
     except CutError as error:
@@ -165,7 +166,8 @@ def _read_metadata(folder: Path) -> Metadata:
     if not path.exists():
         return Metadata((), None, (f"{_METADATA} is missing; the files themselves were read",))
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with open_plain(path) as file:
+            document = yaml.safe_load(file.read().decode("utf-8"))
         table: Mapping[str, Any] = document[_ROOT]
         names = [PurePosixPath(each).name for each in table["relative_file_paths"]]
     except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, RecursionError) as error:

@@ -17,6 +17,7 @@ from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader
 
 from forewarn.errors import RecordingError
+from forewarn.inputfile import open_plain
 from forewarn.recordings.interface import (
     TIME_LIMIT_NS,
     Channel,
@@ -326,7 +327,7 @@ def _is_cut(path: Path) -> bool:
     Such a file opens, and fails somewhere in the middle. (https://www.sqlite.org/fileformat.html,
     section 1.3: page size at byte 16, number of pages at byte 28.)
     """
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         head = file.read(100)
         size = file.seek(0, 2)
     page = int.from_bytes(head[16:18], "big")

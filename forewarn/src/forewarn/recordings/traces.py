@@ -17,6 +17,7 @@ import gzip
 import io
 import json
 import math
+import sys
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from operator import itemgetter
@@ -25,6 +26,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from forewarn.errors import RecordingError
+from forewarn.inputfile import open_plain
 from forewarn.recordings.interface import (
     TIME_LIMIT_NS,
     Sample,
@@ -37,6 +39,7 @@ ACCEPTED = 'a line like {"t": 12.3, "speed": 1.2}'
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 
 NAN = float("nan")
+LARGEST = sys.float_info.max
 
 
 def is_trace(path: Path, head: bytes) -> bool:
@@ -156,7 +159,7 @@ class JsonTrace:
 
 def _open_text(path: Path) -> TextIO:
     try:
-        raw = path.open("rb")
+        raw = open_plain(path)
     except OSError as error:
         raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error
     if path.suffix == ".gz":
@@ -180,6 +183,8 @@ def _sample(line: str) -> Sample:
             values[name] = NAN
         elif isinstance(value, list):
             values[name] = [_element(name, each) for each in value]
+        elif type(value) is int:
+            _check_size(name, value)
         elif isinstance(value, dict):
             raise ValueError(f"{name}: is an object; accepted: number, truth value, text or list")
     return Sample(time_ns, "", values)
@@ -224,9 +229,16 @@ def _element(name: str, value: Any) -> Any:
         return NAN
     if isinstance(value, list):
         return [_element(name, each) for each in value]
+    if type(value) is int:
+        _check_size(name, value)
     if isinstance(value, dict):
         raise ValueError(f"{name}: holds an object; accepted: numbers, truth values and texts")
     return value
+
+
+def _check_size(name: str, value: int) -> None:
+    if not -LARGEST <= value <= LARGEST:
+        raise ValueError(f"{name}: {_short(value)} is too large; accepted: up to 1.8e308, Infinity")
 
 
 def _short(value: object) -> str:

@@ -19,10 +19,10 @@ class UnknownMembership(Exception):
 
 def elements(notes: Notes, items: Any) -> list[Any]:
     """Return what a loop runs over, as Python values."""
-    if isinstance(items, np.ndarray):
-        return list(items.tolist())
-    if isinstance(items, (list, tuple)):
-        return list(items)
+    if isinstance(items, LISTS):
+        if not notes.afford(len(items)):
+            raise UnknownMembership
+        return list(items.tolist()) if isinstance(items, np.ndarray) else list(items)
     if not is_unknown(items):
         notes.unknown(f"{kind(items)} cannot be run over with 'for'")
     raise UnknownMembership
@@ -75,6 +75,8 @@ def each(
     if singly or not all(isinstance(source, np.ndarray) for source in sources):
         return gather(notes, lambda: _singly(notes, counted, sources, element, condition))
     count = min(map(len, sources))
+    if not notes.afford(count, each=1):
+        return NAN
     columns = [source[:count] for source in sources]
     if counted:
         columns.insert(0, np.arange(count))

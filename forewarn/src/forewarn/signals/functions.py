@@ -26,7 +26,7 @@ from forewarn.signals.operators import (
     select,
     truth,
 )
-from forewarn.signals.values import NAN, Notes, Vector, is_unknown, kind, vector
+from forewarn.signals.values import MAX_ELEMENTS, NAN, Notes, Vector, is_unknown, kind, vector
 
 CONSTANTS: Mapping[str, float | bool] = MappingProxyType(
     {
@@ -37,7 +37,6 @@ CONSTANTS: Mapping[str, float | bool] = MappingProxyType(
         "false": False,
     }
 )
-MAX_RANGE = 1_000_000
 
 
 class Function(NamedTuple):
@@ -227,8 +226,10 @@ def _range(notes: Notes, *bounds: Any) -> Any:
     if len(whole) == 3 and whole[2] == 0:
         return notes.unknown("range() with step 0")
     span = range(*whole)
-    if len(span) > MAX_RANGE:
-        return notes.unknown(f"range() of {len(span)} elements; at most {MAX_RANGE}")
+    if len(span) > MAX_ELEMENTS:
+        return notes.unknown(f"range() of {len(span)} elements; at most {MAX_ELEMENTS}")
+    if not notes.afford(len(span), each=1):
+        return NAN
     return np.arange(span.start, span.stop, span.step, dtype=np.int64)
 
 

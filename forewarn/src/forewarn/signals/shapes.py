@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from forewarn.errors import InputError
+from forewarn.inputfile import open_plain
 
 GROUP = "forewarn.maps"
 LINE, POLYGON = "line", "polygon"
@@ -120,7 +121,8 @@ def load_geojson(path: Path) -> Layers:
         If it is no such file.
     """
     try:
-        features = json.loads(path.read_text(encoding="utf-8"))["features"]
+        with open_plain(path) as file:
+            features = json.load(file)["features"]
         layers: dict[str, list[Shape]] = {}
         for number, feature in enumerate(features):
             layer, shape = _feature(feature, number)

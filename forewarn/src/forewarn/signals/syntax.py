@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -237,7 +238,10 @@ class _Checker:
                 raise self.fail(
                     node, "the whole number is too large", "below 2**64, or 1e30 instead"
                 )
-        elif not isinstance(value, float):
+        elif isinstance(value, float):
+            if math.isinf(value):
+                raise self.fail(node, "the number is too large", "below 1.8e308, or inf")
+        else:
             raise self.fail(
                 node, f"{value!r} is not allowed", "numbers, text, true, false, inf, nan"
             )

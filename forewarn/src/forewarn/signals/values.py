@@ -26,8 +26,27 @@ class Unknown(NamedTuple):
     reason: str
 
 
+#: Elements that the loops of one evaluation may go through, one by one.
+MAX_ELEMENTS = 1_000_000
+#: How many computed at once by numpy cost as much as one alone.
+AT_ONCE = 16
+
+
 class Notes(list[str]):
-    """Why parts of one evaluation have no value, in the order met."""
+    """Why parts of one evaluation have no value, in the order met; and what its loops cost."""
+
+    cost = 0
+
+    def afford(self, elements: int, each: int = AT_ONCE) -> bool:
+        """Add a loop to what this evaluation costs; false if that is more than a tick can bear.
+
+        Loops inside each other multiply: a limit for each alone would bound nothing.
+        """
+        self.cost += elements * each
+        if self.cost <= MAX_ELEMENTS * (AT_ONCE + 1):  # range() itself is made at once
+            return True
+        self.unknown(f"the loops of the expression run over more than {MAX_ELEMENTS} elements")
+        return False
 
     def unknown(self, reason: str) -> float:
         """Remember the reason and return NaN."""
