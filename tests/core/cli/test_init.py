@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from rosbags.typesys import Stores, get_typestore
 
 from forewarn.cli.drafting.catalogue import CATALOGUE
+from forewarn.cli.drafting.draft import RESERVED_WORDS
 from forewarn.cli.drafting.writing import scalar
 from forewarn.config import load_spec
 from forewarn.properties.specification import compile_spec
@@ -21,6 +23,11 @@ from forewarn.yamlfile import parse_document
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 MARKERS, ODOMETRY = "visualization_msgs/msg/MarkerArray", "nav_msgs/msg/Odometry"
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_every_proposal_has_a_name_that_a_signal_may_have(name: str) -> None:
+    assert not {proposal.name for proposal in CATALOGUE[name]} & RESERVED_WORDS
 
 
 @pytest.mark.parametrize("name", sorted(set(CATALOGUE) & set(STORE.types)))
@@ -151,3 +158,73 @@ def test_a_recording_without_any_number_is_refused(
 @pytest.mark.parametrize("text", ["a.b", "yes", "min(x, y)", "a: b", "x # y", "'q'", "[1]", "é"])
 def test_scalars_read_back_as_they_were(text: str) -> None:
     assert parse_document(f"k: {scalar(text)}").data == {"k": text}
+
+
+def drawn(shape: str) -> np.ndarray:
+    rng = np.random.default_rng(7)
+    return {
+        # What rounding to one digit does to a tenth, and what repeated values do to 80 %.
+        "steady": rng.normal(1.39, 0.05, 400),
+        "backwards": rng.normal(-2.0, 0.8, 400),
+        "standing": np.where(rng.random(400) < 0.7, 0.0, rng.uniform(0, 3, 400)),
+        "seldom": np.where(np.arange(400) == 17, 5.0, 1.0),
+    }[shape]
+
+
+def record_values(path: Path, topics: dict[str, tuple[str, np.ndarray]]) -> Path:
+    with RecordingWriter(path) as writer:
+        for topic, (name, values) in topics.items():
+            text = STORE.generate_msgdef(name, ros_version=2)[0]
+            for i, value in enumerate(values):
+                message = zero(name)
+                if name == ODOMETRY:
+                    message.twist.twist.linear.x = value
+                else:
+                    message.range = value
+                data = bytes(STORE.serialize_cdr(message, name))
+                writer.write(topic, name, text, 10**18 + i * 10**8, data)
+    return path
+
+
+def percentage(share: float) -> str:
+    if 0 < share < 0.01:
+        return "less than 1 %"
+    return "more than 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+
+
+@pytest.mark.parametrize("shape", ["steady", "backwards", "standing", "seldom"])
+def test_shares_are_those_of_the_thresholds_as_written(
+    forewarn: Callable[..., Any], tmp_path: Path, shape: str
+) -> None:
+    values = drawn(shape)
+    path = tmp_path / "m.yaml"
+    bag = record_values(tmp_path / "bag.mcap", {"/odom": (ODOMETRY, values)})
+    assert forewarn("init", bag, "-o", path).code == 0
+    spec, text = load_spec(path), path.read_text()
+    for name, condition in spec.predicates.items():
+        threshold = float(condition.removeprefix("abs(speed) > "))
+        share = percentage(float(np.mean(np.abs(values) > threshold)))
+        assert re.search(rf"  {name}: .*  # true {share} of the time\n", text)
+    found = re.search(r"  speed:  # .*, (.*) within (\S+) to (\S+)\n", text)
+    assert found is not None
+    low, high = float(found[2]), float(found[3])
+    assert found[1] == percentage(float(np.mean((values >= low) & (values <= high))))
+    assert set(spec.predicates) == {"moving", "fast", "too_fast"}
+
+
+def test_shares_of_distances_count_what_is_out_of_range(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(7)
+    # One tick each: float32, as the message has it.
+    ranges = rng.uniform(0.3, 9.0, 400).astype(np.float32).astype(np.float64)
+    ranges[rng.random(400) < 0.3] = np.inf
+    path = tmp_path / "m.yaml"
+    bag = record_values(tmp_path / "b.mcap", {"/range": ("sensor_msgs/msg/Range", ranges)})
+    assert forewarn("init", bag, "-o", path).code == 0
+    spec, text = load_spec(path), path.read_text()
+    (cuts,) = spec.bins.values()
+    shares = ", ".join(f"<{cut:g} {percentage(float(np.mean(ranges < cut)))}" for cut in cuts)
+    assert f"  # of the time: {shares}\n" in text
+    away = percentage(float(np.mean(ranges >= cuts[-1])))
+    assert f"  # true {away} of the time\n" in text

@@ -88,7 +88,7 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
             "nearest", NEAREST_SCAN, "m", "inf: nothing in range (REP-117)", Role.DISTANCE
         ),
     ),
-    "sensor_msgs/msg/Range": (Proposal("range", "msg.range", "m", "", Role.DISTANCE),),
+    "sensor_msgs/msg/Range": (Proposal("distance", "msg.range", "m", "", Role.DISTANCE),),
     "sensor_msgs/msg/Imu": (
         Proposal("acceleration", "linear_acceleration.x", "m/s2", "forward, and gravity on slopes"),
         Proposal("turn_rate", "angular_velocity.z", "rad/s"),

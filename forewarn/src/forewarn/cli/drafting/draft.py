@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.cli.drafting.catalogue import CATALOGUE, Proposal, Role
 from forewarn.cli.drafting.relative import Candidate, with_relative_distances
 from forewarn.errors import ExpressionError, FieldError, RecordingError
+from forewarn.properties.lexer import RESERVED
 from forewarn.recordings import JsonTrace, Recording
 from forewarn.recordings.interface import TopicInfo
 from forewarn.signals import (
@@ -23,13 +25,14 @@ from forewarn.signals import (
     parse_expression,
 )
 from forewarn.signals.feed import Feed
+from forewarn.signals.functions import CONSTANTS, FUNCTIONS
 from forewarn.signals.grid import NANOSECONDS, Grid
 from forewarn.signals.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 from forewarn.signals.sources import SourceSignal
 
 MAX_FIELDS = 16
 NAN = math.nan
-RESERVED_WORDS = frozenset({"msg", "inf", "nan", "pi", "true", "false"})
+RESERVED_WORDS = frozenset({"msg", *CONSTANTS, *FUNCTIONS, *RESERVED})
 LOGS = ("rosgraph_msgs/msg/Log", "rcl_interfaces/msg/Log", "rcl_interfaces/msg/ParameterEvent")
 MAX_GUESSES = 12
 
@@ -60,7 +63,15 @@ class Statistics(NamedTuple):
 
 
 class DraftSignal(NamedTuple):
-    """One signal of the draft; `topic` is empty for a derived one and for a name in a trace."""
+    """One signal of the draft.
+
+    Attributes
+    ----------
+    topic, msgtype : str
+        Empty for a derived signal and for a name in a trace.
+    numbers : ndarray, shape (k,)
+        Its value at each tick at which it was a number, infinite ones included.
+    """
 
     name: str
     topic: str
@@ -68,6 +79,7 @@ class DraftSignal(NamedTuple):
     proposal: Proposal
     timeout: float
     statistics: Statistics | None
+    numbers: NDArray[np.float64]
 
     @property
     def is_derived(self) -> bool:
@@ -159,6 +171,7 @@ def draft(
             each.proposal,
             _timeout(*rhythm.get(each.topic, (math.nan, math.nan)), rate),
             _statistics(scan.values[i], scan.ticks),
+            _numbers(scan.values[i]),
         )
         for i, each in enumerate(candidates)
     )
@@ -357,6 +370,10 @@ def _timeout(period: float, longest: float, rate: float) -> float:
     return round(math.ceil(wanted / step * 2 - 1e-9) / 2 * step, 9)
 
 
+def _numbers(values: Sequence[Any]) -> NDArray[np.float64]:
+    return np.array([v for v in values if isinstance(v, (bool, int, float))], dtype=np.float64)
+
+
 def _statistics(values: Sequence[Any], ticks: int) -> Statistics | None:
     if not values:
         return None
@@ -365,8 +382,9 @@ def _statistics(values: Sequence[Any], ticks: int) -> Statistics | None:
     if texts:
         ordered = sorted(set(texts), key=lambda text: (-texts.count(text), text))[:6]
         return Statistics(known, NAN, NAN, NAN, NAN, NAN, texts=tuple(ordered))
-    numbers = [float(v) for v in values if isinstance(v, (bool, int, float)) and math.isfinite(v)]
-    if not numbers:
+    numbers = _numbers(values)
+    numbers = numbers[np.isfinite(numbers)]
+    if not numbers.size:
         is_array = hasattr(values[0], "__len__")
         return Statistics(known, NAN, NAN, NAN, NAN, NAN, is_array=is_array)
     low, p10, median, p90, high = np.quantile(numbers, (0, 0.1, 0.5, 0.9, 1)).tolist()

@@ -8,6 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forewarn.cli.common import span
 from forewarn.cli.drafting.catalogue import Role
 from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic
@@ -90,7 +93,7 @@ def _values(signal: DraftSignal) -> str:
     found = signal.statistics
     if found is None:
         return "no value in the recording"
-    often = "" if found.known > 0.995 else f", known {100 * found.known:.0f} % of the time"
+    often = "" if found.known > 0.995 else f", known {_percent(found.known)} of the time"
     if found.texts:
         return "one of " + ", ".join(repr(text[:24]) for text in found.texts) + often
     if found.is_array:
@@ -101,10 +104,31 @@ def _values(signal: DraftSignal) -> str:
         return f"always {found.low:.3g}{often}"
     if signal.proposal.role is Role.FLAG:
         return f"between {found.low:g} and {found.high:g}{often}"
+    # The share is that of the figures as they are written: values may repeat, and are rounded.
+    low, high = float(f"{found.p10:.3g}"), float(f"{found.p90:.3g}")
+    inside = _share((signal.numbers >= low) & (signal.numbers <= high))
     return (
         f"{found.low:.3g} to {found.high:.3g}, median {found.median:.3g}, "
-        f"80 % within {found.p10:.3g} to {found.p90:.3g}{often}"
+        f"{inside} within {low:g} to {high:g}{often}"
     )
+
+
+def _share(true: NDArray[np.bool_]) -> str:
+    """Return how often something was true."""
+    return _percent(float(true.mean()) if true.size else 0.0)
+
+
+def _percent(share: float) -> str:
+    """Return a share as a percentage that is 0 or 100 only if the share is."""
+    percent = 100.0 * share
+    if 0 < percent < 1 or 99 < percent < 100:
+        return "less than 1 %" if percent < 1 else "more than 99 %"
+    return f"{percent:.0f} %"
+
+
+def _often(true: NDArray[np.bool_]) -> str:
+    """Return the remark to a condition: how often it was true, of the ticks with a value."""
+    return f"true {_share(true)} of the time" if true.size else "no value to measure it"
 
 
 def _describe(topic: DraftTopic) -> str:
@@ -182,8 +206,9 @@ def _example(signals: Sequence[DraftSignal]) -> Example:
     number = next((s for s in signals if _is_number(s)), None)
     if number is not None and number.proposal.role is Role.OTHER:
         high = _nice_below(number.statistics.p90 if number.statistics else 1.0)
+        remark = _often(number.numbers > high)
         return Example(
-            ((f"{number.name}_high", f"{number.name} > {high:g}", "above nine tenths of values"),),
+            ((f"{number.name}_high", f"{number.name} > {high:g}", remark),),
             (),
             ((f"no_{number.name}_high", f"always(not {number.name}_high)", ""),),
         )
@@ -193,8 +218,9 @@ def _example(signals: Sequence[DraftSignal]) -> Example:
 def _plain_example(signal: DraftSignal) -> Example:
     texts = signal.statistics.texts if signal.statistics else ()
     test = f"{signal.name} == {texts[-1]!r}" if texts else f"{signal.name} > 0"
+    remark = "" if texts else _often(signal.numbers > 0)
     return Example(
-        ((f"{signal.name}_on", test, ""),),
+        ((f"{signal.name}_on", test, remark),),
         (),
         ((f"no_{signal.name}", f"always(not {signal.name}_on)", ""),),
     )
@@ -206,20 +232,24 @@ def _distance_example(distance: DraftSignal, speed: DraftSignal | None) -> Examp
     if found is not None and found.p10 == found.p10 and found.p10 > 0:
         near = _nice(found.p10)
     cuts = tuple(sorted({_nice(near / 2), near, _nice(near * 2)}))
-    bins = ((distance.name, cuts, f"{near:g}: nearer for a tenth of the time"),)
+    shares = (f"<{cut:g} {_share(distance.numbers < cut)}" for cut in cuts)
+    remark = f"of the time: {', '.join(shares)}" if distance.numbers.size else ""
+    bins = ((distance.name, cuts, remark),)
     if speed is None:
         rule = ("keep_away", f"always(not {distance.name}<{cuts[0]:g})", "never too near")
-        return Example((("away", f"{distance.name} >= {cuts[-1]:g}", ""),), bins, (rule,))
+        away = (
+            "away",
+            f"{distance.name} >= {cuts[-1]:g}",
+            _often(distance.numbers >= cuts[-1]),
+        )
+        return Example((away,), bins, (rule,))
     moving, fast = _speeds(speed)
     rule = (
         "slow_when_near",
         f"always({distance.name}<{near:g} implies eventually[0:2](not fast))",
         "within 2 s of coming near, be slow",
     )
-    predicates = (
-        ("moving", f"abs({speed.name}) > {moving:g}", ""),
-        ("fast", f"abs({speed.name}) > {fast:g}", "half the speed that is common"),
-    )
+    predicates = (_faster("moving", speed, moving), _faster("fast", speed, fast))
     return Example(predicates, bins, (rule,))
 
 
@@ -229,13 +259,20 @@ def _speed_example(speed: DraftSignal) -> Example:
     limit = _nice_below(high) if high > 1.2 * fast else 2 * fast
     return Example(
         (
-            ("moving", f"abs({speed.name}) > {moving:g}", ""),
-            ("fast", f"abs({speed.name}) > {fast:g}", "half the speed that is common"),
-            ("too_fast", f"abs({speed.name}) > {limit:g}", "faster for a tenth of the time"),
+            _faster("moving", speed, moving),
+            _faster("fast", speed, fast),
+            _faster("too_fast", speed, limit),
         ),
         (),
         (("speed_limit", "always(too_fast implies eventually[0:2](not too_fast))", ""),),
     )
+
+
+def _faster(name: str, speed: DraftSignal, threshold: float) -> tuple[str, str, str]:
+    """Return a predicate on the speed, forwards and backwards, and how often it was true."""
+    written = f"{threshold:g}"
+    remark = _often(np.abs(speed.numbers) > float(written))
+    return name, f"abs({speed.name}) > {written}", remark
 
 
 def _speeds(speed: DraftSignal) -> tuple[float, float]:
