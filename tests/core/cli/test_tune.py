@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from forewarn.cli.tune_runs import Elsewhere
 from forewarn.config import load_spec
+from forewarn.learning.pipeline import learn
+from forewarn.properties.specification import compile_spec
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ def tuned(
     return run
 
 
-BUDGET = ("--false-alarms-per-hour", 400, "--alert-share", 0.9)
+BUDGET = ("--false-alarms-per-hour", 400, "--alert-share", 0.9, "--least-violations", 1)
 
 
 def test_what_tune_says_of_thresholds_is_what_replay_shows(
@@ -150,7 +153,35 @@ def test_without_a_second_set_the_recordings_take_turns(
     assert "<script src" not in page
     many = forewarn("tune", *bags, "-c", config, "--folds", 5, *BUDGET)
     assert many.code == 2
-    assert "--folds: 5 folds of 4 recordings (accepted: 2 to 4)" in many.err
+    assert "--folds: 5 folds of 4 recordings (accepted: 2 to 4; or --blocks SECONDS" in many.err
+
+
+def test_blocks_of_one_recording_take_turns(
+    forewarn: Callable[..., Any], config: Path, drive: Any, record: Any, tmp_path: Path
+) -> None:
+    bag = record(tmp_path / "long.mcap", drive(40, 120.0))
+    arguments = ("tune", bag, "-c", config, *BUDGET, "--least-violations", 1, "--folds", 2)
+    result = forewarn(*arguments, "--blocks", 20, "--json", "-q")
+    found = json.loads(result.out)["properties"]["slow_down"]
+    assert found["support"]["runs"] in (6, 7)  # blocks, the first and the last cut short
+    assert found["chosen"] is not None
+    assert not any(each["proven"] for each in found["trade_off"])
+    replayed = forewarn("replay", bag, "-c", config, "--json", "-q")
+    shown = json.loads(replayed.out)["properties"]["slow_down"]
+    assert found["support"]["violations"] == shown["violations"]
+
+
+def test_the_parts_of_a_recording_are_learned_from_by_the_folds_of_its_blocks(
+    config: Path, drive: Any, record: Any, tmp_path: Path
+) -> None:
+    bag = record(tmp_path / "long.mcap", drive(41, 60.0))
+    compiled = compile_spec(load_spec(config))
+    arguments = ([bag], compiled.spec, compiled.abstraction)
+    whole = learn(*arguments).model
+    parts = [learn(*arguments, keep=Elsewhere(100, 3, fold)).model for fold in range(3)]
+    ticks = [sum(p.ticks for p in model.provenance) for model in (whole, *parts)]
+    assert sum(ticks[1:]) == 2 * ticks[0]
+    assert all(0 < part < ticks[0] for part in ticks[1:])
 
 
 def test_without_a_model_there_is_nothing_to_tune(
@@ -168,6 +199,7 @@ def test_without_a_model_there_is_nothing_to_tune(
         ("--confidence", "0", "0 is not between 0 and 1"),
         ("--enter", "0", "0 ticks; 1 or more are accepted"),
         ("--folds", "1", "1 folds; 2 or more are accepted"),
+        ("--blocks", "0", "--blocks"),
     ],
 )
 def test_numbers_out_of_range_are_named(

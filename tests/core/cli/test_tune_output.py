@@ -27,6 +27,7 @@ def a_candidate(act: float, detected: int, false: int, **changes: Any) -> Candid
         miss_bound=0.2,
         false_alarm_bound=false / 10 + 0.3,
         p_value=0.5,
+        supported=False,
         proven=False,
         affordable=false <= 20,
     )
@@ -39,8 +40,8 @@ def said(*candidates: Candidate, support: Support = SUPPORT) -> list[str]:
 
 def test_guarantee_and_budget_may_be_apart() -> None:
     (line,) = said(
-        a_candidate(0.1, 50, 90, proven=True),
-        a_candidate(0.2, 49, 40, proven=True),
+        a_candidate(0.1, 50, 90, supported=True, proven=True),
+        a_candidate(0.2, 49, 40, supported=True, proven=True),
         a_candidate(0.6, 30, 10),
     )
     assert line == (
@@ -49,7 +50,7 @@ def test_guarantee_and_budget_may_be_apart() -> None:
     )
     noisy = replace(a_candidate(0.1, 50, 0).point, alert_hours=9.0)
     (line,) = said(
-        a_candidate(0.1, 50, 0, proven=True, affordable=False, point=noisy),
+        a_candidate(0.1, 50, 0, supported=True, proven=True, affordable=False, point=noisy),
         a_candidate(0.6, 30, 10),
     )
     assert "act 0.1 or less, which is in alert for more than 10 % of the time; the budget" in line

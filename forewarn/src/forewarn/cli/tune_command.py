@@ -19,12 +19,14 @@ from forewarn.cli.common import (
 from forewarn.cli.editing import KeyPath, difference, edited
 from forewarn.cli.output import Output
 from forewarn.cli.tune_output import print_tuning, record, summary
-from forewarn.cli.tune_runs import folded_runs, held_out_runs, traces_of
+from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs, traces_of
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError
-from forewarn.monitoring.tuning import Tuning, Unit, Wish, tune
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.tuning import LEAST_VIOLATIONS, Tuning, Unit, Wish, tune
 from forewarn.outputfile import check_output, write_output
 from forewarn.reports.results import remarks
+from forewarn.reports.run import RecordedRun
 
 DESCRIPTION = """\
 Choose thresholds: the longest lead time that a budget of false alarms allows, if asked for with a
@@ -38,7 +40,11 @@ thresholds are tested from the most cautious on (Learn then Test, Angelopoulos e
 true miss rate exceeds the one asked for with a probability of 1 - confidence at most, if these
 runs are exchangeable with those to come. Violations of one run depend on each other: therefore a
 run counts once, with the share of its violations that are missed. --per violation counts each for
-itself, for recordings in which they are independent.
+itself, for recordings in which they are independent. With --folds nothing is proven: these models
+share recordings, and the one that will be in use is none of them.
+
+Of neighbouring thresholds that are alike, the middle is taken. From few violations nothing is
+recommended. --blocks takes blocks of one long recording for runs.
 
 exit codes: 0 thresholds were found, 1 the data cannot support the wish, 2 wrong usage or input.
 
@@ -61,6 +67,8 @@ class Options:
     alert_share: float
     enter: list[int]
     folds: int | None
+    blocks: float | None
+    least_violations: int
     jobs: int
     write: bool
     plot: Path | None
@@ -78,6 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_folds,
         metavar="K",
         help="learn from K - 1 parts of the recordings and judge on the last, in turn",
+    )
+    parser.add_argument(
+        "--blocks",
+        type=positive_number,
+        metavar="SECONDS",
+        help="take blocks of so many seconds for runs: with --folds and in the guarantee",
     )
     parser.add_argument(
         "-j", "--jobs", type=whole_number, default=1, metavar="N",
@@ -136,6 +150,13 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
         help="share of the time that may be spent in alert, false or not (0.1)",
     )
     parser.add_argument(
+        "--least-violations",
+        type=_ticks,
+        default=LEAST_VIOLATIONS,
+        metavar="N",
+        help=f"recommend nothing from fewer violations ({LEAST_VIOLATIONS})",
+    )
+    parser.add_argument(
         "--enter",
         type=_ticks,
         action="append",
@@ -149,34 +170,11 @@ def run(options: Options, output: Output) -> int:
     """Replay, choose, show, and write if asked to."""
     check_output(options.plot, options.config if options.write else None)
     recordings = existing_recordings(options.recordings)
-    if options.folds is None:
-        monitor, runs = held_out_runs(
-            options.config, options.model, recordings, output, allow_missing=options.allow_missing
-        )
-    else:
-        monitor, runs = folded_runs(
-            options.config,
-            recordings,
-            options.folds,
-            max(1, options.jobs),
-            output,
-            allow_missing=options.allow_missing,
-        )
-        output.note(
-            "note: every run was judged by a model learned from the other folds, not by the one "
-            "that will be in use: a guarantee is as good as these models are alike"
-        )
+    monitor, runs = _runs(options, recordings, output)
     for each in runs:
         for line in remarks(each):
             output.note(f"{each.name}: {line}")
-    wish = Wish(
-        options.false_alarms_per_hour,
-        options.miss_rate,
-        options.confidence,
-        options.per,
-        options.alert_share,
-        tuple(dict.fromkeys(options.enter)),
-    )
+    wish = _wish(options, monitor.spec.rate)
     tunings = [
         tune(name, monitor.spec.properties[name], traces_of(monitor, runs, name), wish)
         for name in _chosen(options, monitor.spec)
@@ -200,6 +198,49 @@ def run(options: Options, output: Output) -> int:
         }
     )
     return summary(tunings)
+
+
+def _runs(
+    options: Options, recordings: Sequence[Path], output: Output
+) -> tuple[Monitor, list[RecordedRun]]:
+    missing, jobs = options.allow_missing, max(1, options.jobs)
+    if options.folds is None:
+        return held_out_runs(
+            options.config, options.model, recordings, output, allow_missing=missing
+        )
+    if options.blocks is None:
+        found = folded_runs(
+            options.config, recordings, options.folds, jobs, output, allow_missing=missing
+        )
+    else:
+        found = blocked_runs(
+            options.config,
+            recordings,
+            options.folds,
+            options.blocks,
+            jobs,
+            output,
+            allow_missing=missing,
+        )
+    output.note(
+        "note: every run was judged by a model learned from the other folds, not by the one that "
+        "will be in use: nothing is proven of that one"
+    )
+    return found
+
+
+def _wish(options: Options, rate: float) -> Wish:
+    return Wish(
+        false_alarms_per_hour=options.false_alarms_per_hour,
+        miss_rate=options.miss_rate,
+        confidence=options.confidence,
+        unit=options.per,
+        alert_share=options.alert_share,
+        enter=tuple(dict.fromkeys(options.enter)),
+        least_violations=options.least_violations,
+        block=None if options.blocks is None else max(1, round(options.blocks * rate)),
+        crossed=options.folds is not None,
+    )
 
 
 def _chosen(options: Options, spec: MonitorSpec) -> Sequence[str]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from forewarn.cli.common import seconds, share, span
 from forewarn.cli.output import Output
-from forewarn.monitoring.tuning import Candidate, Tuning
+from forewarn.monitoring.guarantee import miss_bound
+from forewarn.monitoring.tuning import FEW_VIOLATIONS, Candidate, Tuning
 
 ROWS = 14
 COLUMNS = (
@@ -34,13 +35,32 @@ def print_tuning(tuning: Tuning, output: Output) -> None:
     found = tuning.support
     with_one = "of which one has" if found.runs_with_violation == 1 else "of which {} have"
     output.say(
-        f"{tuning.name}: {_many(found.runs, 'run')}, "
+        f"{tuning.name}: {_many(found.runs, _unit(tuning))}, "
         f"{with_one.format(found.runs_with_violation)} a violation; "
         f"{_many(found.violations, 'violation')}, {span(found.hours * 3600)} watched"
     )
     output.table(COLUMNS, [_cells(each, tuning) for each in listed(tuning)])
+    for line in warnings(tuning):
+        output.warn(f"{tuning.name}: {line}")
     for line in (*conclusions(tuning), ""):
         output.say(line)
+
+
+def _unit(tuning: Tuning) -> str:
+    return "run" if tuning.wish.block is None else "block"
+
+
+def warnings(tuning: Tuning) -> list[str]:
+    """Return why the figures may mislead: there are few violations."""
+    count = tuning.support.violations
+    if not count or count >= FEW_VIOLATIONS:
+        return []
+    bound = 100 * miss_bound(0, count, tuning.wish.confidence)
+    return [
+        f"ONLY {_many(count, 'violation').upper()}: lead times and recall are anecdotes; even with "
+        f"none missed, {bound:.0f} % may be missed in truth (at {100 * tuning.wish.confidence:g} "
+        f"%); {FEW_VIOLATIONS} or more are needed for a choice to rest on"
+    ]
 
 
 def _many(count: int, noun: str) -> str:
@@ -69,7 +89,7 @@ def listed(tuning: Tuning) -> list[Candidate]:
 
 
 def _same(one: Candidate, other: Candidate) -> bool:
-    return one.enter == other.enter and one.proven == other.proven and (
+    return one.enter == other.enter and one.supported == other.supported and (
         replace(one.point, threshold=0.0, alert_hours=0.0)
         == replace(other.point, threshold=0.0, alert_hours=0.0)
     )  # fmt: skip
@@ -82,8 +102,8 @@ def _cells(each: Candidate, tuning: Tuning) -> list[str]:
         remarks.append("<- chosen")
     if _place(each) == _place(tuning.present):
         remarks.append("in the file")
-    if tuning.wish.miss_rate is not None and each.proven:
-        remarks.append("proven")
+    if tuning.wish.miss_rate is not None and each.supported:
+        remarks.append("proven" if each.proven else "supported")
     return [
         f"{each.thresholds.act:g}",
         str(each.enter),
@@ -136,17 +156,22 @@ def _promise(tuning: Tuning) -> str:
     wish, found = tuning.wish, tuning.support
     assert wish.miss_rate is not None
     if wish.unit == "run":
-        what = "of the violations of a run are missed, on average over runs that have one"
-        counted = f"{_many(found.trials, 'run')} with a violation, exchangeable with those to come"
+        unit = _unit(tuning)
+        what = f"of the violations of a {unit} are missed, on average over {unit}s that have one"
+        counted = f"{_many(found.trials, unit)} with a violation, exchangeable with those to come"
     else:
         what = "of the violations are missed"
         counted = (
             f"{_many(found.trials, 'violation')}, independent and exchangeable with those to come"
         )
-    return (
-        f"proven at {100 * wish.confidence:g} %: at most {100 * wish.miss_rate:g} % {what} (Learn "
-        f"then Test; {counted})"
-    )
+    limit, sure = f"at most {100 * wish.miss_rate:g} % {what}", f"{100 * wish.confidence:g} %"
+    if wish.crossed:
+        return (
+            f"supported, not proven: {limit}, by models that were learned from the other folds "
+            f"({sure}; {counted}). They share recordings, and the model that will be in use is "
+            "none of them: for a proof, learn from some recordings and tune with -m on the others"
+        )
+    return f"proven at {sure}: {limit} (Learn then Test; {counted})"
 
 
 def obstacles(tuning: Tuning) -> list[str]:
@@ -154,6 +179,11 @@ def obstacles(tuning: Tuning) -> list[str]:
     wish, found = tuning.wish, tuning.support
     if not found.violations:
         return ["no violation in these recordings: there is nothing to foresee, so nothing to tune"]
+    if found.violations < wish.least_violations:
+        return [
+            f"nothing is recommended from {_many(found.violations, 'violation')}: record at least "
+            f"{wish.least_violations}, or say --least-violations {found.violations}"
+        ]
     useful = [c for c in tuning.candidates if c.lead > 0]
     if not useful:
         return ["no threshold foresees half of the violations"]
@@ -165,15 +195,15 @@ def obstacles(tuning: Tuning) -> list[str]:
             f"{100 * wish.alert_share:g} % of the time; the least is "
             f"{share(least.point.alert_share)}, at act {least.thresholds.act:g}"
         ]
-    proven = [c for c in quiet if c.proven]
+    supported = [c for c in quiet if c.supported]
     affordable = [c for c in quiet if c.affordable]
     lines = []
-    if not any(c.proven for c in useful):
+    if not any(c.supported for c in useful):
         lines.append(_unproven(tuning))
     if not affordable:
         lines.append(_unaffordable(tuning, quiet))
     if affordable and not lines:
-        lines.append(_apart(tuning, proven, affordable))
+        lines.append(_apart(tuning, supported, affordable))
     return lines
 
 
@@ -181,13 +211,13 @@ def _cheapest(candidates: Sequence[Candidate]) -> Candidate:
     return min(candidates, key=lambda c: (c.point.false_alarms, -c.thresholds.act))
 
 
-def _apart(tuning: Tuning, proven: Sequence[Candidate], affordable: Sequence[Candidate]) -> str:
+def _apart(tuning: Tuning, supported: Sequence[Candidate], affordable: Sequence[Candidate]) -> str:
     """Say how far guarantee and budget are apart."""
     wish = tuning.wish
-    highest = max(c.thresholds.act for c in tuning.candidates if c.proven)
+    highest = max(c.thresholds.act for c in tuning.candidates if c.supported)
     text = f"the guarantee needs act {highest:g} or less, which "
-    if proven:
-        least = _cheapest(proven)
+    if supported:
+        least = _cheapest(supported)
         rate = _hourly(least.point.false_alarms_per_hour or 0.0)
         text += f"costs {rate} false alarms an hour at the best (act {least.thresholds.act:g})"
     else:
@@ -218,7 +248,7 @@ def _unproven(tuning: Tuning) -> str:
     wish, found = tuning.wish, tuning.support
     assert wish.miss_rate is not None and found.needed_trials is not None
     if wish.unit == "run":
-        counted = f"{_many(found.trials, 'run')} with a violation"
+        counted = f"{_many(found.trials, _unit(tuning))} with a violation"
     else:
         counted = _many(found.trials, "violation")
     sure = f"{100 * wish.confidence:g} %"
@@ -249,6 +279,7 @@ def record(tuning: Tuning) -> dict[str, Any]:
         "support": tuning.support,
         "present": candidate_record(tuning.present),
         "chosen": None if tuning.chosen is None else candidate_record(tuning.chosen),
+        "warnings": warnings(tuning),
         "conclusions": conclusions(tuning),
         "trade_off": [candidate_record(each) for each in tuning.candidates],
     }
@@ -273,6 +304,7 @@ def candidate_record(each: Candidate) -> dict[str, Any]:
         "alert_share": point.alert_share,
         "precision": point.precision,
         "p_value": each.p_value,
+        "supported": each.supported,
         "proven": each.proven,
         "affordable": each.affordable,
     }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from forewarn.cli.common import find_model, load_compiled
 from forewarn.cli.output import Output
@@ -89,7 +92,8 @@ def folded_runs(
         raise InputError(
             f"{folds} folds of {len(recordings)} recordings",
             key="--folds",
-            accepted=f"2 to {len(recordings)}" if len(recordings) > 1 else "two recordings or more",
+            accepted=(f"2 to {len(recordings)}" if len(recordings) > 1 else "more recordings")
+            + "; or --blocks SECONDS, which deals blocks of recordings out to the folds",
         )
     compiled = load_compiled(config)
     parts = [list(recordings[index::folds]) for index in range(folds)]
@@ -109,6 +113,67 @@ def folded_runs(
         found.update(zip(part, runs, strict=True))
     assert monitor is not None
     return monitor, [found[path] for path in recordings]
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Tells which ticks lie in blocks of other folds than the one that is held out."""
+
+    block: int
+    folds: int
+    fold: int
+
+    def __call__(self, tick: int) -> bool:
+        """Tell whether to learn from a tick."""
+        return tick // self.block % self.folds != self.fold
+
+
+def blocked_runs(
+    config: Path,
+    recordings: Sequence[Path],
+    folds: int,
+    block: float,
+    jobs: int,
+    output: Output,
+    *,
+    allow_missing: bool = False,
+) -> tuple[Monitor, list[RecordedRun]]:
+    """Replay every block of the recordings with a model learned from the blocks of other folds.
+
+    Blocks are dealt out to the folds in turn. Each run stays in one piece: only its risks come
+    from the model of the fold that a tick belongs to.
+    """
+    compiled = load_compiled(config)
+    size = max(1, round(block * compiled.spec.rate))
+    found: list[list[RecordedRun]] = []
+    monitor = None
+    for fold in range(folds):
+        with output.progress(f"learning without fold {fold + 1} of {folds}"):
+            learned = learn(
+                recordings,
+                compiled.spec,
+                compiled.abstraction,
+                jobs=jobs,
+                allow_missing=allow_missing,
+                keep=Elsewhere(size, folds, fold),
+            )
+        monitor = build_monitor(compiled, learned.model)
+        found.append(replay_all(monitor, recordings, output, allow_missing=allow_missing))
+    assert monitor is not None
+    return monitor, [_woven(runs, size) for runs in zip(*found, strict=True)]
+
+
+def _woven(runs: Sequence[RecordedRun], block: int) -> RecordedRun:
+    """Return one run whose risks are those of run f at the ticks of fold f."""
+    tracks = []
+    for versions in zip(*(run.tracks for run in runs), strict=True):
+        fold = versions[0].ticks // block % len(runs)
+        columns = {
+            name: np.choose(fold, [getattr(track, name) for track in versions])
+            for name in ("probability", "lower", "upper", "in_model")
+        }
+        tracks.append(replace(versions[0], **columns))
+    return replace(runs[0], tracks=tuple(tracks))
 
 
 def _without(compiled: CompiledSpec, models: Sequence[CountModel], index: int) -> Monitor:

@@ -25,6 +25,7 @@ from forewarn.signals.feed import Snapshot
 
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]
+Keep = Callable[[int], bool]
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,9 @@ def count_recording(
     progress: Callable[[float], None] | None = None,
     *,
     allow_missing: bool = False,
+    keep: Keep | None = None,
 ) -> RecordingReport:
-    """Count the transitions of one recording."""
+    """Count the transitions of one recording, among the ticks that `keep` does not leave out."""
     counter = TransitionCounter(abstraction.vocabulary, spec.learning.end, validity.allows)
     stale: Counter[str] = Counter()
     failures: Counter[str] = Counter()
@@ -190,6 +192,8 @@ def count_recording(
         for snapshot, observation, failed in observe(
             recording, spec, abstraction, progress, allow_missing=allow_missing
         ):
+            if keep is not None and not keep(snapshot.tick):
+                continue
             state = observation.state
             if observation.active is not True:
                 inactive += 1
@@ -223,6 +227,7 @@ def learn(
     progress: Progress | None = None,
     enough: Enough | None = None,
     allow_missing: bool = False,
+    keep: Keep | None = None,
 ) -> Learned:
     """Learn a model from recordings.
 
@@ -241,6 +246,9 @@ def learn(
         the model has. From 1 on, no further recording counts, whatever `jobs` is.
     allow_missing : bool
         Go on without topics that a recording lacks; their signals are unknown, as live.
+    keep : callable, optional
+        Tells whether a tick counts; all do by default. With `jobs` it must travel between
+        processes.
 
     Raises
     ------
@@ -251,9 +259,9 @@ def learn(
     """
     validity = build_validity(spec, abstraction)
     reading = (
-        _parallel(paths, spec, jobs, progress, allow_missing)
+        _parallel(paths, spec, jobs, progress, allow_missing, keep)
         if jobs > 1 and len(paths) > 1
-        else _serial(paths, spec, abstraction, validity, progress, allow_missing)
+        else _serial(paths, spec, abstraction, validity, progress, allow_missing, keep)
     )
     reports: list[RecordingReport] = []
     with closing(reading):
@@ -309,11 +317,13 @@ def refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport])
         seen[digest] = path
 
 
-def _work(path: Path, spec: MonitorSpec, allow_missing: bool) -> RecordingReport:
+def _work(path: Path, spec: MonitorSpec, allow_missing: bool, keep: Keep | None) -> RecordingReport:
     # The monitor file is compiled again in each process: compiled functions do not travel.
     abstraction = compile_spec(spec).abstraction
     validity = build_validity(spec, abstraction)
-    return count_recording(path, spec, abstraction, validity, allow_missing=allow_missing)
+    return count_recording(
+        path, spec, abstraction, validity, allow_missing=allow_missing, keep=keep
+    )
 
 
 def _serial(
@@ -323,11 +333,12 @@ def _serial(
     validity: Validity,
     progress: Progress | None,
     allow_missing: bool,
+    keep: Keep | None,
 ) -> Generator[RecordingReport, None, None]:
     for path in paths:
         tell = None if progress is None else _bound(progress, path)
         report = count_recording(
-            path, spec, abstraction, validity, tell, allow_missing=allow_missing
+            path, spec, abstraction, validity, tell, allow_missing=allow_missing, keep=keep
         )
         if progress is not None:
             progress(path, 1.0)
@@ -340,6 +351,7 @@ def _parallel(
     jobs: int,
     progress: Progress | None,
     allow_missing: bool,
+    keep: Keep | None,
 ) -> Generator[RecordingReport, None, None]:
     futures: list[Future[RecordingReport]] = []
     with ProcessPoolExecutor(
@@ -347,7 +359,7 @@ def _parallel(
     ) as pool:
         try:
             with interrupts_blocked():
-                futures += [pool.submit(_work, path, spec, allow_missing) for path in paths]
+                futures += [pool.submit(_work, path, spec, allow_missing, keep) for path in paths]
             for path, future in zip(paths, futures, strict=True):
                 report = future.result()
                 if progress is not None:

@@ -170,13 +170,46 @@ def count_violations(trace: Trace) -> int:
 
 
 def detections(
-    traces: Sequence[Trace], thresholds: ArrayLike, *, rule: AlertRule
+    traces: Sequence[Trace], thresholds: ArrayLike, *, rule: AlertRule, block: int | None = None
 ) -> tuple[Counts, Counts]:
-    """Count the violations of each run, shape (n,), and those that were detected, shape (n, k)."""
-    tallies = _tallies(traces, _levels(thresholds), rule)
-    happened = np.array([count_violations(trace) for trace in traces], dtype=np.int64)
-    found = [tally.counts[0] for tally in tallies]
-    return happened, np.array(found, dtype=np.int64).reshape(len(traces), -1)
+    """Count violations, and those that each threshold detected, run by run or block by block.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One property over the runs.
+    thresholds : array_like of float, shape (k,)
+        Scores at and above which an alert begins.
+    rule : AlertRule
+        All else about alerts.
+    block : int, optional
+        Ticks: runs are divided into such blocks, by the number of the tick. Alerts and excursions
+        go on across their borders; a violation belongs to the block in which it happens.
+
+    Returns
+    -------
+    happened : ndarray of int, shape (n,)
+        Violations of each run or block.
+    detected : ndarray of int, shape (n, k)
+        Those that were detected.
+    """
+    levels = _levels(thresholds)
+    happened: list[Counts] = []
+    detected: list[Counts] = []
+    for trace, tally in zip(traces, _tallies(traces, levels, rule), strict=True):
+        place = np.zeros(len(trace.ticks), dtype=np.int64)
+        if block is not None and len(place):
+            place = trace.ticks // block - trace.ticks[0] // block
+        size = int(place[-1]) + 1 if len(place) else 1
+        begins = find_excursions(trace).begins
+        happened.append(np.bincount(place[begins], minlength=size))
+        cells = place[tally.row] * len(levels) + tally.threshold
+        found = np.bincount(cells, minlength=size * len(levels))
+        detected.append(found.reshape(size, len(levels)))
+    none = np.zeros((0, len(levels)), dtype=np.int64)
+    return np.concatenate([np.zeros(0, dtype=np.int64), *happened]), np.concatenate(
+        [none, *detected]
+    )
 
 
 def pool_points(points: Sequence[Point]) -> Point:
@@ -217,13 +250,14 @@ def every_threshold(traces: Sequence[Trace], limit: int = MAX_THRESHOLDS) -> Flo
 class _Tally(NamedTuple):
     """One run: detected, alerts, right, late and false ones of each threshold, shape (5, k).
 
-    `seconds` are those at ACT, shape (k,), `leads` the lead times of the violations foreseen at
-    position `threshold`, shape (m,).
+    `seconds` are those at ACT, shape (k,), `leads` the lead times of the violations at `row` that
+    were foreseen at position `threshold`, shape (m,).
     """
 
     counts: Counts
     seconds: Floats
     threshold: Counts
+    row: Counts
     leads: Floats
 
 
@@ -273,6 +307,7 @@ def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: in
         ),
         np.bincount(threshold, weights=on[end] - on[start], minlength=size) / trace.rate,
         detected,
+        row[seen],
         lead[seen] / trace.rate,
     )
 

@@ -24,13 +24,18 @@ from forewarn.monitoring.guarantee import (
     needed_trials,
     rate_bound,
 )
-from forewarn.monitoring.tradeoff import Point, count_violations, detections, trade_off
+from forewarn.monitoring.tradeoff import Point, detections, trade_off
 from forewarn.sections import PropertySpec, Thresholds
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Unit = Literal["run", "violation"]
 
+LEAST_VIOLATIONS = 5
+"""Of so many, the true median of lead times lies between the least and the greatest that were seen
+with a probability of 1 - 2 * 0.5**5 = 94 %; with fewer, next to nothing is known of it."""
+FEW_VIOLATIONS = 20
+"""Of so many, all of them foreseen, up to 11 % may be missed in truth (at 90 %)."""
 DIGITS = 3
 # Fine where it matters most, and short enough to be read in a file.
 GRID = tuple(
@@ -61,13 +66,22 @@ class Wish:
     confidence : float
         Of the guarantee and of all bounds, one-sided, in (0, 1).
     unit : 'run' or 'violation'
-        What is exchangeable. Runs: the loss of a run is the share of its violations that were
-        missed, and its mean over runs with a violation is the miss rate; violations of one run may
-        depend on each other. Violations: each counts by itself, which needs them independent.
+        What is exchangeable. Runs, or blocks of them: the loss of a run is the share of its
+        violations that were missed, and its mean over runs with a violation is the miss rate;
+        violations of one run may depend on each other. Violations: each counts by itself, which
+        needs them independent.
     alert_share : float
         Share of the time that may be spent at ACT, at most.
     enter : tuple of int
         Values of `enter` to try; that of the property if there is none.
+    least_violations : int
+        Below so many nothing is recommended.
+    block : int or None
+        Ticks of the blocks of a run that are exchangeable; None for runs as wholes.
+    crossed : bool
+        Every run is judged by a model of the other runs. These models share runs, so that losses
+        depend on each other, and none of them will be in use: nothing is proven of the one that
+        will.
     """
 
     false_alarms_per_hour: float
@@ -76,6 +90,9 @@ class Wish:
     unit: Unit = "run"
     alert_share: float = 0.1
     enter: tuple[int, ...] = ()
+    least_violations: int = LEAST_VIOLATIONS
+    block: int | None = None
+    crossed: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,8 +116,10 @@ class Candidate:
         were fixed before the recordings were made.
     p_value : float or None
         Of "more is missed than the wish allows"; None if no guarantee was asked for.
+    supported : bool
+        The test of the guarantee is passed, or none was asked for.
     proven : bool
-        The guarantee holds.
+        A guarantee was asked for, and holds.
     affordable : bool
         Budget and alert share are kept.
     """
@@ -113,6 +132,7 @@ class Candidate:
     miss_bound: float
     false_alarm_bound: float
     p_value: float | None
+    supported: bool
     proven: bool
     affordable: bool
 
@@ -124,7 +144,7 @@ class Support:
     Attributes
     ----------
     runs, runs_with_violation, violations : int
-        How many there are.
+        How many there are; of runs or of their blocks.
     hours : float
         Time watched.
     trials : int
@@ -164,7 +184,8 @@ class Tuning:
     present : Candidate
         The thresholds of the monitor file.
     chosen : Candidate or None
-        None if nothing fulfils the wish and foresees half of the violations at least.
+        None if nothing fulfils the wish and foresees half of the violations at least, or there are
+        too few violations to tell.
     """
 
     name: str
@@ -199,7 +220,9 @@ def tune(name: str, section: PropertySpec, traces: Sequence[Trace], wish: Wish) 
     Among the thresholds whose guarantee holds, if one was asked for, and which keep the budget,
     the one with the greatest median lead time wins, which must be above 0 s. Misses count as 0 s
     in it, or a monitor would gain by missing what it foresees late. If that is equal, the mean
-    decides, then fewer false alarms, then the higher threshold.
+    decides, then fewer false alarms. Neighbouring thresholds that are alike in all of this are a
+    flat range; the lowest of these ranges is taken, and its middle, which is far from where other
+    recordings would differ.
 
     Parameters
     ----------
@@ -219,14 +242,31 @@ def tune(name: str, section: PropertySpec, traces: Sequence[Trace], wish: Wish) 
         candidate for enter in enters for candidate in _sweep(section, traces, strict, enter, GRID)
     ]
     (present,) = _sweep(section, traces, wish, section.enter, (section.thresholds.act,))
-    fit = [c for c in candidates if c.affordable and c.proven and c.lead > 0]
-    chosen = max(fit, key=_preference, default=None)
-    return Tuning(name, wish, _support(traces, strict), tuple(candidates), present, chosen)
+    support = _support(traces, strict)
+    enough = support.violations >= wish.least_violations
+    chosen = _choose(candidates) if enough else None
+    return Tuning(name, wish, support, tuple(candidates), present, chosen)
 
 
-def _preference(candidate: Candidate) -> tuple[float, float, int, float]:
-    point = candidate.point
-    return candidate.lead, candidate.mean_lead, -point.false_alarms, point.threshold
+def _choose(candidates: Sequence[Candidate]) -> Candidate | None:
+    """Return the middle of the lowest range of the best thresholds that fulfil the wish."""
+    fit = [c.affordable and c.supported and c.lead > 0 for c in candidates]
+    best = max((_merit(c) for c, fits in zip(candidates, fit, strict=True) if fits), default=None)
+    flat: list[Candidate] = []
+    for each, fits in zip(candidates, fit, strict=True):
+        same = fits and _merit(each) == best
+        if flat and (not same or each.enter != flat[0].enter):
+            break
+        if same:
+            flat.append(each)
+    if not flat:
+        return None
+    middle = (flat[0].thresholds.act + flat[-1].thresholds.act) / 2
+    return min(flat, key=lambda c: abs(c.thresholds.act - middle))
+
+
+def _merit(candidate: Candidate) -> tuple[float, float, int]:
+    return candidate.lead, candidate.mean_lead, -candidate.point.false_alarms
 
 
 def _sweep(
@@ -240,7 +280,7 @@ def _sweep(
     release = {each.act: each.release for each in levels}
     rule = replace(AlertRule.of(section), release=release.__getitem__, enter=enter)
     points = trade_off(traces, grid, rule=rule)
-    happened, detected = detections(traces, grid, rule=rule)
+    happened, detected = detections(traces, grid, rule=rule, block=wish.block)
     losses = run_losses(happened, detected)
     p_values, proven = prove(happened, detected, wish)
     bounds = _miss_bounds(points, losses, wish)
@@ -252,7 +292,7 @@ def _sweep(
             wish,
             missed=float(bounds[i]),
             p_value=None if p_values is None else float(p_values[i]),
-            proven=i < proven,
+            supported=i < proven,
         )
         for i, (thresholds, point) in enumerate(zip(levels, points, strict=True))
     ]
@@ -307,7 +347,7 @@ def _candidate(
     *,
     missed: float,
     p_value: float | None,
-    proven: bool,
+    supported: bool,
 ) -> Candidate:
     leads = np.concatenate((point.leads, np.zeros(point.missed)))
     rate, share = point.false_alarms_per_hour, point.alert_share
@@ -320,7 +360,8 @@ def _candidate(
         miss_bound=missed,
         false_alarm_bound=rate_bound(point.false_alarms, point.hours, wish.confidence),
         p_value=p_value,
-        proven=proven,
+        supported=supported,
+        proven=supported and p_value is not None and not wish.crossed,
         affordable=rate is not None
         and share is not None
         and rate <= wish.false_alarms_per_hour
@@ -329,14 +370,14 @@ def _candidate(
 
 
 def _support(traces: Sequence[Trace], wish: Wish) -> Support:
-    counts = [count_violations(trace) for trace in traces]
-    runs = sum(count > 0 for count in counts)
-    trials = runs if wish.unit == "run" else sum(counts)
+    happened, _ = detections(traces, [1.0], rule=AlertRule(), block=wish.block)
+    violations, runs = int(happened.sum()), int((happened > 0).sum())
+    trials = runs if wish.unit == "run" else violations
     (point,) = trade_off(traces, [1.0])
     return Support(
-        runs=len(traces),
+        runs=len(happened),
         runs_with_violation=runs,
-        violations=sum(counts),
+        violations=violations,
         hours=point.hours,
         trials=trials,
         least_miss_rate=miss_bound(0, trials, wish.confidence),
