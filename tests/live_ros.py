@@ -171,25 +171,29 @@ class Probe:
 
     # Diagnostics
 
-    def level(self, name: str) -> str:
+    def level(self, name: str, node: str = "monitor") -> str:
         """Return the level of a subcomponent in the newest report; empty if it has none."""
-        status = self.diagnostics.get(f"monitor: {name}")
+        status = self.diagnostics.get(f"{node}: {name}")
         return LEVELS[status.level] if status else ""
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, node: str = "monitor") -> str:
         """Return the message of a subcomponent in the newest report."""
-        status = self.diagnostics.get(f"monitor: {name}")
+        status = self.diagnostics.get(f"{node}: {name}")
         return str(status.message) if status else ""
 
     def values(self, name: str) -> dict[str, str]:
         """Return the values of a subcomponent in the newest report."""
         return {each.key: each.value for each in self.diagnostics[f"monitor: {name}"].values}
 
-    def wait_for_status(self, name: str, level: str, text: str = "") -> None:
+    def wait_for_status(self, name: str, level: str, text: str = "", node: str = "monitor") -> None:
         """Wait until a report says so."""
+
+        def found() -> tuple[str, str]:
+            return self.level(name, node), self.text(name, node)
+
         self.wait(
-            lambda: self.level(name) == level and text in self.text(name),
-            lambda: f"{name} {level} {text!r} (now {self.level(name)} {self.text(name)!r})",
+            lambda: found()[0] == level and text in found()[1],
+            lambda: f"{name} {level} {text!r} (now {found()})",
         )
 
     # Topics

@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from forewarn_msgs.msg import RiskArray
 from live_ros import Probe, Stepper
 from rclpy.duration import Duration
 from small_world import DISTANCE, ODOMETRY, serialized
@@ -26,6 +27,12 @@ def measured(tick: int) -> dict[str, float]:
     """Return what is measured at a tick, by its number alone: each life goes on with the same."""
     dice = random.Random(tick // 4)
     return {"speed": dice.choice([3.0, 3.0, 0.0]), "distance": dice.choice([5.0, 5.0, 12.0, 30.0])}
+
+
+def unsigned(message: RiskArray) -> str:
+    """Return a risk array as text, without what differs from life to life."""
+    message.session, message.sequence = "", 0
+    return repr(message)
 
 
 class Life:
@@ -69,7 +76,7 @@ class Life:
         while len(probe.risks) > known:  # what was published may still be on its way
             known = len(probe.risks)
             probe.executor.spin_once(timeout_sec=0.2)
-        return {each.risks[0].tick: repr(each) for each in probe.risks}
+        return {each.risks[0].tick: unsigned(each) for each in probe.risks}
 
     def _step(self, values: dict[str, float]) -> None:
         stepper = self.stepper

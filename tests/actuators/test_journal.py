@@ -18,7 +18,7 @@ import pytest
 from acting import ESCALATING, alert, config
 from forewarn_msgs.msg import RiskArray
 from forewarn_msgs.srv import Acknowledge
-from life import WORLD, measured
+from life import WORLD, measured, unsigned
 from live_ros import Probe, Process, Stepper, environment, monitor_parameters, of
 from planners import Planner
 from rclpy.serialization import deserialize_message
@@ -27,10 +27,11 @@ from small_world import MONITOR, TYPES, serialized
 from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.intervention import withdraw
 from forewarn.monitoring.record import replay_record
 from forewarn.monitoring.watch import Watch
 from forewarn.signals import installed_message_type
-from monitor_node.conversions import RiskMessages
+from monitor_node.conversions import RiskMessages, Signature, Standing
 from monitor_node.conversions import serialized as serialized_message
 from monitor_node.journal import Journal
 
@@ -212,9 +213,11 @@ def uninterrupted(world: Path, first: int) -> Iterator[tuple[int, str]]:
         time_ns = watch.session.grid.time_ns(tick)
         for name, value in measured(tick).items():
             watch.accept(WORLD[name], time_ns, serialized(WORLD[name], value))
-        message = RiskMessages().fill(time_ns, digest, watch.tick(tick).rows)
+        rows, request = watch.tick(tick)[1:]
+        standing = Standing.of(request or withdraw(watch.advisor, ""))
+        message = RiskMessages().fill(time_ns, digest, rows, Signature("observe"), standing)
         # Compared as text: the padding of CDR has no defined bits, and NaN is no NaN's equal.
-        yield tick, repr(deserialize_message(serialized_message(message), RiskArray))
+        yield tick, unsigned(deserialize_message(serialized_message(message), RiskArray))
 
 
 def watched(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from acting import config
-from forewarn_msgs.msg import Intervention, RiskArray
+from forewarn_msgs.msg import Intervention, Risk, RiskArray
 from geometry_msgs.msg import Twist, TwistStamped
 from live_process import starving
 from live_ros import KEPT, Probe, Process, free_domain, monitor_parameters
@@ -94,7 +94,8 @@ def gate(tmp_path: Path) -> Iterator[Callable[..., Robot]]:
 class Monitor:
     """Topics as the monitor publishes them, at its rate, from this process."""
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: Probe, session: str = "5e55", mode: int = Intervention.ACT) -> None:
+        self._node = probe.node
         promised = QoSProfile(
             depth=10,
             durability=KEPT.durability,
@@ -106,13 +107,24 @@ class Monitor:
         )
         promised.deadline = Duration(seconds=0.2)
         self.risk = probe.node.create_publisher(RiskArray, "/monitor/output/risk", promised)
-        self.asked: Intervention | None = None
+        self.signed = {"session": session, "mode": mode}
+        self._number = 0
+        self.asked = Intervention(speed_limit=math.nan)
+        self.mute = False
         self.timer = probe.node.create_timer(0.1, self._tick)
 
     def _tick(self) -> None:
-        self.risk.publish(RiskArray())
-        if self.asked is not None:
+        self._number += 2
+        for name, value in self.signed.items():
+            setattr(self.asked, name, value)
+        self.asked.sequence = self._number
+        if not self.mute:
             self.intervention.publish(self.asked)
+        verdict = RiskArray(**self.signed, sequence=self._number + 1, intervention_id=self.asked.id)
+        for name in ("action", "active", "speed_limit"):
+            setattr(verdict, name, getattr(self.asked, name))
+        verdict.risks = [Risk()]
+        self.risk.publish(verdict)
 
     def ask(self, action: int, *, active: bool = True, speed_limit: float = math.nan) -> None:
         self.asked = Intervention(
@@ -120,8 +132,13 @@ class Monitor:
         )
 
     def withdraw(self) -> None:
-        self.intervention.publish(Intervention(id=1, speed_limit=math.nan, risk=math.nan))
-        self.asked = None
+        self.asked = Intervention(id=1, speed_limit=math.nan, risk=math.nan)
+
+    def close(self) -> None:
+        """Leave the topics."""
+        self._node.destroy_timer(self.timer)
+        self._node.destroy_publisher(self.risk)
+        self._node.destroy_publisher(self.intervention)
 
 
 @pytest.mark.parametrize("stamped", [False, True], ids=["Twist", "TwistStamped"])
@@ -140,16 +157,54 @@ def test_each_action_over_topics(gate: Callable[..., Robot], stamped: bool) -> N
     assert robot.obeyed[-1][1].angular.z == 0.0
     monitor.withdraw()
     robot.wait_for(1.0, "nothing is asked for")
-    monitor.ask(Intervention.COMFORTABLE_STOP, active=False)  # a monitor that only observes
-    seen = len(robot.obeyed)
-    robot.probe.wait(lambda: len(robot.obeyed) > seen + 25, "commands")
-    assert {twist.linear.x for _, twist in robot.obeyed[seen:]} == {1.0}
     monitor.ask(Intervention.COMFORTABLE_STOP)
     robot.wait_for(0.0, "the monitor")
     monitor.withdraw()
     robot.wait_for(1.0, "nothing is asked for")
     monitor.ask(200)  # what this gate has never heard of
+    robot.wait_for(0.0, "an unknown action")
+
+
+def test_a_monitor_that_only_observes_lets_pass(gate: Callable[..., Robot]) -> None:
+    robot = gate()
+    monitor = Monitor(robot.probe, mode=Intervention.OBSERVE)
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor.ask(Intervention.EMERGENCY_STOP, active=False)
+    seen, told = len(robot.obeyed), len(robot.applied)
+    robot.probe.wait(lambda: len(robot.obeyed) > seen + 25, "commands")
+    assert not [each for each in robot.applied[told:] if "unknown" in each.reason]
+    assert not [each for each in robot.applied[told:] if each.reason == "the monitor"]
+
+
+def test_an_observing_twin_does_not_lift_a_stop(gate: Callable[..., Robot]) -> None:
+    """It let the robot drive at 0.44 m/s, and without the acting one at 1.0 m/s."""
+    robot = gate()
+    monitor = Monitor(robot.probe)
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor.ask(Intervention.EMERGENCY_STOP)
     robot.wait_for(0.0, "the monitor")
+    stood = len(robot.obeyed)
+    twin = Monitor(robot.probe, "7819", Intervention.OBSERVE)
+    robot.probe.wait(lambda: "another" in robot.applied[-1].reason, "the gate to notice")
+    robot.probe.wait_for_status("gate", "ERROR", "another", node="twist_gate")
+    twin.close()
+    robot.probe.wait(lambda: robot.applied[-1].reason == "the monitor", "trust in the first")
+    monitor.withdraw()
+    robot.probe.wait(lambda: robot.applied[-1].action == Intervention.NONE, "the end of the stop")
+    ended = len(robot.obeyed)
+    robot.wait_for(1.0, "nothing is asked for")
+    assert {twist.linear.x for _, twist in robot.obeyed[stood : ended - 5]} == {0.0}
+
+
+def test_an_intervention_that_could_not_be_published_stops_the_robot(
+    gate: Callable[..., Robot],
+) -> None:
+    robot = gate()
+    monitor = Monitor(robot.probe)
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor.mute = True
+    monitor.ask(Intervention.LIMIT_SPEED, speed_limit=0.5)
+    robot.wait_for(0.0, "contradict each other")
 
 
 def test_a_stop_is_no_harder_than_it_should_be(

@@ -1,77 +1,294 @@
-"""When the gate trusts the monitor."""
+"""Whom the gate trusts: one monitor that speaks alone, and in a way that can be understood."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from monitor_node.actuators.interface import NOTHING, Demand
-from monitor_node.watchdog import Watchdog
+from monitor_node.statements import Statement, strongest
+from monitor_node.watchdog import MOST_SESSIONS, Watchdog
 
-LIMIT, STOP, EMERGENCY = (
-    Demand("LIMIT_SPEED", 1.0, 7),
-    Demand("COMFORTABLE_STOP", math.nan, 8),
-    Demand("EMERGENCY_STOP", math.nan, 9),
-)
+TIMEOUT, PERIOD = 0.5, 0.1
+LIMIT: dict[str, Any] = {"action": "LIMIT_SPEED", "active": True, "speed_limit": 1.0, "id": 7}
+STOP: dict[str, Any] = {"action": "COMFORTABLE_STOP", "active": True, "id": 8}
+EMERGENCY: dict[str, Any] = {"action": "EMERGENCY_STOP", "active": True, "id": 9}
+NONE: dict[str, Any] = {}
+
+
+class Told:
+    """A watchdog, and monitors that speak to it."""
+
+    def __init__(self) -> None:
+        self.watchdog = Watchdog(TIMEOUT, PERIOD)
+        self.numbers: dict[str, int] = {}
+
+    def statement(self, session: str = "a", **said: Any) -> Statement:
+        number = self.numbers[session] = self.numbers.get(session, 0) + 1
+        return Statement(session, said.pop("sequence", number), **said)
+
+    def intervene(self, now: float, session: str = "a", **said: Any) -> None:
+        self.watchdog.intervene(self.statement(session, **said), now)
+
+    def judge(self, now: float, session: str = "a", **said: Any) -> None:
+        self.watchdog.verdict(self.statement(session, **said), now)
+
+    def tick(self, now: float, session: str = "a", **said: Any) -> None:
+        """Say the same on both topics, as a monitor does at a tick at which it asks for it."""
+        self.intervene(now, session, **said)
+        self.judge(now, session, **said)
+
+    def action(self, now: float) -> str:
+        return self.watchdog.demand(now)[0].action
+
+    def reason(self, now: float) -> str:
+        return self.watchdog.demand(now)[1]
 
 
 @pytest.fixture
-def watchdog() -> Watchdog:
-    found = Watchdog(0.5)
+def told() -> Told:
+    found = Told()
     found.tick(10.0)
     return found
 
 
 def test_before_the_first_verdict_the_robot_stands() -> None:
-    demand, reason = Watchdog(0.5).demand(0.0)
+    watchdog = Told().watchdog
+    demand, reason = watchdog.demand(0.0)
     assert demand.action == "COMFORTABLE_STOP"
     assert reason == "the monitor has not spoken yet"
 
 
-def test_a_monitor_that_asks_for_nothing_lets_pass(watchdog: Watchdog) -> None:
-    assert watchdog.demand(10.1)[0] == NOTHING
-    watchdog.intervene(Demand("WARN"), 10.1)
-    assert watchdog.demand(10.2)[0] == NOTHING
+@pytest.mark.parametrize("topic", ["intervene", "judge"])
+def test_half_a_verdict_is_none(topic: str) -> None:
+    told = Told()
+    for k in range(3):
+        getattr(told, topic)(10.0 + 0.1 * k)
+        assert told.action(10.0 + 0.1 * k) == "COMFORTABLE_STOP"
+    told.tick(10.3)
+    assert told.watchdog.demand(10.3)[0] == NOTHING
 
 
-def test_what_it_asks_for_is_done(watchdog: Watchdog) -> None:
-    for demand in (LIMIT, STOP, EMERGENCY):
-        watchdog.intervene(demand, 10.1)
-        assert watchdog.demand(10.2) == (demand, "the monitor")
-    watchdog.intervene(NOTHING, 10.3)
-    assert watchdog.demand(10.3)[0] == NOTHING
+def test_a_monitor_that_asks_for_nothing_lets_pass(told: Told) -> None:
+    assert told.watchdog.demand(10.1)[0] == NOTHING
+    told.tick(10.1, action="WARN", active=True)
+    assert told.watchdog.demand(10.2)[0] == NOTHING
+    told.tick(10.2, mode="observe", action="EMERGENCY_STOP")
+    assert told.watchdog.demand(10.2)[0] == NOTHING
 
 
-def test_silence_stops_the_robot_until_it_speaks_again(watchdog: Watchdog) -> None:
-    assert watchdog.demand(10.5)[0] == NOTHING
-    demand, reason = watchdog.demand(10.51)
-    assert (demand.action, reason) == ("COMFORTABLE_STOP", "the monitor is silent")
-    watchdog.tick(12.0)
-    assert watchdog.demand(12.1)[0] == NOTHING
+def test_what_it_asks_for_is_done(told: Told) -> None:
+    for said in (LIMIT, STOP, EMERGENCY):
+        told.tick(10.1, **said)
+        wanted = Demand(said["action"], said.get("speed_limit", math.nan), said["id"])
+        assert repr(told.watchdog.demand(10.2)) == repr((wanted, "the monitor"))
+    told.tick(10.3, id=9)
+    assert told.watchdog.demand(10.3)[0] == NOTHING
 
 
-def test_an_emergency_stop_stays_one_when_the_monitor_dies(watchdog: Watchdog) -> None:
-    watchdog.intervene(EMERGENCY, 10.1)
-    assert watchdog.demand(11.0) == (Demand("EMERGENCY_STOP"), "the monitor is silent")
+def test_silence_stops_the_robot_until_it_speaks_again(told: Told) -> None:
+    assert told.watchdog.demand(10.5)[0] == NOTHING
+    assert (told.action(10.51), told.reason(10.51)) == ("COMFORTABLE_STOP", "the monitor is silent")
+    told.judge(12.0)
+    assert told.watchdog.demand(12.1)[0] == NOTHING
 
 
-def test_lost_liveliness_and_a_missed_deadline_count_at_once(watchdog: Watchdog) -> None:
-    watchdog.missed_deadline()
-    assert watchdog.demand(10.1)[1] == "the monitor misses its deadline"
-    watchdog.tick(10.2)
-    assert watchdog.demand(10.2)[0] == NOTHING
-    watchdog.liveliness(0)
-    assert watchdog.demand(10.3)[1] == "the monitor has lost its liveliness"
-    watchdog.liveliness(1)
-    assert watchdog.demand(10.3)[0] == NOTHING
+def test_an_emergency_stop_stays_one_when_the_monitor_dies(told: Told) -> None:
+    told.tick(10.1, **EMERGENCY)
+    assert (told.action(11.0), told.reason(11.0)) == ("EMERGENCY_STOP", "the monitor is silent")
 
 
-def test_an_intervention_left_alone_stops_the_robot(watchdog: Watchdog) -> None:
-    watchdog.intervene(LIMIT, 10.1)
-    watchdog.tick(10.9)
-    demand, reason = watchdog.demand(11.0)
-    assert demand.action == "COMFORTABLE_STOP"
-    assert "neither repeated nor withdrawn" in reason
-    watchdog.intervene(LIMIT, 11.0)
-    assert watchdog.demand(11.1) == (LIMIT, "the monitor")
+def test_lost_liveliness_and_a_missed_deadline_count_at_once(told: Told) -> None:
+    told.watchdog.missed_deadline()
+    assert told.reason(10.1) == "the monitor misses its deadline"
+    told.judge(10.2)
+    assert told.watchdog.demand(10.2)[0] == NOTHING
+    told.watchdog.liveliness(0)
+    assert told.reason(10.3) == "the monitor has lost its liveliness"
+    told.watchdog.liveliness(1)
+    assert told.watchdog.demand(10.3)[0] == NOTHING
+
+
+def test_an_intervention_left_alone_stops_the_robot(told: Told) -> None:
+    told.tick(10.1, **LIMIT)
+    for k in range(10):
+        told.judge(10.2 + 0.1 * k, **LIMIT)
+    assert told.action(11.1) == "COMFORTABLE_STOP"
+    assert "neither repeated nor withdrawn" in told.reason(11.1)
+    told.intervene(11.1, **LIMIT)
+    assert told.watchdog.demand(11.1) == (Demand("LIMIT_SPEED", 1.0, 7), "the monitor")
+
+
+# Content
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"session": ""}, "without a session"),
+        ({"session": "x" * 65}, "without a session"),
+        ({"mode": ""}, "unknown mode"),
+        ({"action": "", "active": True}, "unknown action"),
+        ({"action": ""}, "unknown action"),
+        ({"verdicts": 0}, "an empty verdict"),
+        ({"active": True}, "contradicts itself"),
+        ({**STOP, "mode": "observe"}, "contradicts itself"),
+        ({**LIMIT, "speed_limit": math.nan}, "no number"),
+        ({**LIMIT, "speed_limit": math.inf}, "no number"),
+    ],
+)
+def test_what_is_not_understood_stops_until_a_full_verdict_comes(
+    told: Told, said: dict[str, Any], why: str
+) -> None:
+    told.judge(10.1, **said)
+    assert told.action(10.1) == "COMFORTABLE_STOP"
+    assert why in told.reason(10.1)
+    told.tick(10.4)
+    assert told.action(10.4) == "COMFORTABLE_STOP", "too soon"
+    told.tick(10.7)
+    assert told.watchdog.demand(10.7)[0] == NOTHING
+
+
+def test_whichever_topic_asks_first_is_obeyed_and_both_have_to_end_it(told: Told) -> None:
+    """DDS keeps no order across topics."""
+    told.judge(10.1, **STOP)
+    assert told.action(10.1) == "COMFORTABLE_STOP"
+    told.intervene(10.15, **STOP)
+    told.judge(10.2, **STOP)
+    told.intervene(10.3, id=8)
+    assert told.action(10.3) == "COMFORTABLE_STOP"
+    told.judge(10.35, id=8)
+    assert told.action(10.35) == "NONE"
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (NONE, {"id": 1}),
+        (NONE, {"action": "WARN", "active": True}),
+        (NONE, {"mode": "observe"}),
+        (LIMIT, {**LIMIT, "speed_limit": 2.0}),
+    ],
+)
+def test_topics_that_differ_for_longer_than_a_period_stop(
+    told: Told, first: dict[str, Any], then: dict[str, Any]
+) -> None:
+    """So does an intervention that was not published: the risk array tells of it all the same."""
+    told.tick(10.0, **first)
+    told.judge(10.1, **then)
+    assert told.action(10.2) == first.get("action", "NONE")
+    told.judge(10.2, **then)
+    assert told.action(10.21) == "COMFORTABLE_STOP"
+    assert "contradict each other" in told.reason(10.21)
+    told.intervene(10.3, **then)
+    assert told.action(10.3) == then.get("action", "NONE").replace("WARN", "NONE")
+
+
+def test_a_late_message_does_not_bring_back_what_was_withdrawn(told: Told) -> None:
+    told.tick(10.1, **STOP)
+    told.tick(10.2, **EMERGENCY)
+    told.intervene(10.3, sequence=1)
+    told.judge(10.3, sequence=2)
+    assert told.action(10.3) == "EMERGENCY_STOP"
+    assert told.watchdog.late == 2
+
+
+# Who speaks
+
+
+def test_only_the_session_that_asked_lifts_a_stop(told: Told) -> None:
+    told.tick(10.1, **STOP)
+    for k in range(20):
+        now = 10.2 + 0.1 * k
+        told.tick(now, **STOP)
+        told.tick(now + 0.05, "b", mode="observe")  # a twin that only observes
+        assert told.action(now + 0.05) == "COMFORTABLE_STOP"
+        assert told.reason(now + 0.05) == "another monitor speaks as well"
+    for k in range(8):
+        told.tick(12.3 + 0.1 * k, **STOP)
+    assert (told.action(13.0), told.reason(13.0)) == ("COMFORTABLE_STOP", "the monitor")
+    told.tick(13.1, id=8)
+    assert told.action(13.1) == "NONE"
+
+
+def test_a_stop_of_any_monitor_counts(told: Told) -> None:
+    told.tick(10.1, "b", **EMERGENCY)
+    assert told.action(10.1) == "EMERGENCY_STOP"
+
+
+def test_a_second_publisher_stops_even_if_it_never_speaks(told: Told) -> None:
+    told.watchdog.publishers(2, 10.1)
+    for k in range(8):
+        told.judge(10.1 + 0.1 * k)
+    assert told.action(10.6) == "NONE", "the graph may be behind"
+    assert told.action(10.61) == "COMFORTABLE_STOP"
+    assert "another publisher" in told.reason(10.61)
+    told.watchdog.publishers(1, 10.7)
+    assert told.action(10.7) == "NONE"
+    told.watchdog.liveliness(2)
+    assert "another publisher" in told.reason(10.7)
+
+
+def test_a_restarted_monitor_is_adopted_when_the_old_one_is_dead_and_its_verdict_is_full(
+    told: Told,
+) -> None:
+    told.tick(10.1, **EMERGENCY)
+    told.watchdog.publishers(2, 10.2)
+    told.tick(10.2, "b")
+    assert told.action(10.2) == "EMERGENCY_STOP"
+    told.judge(10.9, "b")
+    assert told.action(10.9) == "EMERGENCY_STOP", "the old one is not known to be dead"
+    told.watchdog.publishers(1, 11.0)
+    told.watchdog.liveliness(1)
+    assert told.action(11.0) == "EMERGENCY_STOP", "no verdict since"
+    told.judge(11.0, "b")
+    assert (told.action(11.0), told.watchdog.adopted) == ("NONE", "b")
+
+
+def test_a_successor_waits_for_nothing_if_the_old_one_is_long_dead(told: Told) -> None:
+    told.watchdog.liveliness(0)
+    told.intervene(20.0, "b")
+    assert told.action(20.0) == "COMFORTABLE_STOP"
+    told.watchdog.liveliness(1)
+    told.judge(20.0, "b")
+    assert told.action(20.0) == "NONE"
+
+
+def test_nobody_speaks_in_the_name_of_another() -> None:
+    told = Told()
+    told.tick(10.0, writer=b"right")
+    told.tick(10.1, writer=b"right", **STOP)
+    told.tick(10.2, writer=b"wrong", sequence=100)
+    assert told.action(10.2) == "COMFORTABLE_STOP"
+    assert "in the name of the monitor" in told.reason(10.2)
+    for k in range(8):
+        told.tick(10.3 + 0.1 * k, writer=b"right", **STOP)
+    assert told.reason(11.0) == "the monitor"
+    told.tick(11.1, writer=b"right", id=8)
+    assert told.action(11.1) == "NONE"
+
+
+def test_who_was_there_before_the_monitor_does_not_keep_the_robot_for_ever() -> None:
+    told = Told()
+    told.tick(10.0, writer=b"wrong")
+    for k in range(3):
+        told.tick(10.1 + 0.1 * k, writer=b"right")
+        assert told.action(10.1 + 0.1 * k) == "COMFORTABLE_STOP"
+    told.tick(10.6, writer=b"right")
+    told.tick(11.2, writer=b"right")
+    assert told.action(11.2) == "NONE"
+
+
+def test_many_names_take_no_more_room_than_few(told: Told) -> None:
+    for k in range(10 * MOST_SESSIONS):
+        told.tick(10.1 + 0.001 * k, f"s{k}", **STOP)
+    assert len(told.watchdog._heard) == MOST_SESSIONS
+    assert told.action(10.2) == "COMFORTABLE_STOP"
+
+
+def test_of_two_limits_the_lower_counts() -> None:
+    low, high = Demand("LIMIT_SPEED", 1.0), Demand("LIMIT_SPEED", 2.0)
+    assert strongest(high, low) == strongest(low, high) == low
+    assert strongest(low, Demand("PULL_OVER")).action == "PULL_OVER"

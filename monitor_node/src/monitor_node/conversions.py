@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -14,11 +16,12 @@ from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import Header, String
 
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import SEVERITY, Request
 from forewarn.monitoring.record import encode
 from forewarn.monitoring.rows import RiskRow
 from monitor_node.actuators.interface import Demand
 from monitor_node.explaining import Explanation
+from monitor_node.statements import ACT, OBSERVE, Statement
 from monitor_node.status import Status
 
 __all__ = [
@@ -37,6 +40,49 @@ __all__ = [
 ]
 
 NANOSECONDS = 1_000_000_000
+MODES = {Intervention.OBSERVE: OBSERVE, Intervention.ACT: ACT}
+ACTIONS = {getattr(Intervention, name): name for name in SEVERITY}
+
+
+class Standing(NamedTuple):
+    """What a monitor asks for, as both of its topics say it."""
+
+    id: int
+    action: int
+    active: bool
+    speed_limit: float
+
+    @classmethod
+    def of(cls, request: Request) -> Standing:
+        """Return what a request asks for."""
+        action = getattr(Intervention, request.action)
+        return cls(request.id, action, request.active, request.speed_limit)
+
+    def same(self, other: Standing | None) -> bool:
+        """Tell whether both ask for the same; a limit of NaN is none."""
+        limits = self.speed_limit, math.nan if other is None else other.speed_limit
+        equal = limits[0] == limits[1] or all(map(math.isnan, limits))
+        return other is not None and self[:3] == other[:3] and equal
+
+
+class Signature:
+    """What signs the messages of one life of a monitor: session, mode and a number that rises.
+
+    Parameters
+    ----------
+    mode : str
+        ``observe`` or ``act``.
+    """
+
+    def __init__(self, mode: str) -> None:
+        self.session = secrets.token_hex(8)
+        self.mode = Intervention.ACT if mode == ACT else Intervention.OBSERVE
+        self._numbers = itertools.count(1)
+
+    def sign(self, message: Any) -> None:
+        """Sign an Intervention or a RiskArray."""
+        message.session, message.mode = self.session, self.mode
+        message.sequence = next(self._numbers)
 
 
 def to_time(time_ns: int) -> Time:
@@ -70,11 +116,20 @@ class RiskMessages:
         self._message = RiskArray()
         self._rows: tuple[RiskRow, ...] = ()
 
-    def fill(self, time_ns: int, digest: str, rows: tuple[RiskRow, ...]) -> RiskArray:
+    def fill(
+        self,
+        time_ns: int,
+        digest: str,
+        rows: tuple[RiskRow, ...],
+        signature: Signature,
+        standing: Standing,
+    ) -> RiskArray:
         """Return the risk of all properties at one tick; valid until the next call."""
         message = self._message
         message.header = header(time_ns)
         message.model_digest = digest
+        signature.sign(message)
+        message.intervention_id, message.action, message.active, message.speed_limit = standing
         if len(rows) != len(self._rows):
             message.risks = [risk(row) for row in rows]
         else:
@@ -86,9 +141,9 @@ class RiskMessages:
         return message
 
 
-def intervention(time_ns: int, request: Request) -> Intervention:
+def intervention(time_ns: int, request: Request, signature: Signature) -> Intervention:
     """Return what the planner is asked to do."""
-    return Intervention(
+    message = Intervention(
         header=header(time_ns),
         id=request.id,
         action=getattr(Intervention, request.action),
@@ -99,6 +154,32 @@ def intervention(time_ns: int, request: Request) -> Intervention:
         speed_limit=request.speed_limit,
         reason=request.reason,
         evidence=list(request.evidence),
+    )
+    signature.sign(message)
+    return message
+
+
+def stated(message: Intervention, writer: bytes) -> Statement:
+    """Return what an intervention says, to whom it was said by `writer`."""
+    return _statement(message, message.id, 1, writer)
+
+
+def repeated(message: RiskArray, writer: bytes) -> Statement:
+    """Return what a risk array repeats of the intervention in force."""
+    return _statement(message, message.intervention_id, len(message.risks), writer)
+
+
+def _statement(message: Any, number: int, verdicts: int, writer: bytes) -> Statement:
+    return Statement(
+        session=message.session,
+        sequence=message.sequence,
+        mode=MODES.get(message.mode, ""),
+        id=number,
+        action=ACTIONS.get(message.action, ""),
+        active=message.active,
+        speed_limit=message.speed_limit,
+        verdicts=verdicts,
+        writer=writer,
     )
 
 

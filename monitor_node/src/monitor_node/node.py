@@ -125,7 +125,7 @@ class MonitorNode(LifecycleNode):
             self._bounds.wait_if_compared()  # as parameters may ask for by now
         for topic in self._types:
             parameters.declare(self, parameters.quality_parameters(topic))
-        self._outputs = Outputs(self, spec.rate)
+        self._outputs = Outputs(self, spec.rate, spec.mode)
         if spec.mode == "act":  # an observer has nothing that it could act with
             self._actuators = Actuators(self, spec.actuators, self._warn)
         self.watch = watch

@@ -9,7 +9,7 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from monitor_node.conversions import Intervention, RiskArray, Signals, String
+from monitor_node.conversions import Intervention, RiskArray, Signals, Signature, String
 
 PERIODS_TO_DEADLINE = 2
 PERIODS_TO_DEATH = 5
@@ -30,10 +30,18 @@ class Outputs:
         Where they live.
     rate : float
         Ticks per second.
+    mode : str
+        ``observe`` or ``act``.
+
+    Attributes
+    ----------
+    signature : Signature
+        What tells these publishers from those of another life.
     """
 
-    def __init__(self, node: LifecycleNode, rate: float) -> None:
+    def __init__(self, node: LifecycleNode, rate: float, mode: str) -> None:
         self._node = node
+        self.signature = Signature(mode)
         lease = _seconds(max(PERIODS_TO_DEATH / rate, LEAST_LEASE))
         promised = _kept(10, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
         promised.liveliness_lease_duration = lease

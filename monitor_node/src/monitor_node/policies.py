@@ -106,3 +106,19 @@ class Policies:
     def _values(self, given: list[Parameter]) -> dict[str, dict[str, object]]:
         mine = {each.name: each.value for each in given if each.name in self._names}
         return parameters.policy_values(mine, mine.__getitem__)
+
+
+def changed_policies(watch: Watch) -> Mapping[str, dict[str, object]]:
+    """Return the policy values of each property that differ from the monitor file."""
+    found: dict[str, dict[str, object]] = {}
+    for name, section in watch.spec.properties.items():
+        given = watch.compiled.spec.properties[name]
+        changes = {
+            key: value
+            for now, then in ((section, given), (section.thresholds, given.thresholds))
+            for key, value in now.model_dump(exclude={"thresholds"}).items()
+            if getattr(then, key) != value
+        }
+        if changes:
+            found[name] = changes
+    return found

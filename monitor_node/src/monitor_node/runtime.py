@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 from time import perf_counter_ns
@@ -24,6 +24,7 @@ from monitor_node.journal import Journal
 from monitor_node.learning import BackgroundLearning
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart
+from monitor_node.policies import changed_policies
 from monitor_node.telling import Teller
 from monitor_node.timing import Timing
 
@@ -31,12 +32,16 @@ Event = dict[str, Any]
 
 
 class Composed(NamedTuple):
-    """A tick that is evaluated and ready to be published: serialized risk, and intervention."""
+    """A tick that is evaluated and ready to be published.
+
+    The serialized risk, the intervention unless it was said before, and what both ask for.
+    """
 
     tick: int
     draft: Draft
     risk: bytes
     request: Any
+    standing: conversions.Standing
 
 
 class Runtime:
@@ -87,6 +92,7 @@ class Runtime:
         self._record = record
         self._risks = conversions.RiskMessages()
         self._composed: Composed | None = None
+        self._standing: conversions.Standing | None = None
         self._unwritten: list[tuple[int, str, bytes]] = []
         self._model_name: str | None = None
         self._warn, self._teller = warn, teller
@@ -189,11 +195,13 @@ class Runtime:
         outcome, model = draft.outcome, self.watch.monitor.model
         digest = "" if model is None else model.digest
         time_ns = outcome.verdict.time_ns
-        message = self._risks.fill(time_ns, digest, outcome.rows)
-        request = None
-        if outcome.request is not None:
-            request = conversions.intervention(time_ns, outcome.request)
-        return Composed(tick, draft, conversions.serialized(message), request)
+        request = outcome.request or withdraw(draft.advisor, "nothing is asked for")
+        standing, signature = conversions.Standing.of(request), self.outputs.signature
+        said = None
+        if outcome.request is not None or not standing.same(self._standing):
+            said = conversions.intervention(time_ns, request, signature)
+        message = self._risks.fill(time_ns, digest, outcome.rows, signature, standing)
+        return Composed(tick, draft, conversions.serialized(message), said, standing)
 
     def _tick(self, tick: int) -> None:
         composed, self._composed = self._composed, None
@@ -201,9 +209,11 @@ class Runtime:
             composed = self._compose(tick)
         outcome = self.watch.commit(composed.draft)
         self._keep(outcome.request)
-        self.outputs.risk.publish(composed.risk)
         if composed.request is not None:
+            # First, and if it fails no risk follows: a gate stops when the two differ.
             self.outputs.intervention.publish(composed.request)
+            self._standing = composed.standing
+        self.outputs.risk.publish(composed.risk)
         if self._record is not None:
             self._write_messages(self.pacer.due_ns(tick))
             self._try(self._record_risk, tick, composed.risk)
@@ -223,7 +233,9 @@ class Runtime:
             self._publish_state(outcome)
 
     def _request(self, time_ns: int, request: Request) -> None:
-        self.outputs.intervention.publish(conversions.intervention(time_ns, request))
+        message = conversions.intervention(time_ns, request, self.outputs.signature)
+        self.outputs.intervention.publish(message)
+        self._standing = conversions.Standing.of(request)
         self._teller.request(request)
 
     def _act(self, request: Request | None) -> None:
@@ -372,19 +384,3 @@ class Runtime:
             self._warn(f"the record ends here: {error}")
             self._record = None
             return None
-
-
-def changed_policies(watch: Watch) -> Mapping[str, dict[str, object]]:
-    """Return the policy values of each property that differ from the monitor file."""
-    found: dict[str, dict[str, object]] = {}
-    for name, section in watch.spec.properties.items():
-        given = watch.compiled.spec.properties[name]
-        changes = {
-            key: value
-            for now, then in ((section, given), (section.thresholds, given.thresholds))
-            for key, value in now.model_dump(exclude={"thresholds"}).items()
-            if getattr(then, key) != value
-        }
-        if changes:
-            found[name] = changes
-    return found

@@ -1,8 +1,10 @@
 """The executable `twist_gate_node`: it stands between planner and base, and outlives the monitor.
 
-Safe is to stop. The gate lets nothing through before the monitor has spoken, and brings the robot
-to rest when the monitor falls silent, loses its liveliness, misses its deadline, or leaves an
-intervention neither repeated nor withdrawn.
+Safe is to stop. The gate lets nothing through before it has heard a full verdict of one monitor,
+and brings the robot to rest when that monitor falls silent, loses its liveliness, misses its
+deadline, contradicts itself, or leaves an intervention neither repeated nor withdrawn, and when
+anybody else speaks in its place. Whom it trusts is decided in `watchdog`, what passes in
+`twist_gate`; here are the topics.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from monitor_node.main import spin
 from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
 from monitor_node.status import Severity, Status
 from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
-from monitor_node.watchdog import Watchdog
+from monitor_node.watchdog import BY_MONITOR, NOTHING_ASKED, Watchdog
+from monitor_node.writers import with_writer
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks
@@ -43,13 +46,8 @@ except ImportError:  # Humble
     from rclpy.qos_event import SubscriptionEventCallbacks
 
 REPORT_PERIOD = 0.5
-ACTIONS = {
-    getattr(Intervention, name): name
-    for name in (
-        *("NONE", "WARN", "LIMIT_SPEED", "COMFORTABLE_STOP"),
-        *("EMERGENCY_STOP", "PULL_OVER", "REPLAN"),
-    )
-}
+LOOK_PERIOD = 0.1
+"""Seconds between two looks at who publishes: the graph says nothing of itself."""
 
 
 class TwistGate(Node):
@@ -66,7 +64,8 @@ class TwistGate(Node):
         parameters.declare(self, parameters.GATE_PARAMETERS)
         self.spec, monitor = self._configuration()
         timeout = self.spec.monitor_timeout or max(PERIODS_TO_DEATH / monitor.rate, LEAST_LEASE)
-        self.watchdog = Watchdog(timeout)
+        self.watchdog = Watchdog(timeout, 1.0 / monitor.rate)
+        self._dead = 0
         self.rules = GateRules.of(self.spec)
         self.state = GateState()
         self._frame = ""
@@ -77,6 +76,7 @@ class TwistGate(Node):
         self._listen(monitor.rate)
         self._publish_to()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(LOOK_PERIOD, self._look, clock=steady)
         self.create_timer(1.0 / self.spec.rate, self._drive, clock=steady)
         self.create_timer(REPORT_PERIOD, self._report, clock=steady)
         self.add_on_set_parameters_callback(self._override)
@@ -120,17 +120,17 @@ class TwistGate(Node):
         self.create_subscription(
             RiskArray,
             f"{name}/output/risk",
-            self._tick,
+            with_writer(self._judge),
             promised,
             event_callbacks=SubscriptionEventCallbacks(
                 deadline=lambda event: self.watchdog.missed_deadline(),
-                liveliness=lambda event: self.watchdog.liveliness(event.alive_count),
+                liveliness=self._liveliness,
                 incompatible_qos=self._incompatible,
             ),
         )
         latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(
-            Intervention, f"{name}/output/intervention", self._intervene, latched
+            Intervention, f"{name}/output/intervention", with_writer(self._intervene), latched
         )
 
     def _publish_to(self) -> None:
@@ -158,17 +158,23 @@ class TwistGate(Node):
     def _measure(self, message: Any) -> None:
         self.state = measure(self.state, _velocity(message.twist.twist), time.monotonic())
 
-    def _tick(self, message: Any) -> None:
-        self.watchdog.tick(time.monotonic())
-
-    def _intervene(self, message: Any) -> None:
-        demand = NOTHING
-        if message.active:
-            # Whatever a newer monitor may ask for, to stand is an answer to it.
-            action = ACTIONS.get(message.action, "COMFORTABLE_STOP")
-            demand = Demand(action, message.speed_limit, message.id)
-        self.watchdog.intervene(demand, time.monotonic())
+    def _judge(self, message: Any, writer: bytes) -> None:
+        self.watchdog.verdict(conversions.repeated(message, writer), time.monotonic())
         self._drive()
+
+    def _intervene(self, message: Any, writer: bytes) -> None:
+        self.watchdog.intervene(conversions.stated(message, writer), time.monotonic())
+        self._drive()
+
+    def _liveliness(self, event: Any) -> None:
+        self._dead = event.not_alive_count
+        self.watchdog.liveliness(event.alive_count)
+
+    def _look(self) -> None:
+        """Count who may speak for the monitor: a dead publisher stays in the graph for a while."""
+        topics = (f"{self.spec.monitor}/output/{each}" for each in ("risk", "intervention"))
+        known = max(self.count_publishers(topic) for topic in topics)
+        self.watchdog.publishers(known - self._dead, time.monotonic())
 
     def _incompatible(self, event: Any) -> None:
         self.get_logger().error(
@@ -217,13 +223,15 @@ class TwistGate(Node):
 
     def _report(self) -> None:
         demand, reason = self._demand(time.monotonic())
-        healthy = reason in ("the monitor", "nothing is asked for")
+        healthy = reason in (BY_MONITOR, NOTHING_ASKED)
         values = {
             "action": demand.action,
             "commands": self._commands,
             "commands that were no numbers": self._refused,
             "speed (m/s)": f"{self.state.output.speed:.3f}",
             "held back": self.state.held,
+            "session of the monitor": self.watchdog.adopted or "none",
+            "messages of the monitor that came late": self.watchdog.late,
         }
         level = Severity.OK if healthy else Severity.ERROR
         status = Status("gate", level, f"{demand.action}: {reason}", values)

@@ -1,69 +1,205 @@
-"""Whether the monitor is alive, and what it asks for: without ROS, by a steady clock."""
+"""Whom a gate trusts, and what is asked for: without ROS, by a steady clock.
+
+A gate trusts one monitor at a time. It adopts a session once it has heard a full verdict of it, an
+intervention and a risk array that agree, while no other session speaks and no other publisher is
+alive. Whatever does not fit in ends that trust: another session, another publisher, content that
+cannot be understood. Without trust the robot is stopped, and a trust that has ended takes another
+full verdict, no sooner than `timeout` after the last thing that did not fit in.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from monitor_node.actuators.interface import NOTHING, Demand
+from monitor_node.statements import Statement, strongest
 
 NOTHING_ASKED = "nothing is asked for"
 BY_MONITOR = "the monitor"
+TWO = "another monitor speaks as well"
+NEVER = -math.inf
+MOST_SESSIONS = 8
+RISK, INTERVENTION = "risk", "intervention"
+
+
+@dataclass
+class Heard:
+    """What one session has said last, by topic, and when it spoke last.
+
+    Attributes
+    ----------
+    said : dict of str to Statement
+        Newest statement on each topic.
+    at : dict of str to float
+        When it came.
+    differ_since : float
+        Since when the two have contradicted each other; infinite while they agree.
+    """
+
+    said: dict[str, Statement] = field(default_factory=dict)
+    at: dict[str, float] = field(default_factory=dict)
+    differ_since: float = math.inf
+
+    @property
+    def last(self) -> float:
+        """When it spoke last."""
+        return max(self.at.values(), default=NEVER)
+
+    @property
+    def agrees(self) -> bool:
+        """Tell whether it has said both, and the same."""
+        return len(self.said) == 2 and self.said[RISK].agrees(self.said[INTERVENTION])
+
+    @property
+    def demand(self) -> Demand:
+        """What it asks for on either topic: it has ended only when both say so."""
+        demand = NOTHING
+        for each in self.said.values():
+            demand = strongest(demand, each.demand)
+        return demand
+
+    def take(self, topic: str, statement: Statement, now: float) -> None:
+        """Take in a statement."""
+        self.said[topic], self.at[topic] = statement, now
+        self.differ_since = math.inf if self.agrees else min(self.differ_since, now)
 
 
 class Watchdog:
-    """Trusts a monitor as long as it speaks.
+    """Trusts a monitor as long as it speaks, alone, and in a way that can be understood.
 
     Parameters
     ----------
     timeout : float
-        Seconds without a tick after which the monitor counts as dead.
+        Seconds without a verdict after which the monitor counts as dead.
+    period : float
+        Seconds between verdicts: for so long the two topics may differ.
     """
 
-    def __init__(self, timeout: float) -> None:
-        self.timeout = timeout
-        self._demand: Demand = NOTHING
-        self._demanded = -math.inf
-        self._ticked = -math.inf
-        self._alive = True
-        self._late = False
+    def __init__(self, timeout: float, period: float) -> None:
+        self.timeout, self.period = timeout, period
+        self.adopted = ""
+        self.late = 0
+        self._heard: dict[str, Heard] = {}
+        self._doubt, self._doubted = "", NEVER
+        self._alive = 1
+        self._publishers, self._rivals_since = 1, math.inf
+        self._missed = False
 
-    def tick(self, now: float) -> None:
-        """Take note of a verdict."""
-        self._ticked, self._late = now, False
+    # What comes in
 
-    def intervene(self, demand: Demand, now: float) -> None:
+    def verdict(self, statement: Statement, now: float) -> None:
+        """Take in what a RiskArray repeats of the intervention in force."""
+        heard = self._accept(RISK, statement, now)
+        if heard is None:
+            return
+        self._missed = False
+        if self._may_adopt(heard, now):
+            self.adopted = statement.session
+            self._heard = {statement.session: heard}
+
+    def intervene(self, statement: Statement, now: float) -> None:
         """Take in an intervention that has begun, is repeated or withdrawn."""
-        self._demand, self._demanded = demand, now
+        self._accept(INTERVENTION, statement, now)
 
     def liveliness(self, alive: int) -> None:
         """Take in how many monitors are alive, as the middleware has it."""
-        self._alive = alive > 0
+        self._alive = alive
+
+    def publishers(self, number: int, now: float) -> None:
+        """Take in how many publishers a topic of the monitor has that are not known to be dead."""
+        self._publishers = number
+        self._rivals_since = min(self._rivals_since, now) if number > 1 else math.inf
 
     def missed_deadline(self) -> None:
         """No verdict has come in time, as the middleware has it; the next one heals that."""
-        self._late = True
+        self._missed = True
+
+    def _accept(self, topic: str, statement: Statement, now: float) -> Heard | None:
+        """Take in a statement, unless it cannot be understood, is forged, or came late."""
+        problem = statement.problem
+        if problem:
+            self._distrust(problem, now)
+            return None
+        session = statement.session
+        if self.adopted and session != self.adopted:
+            # A successor of a monitor that is dead is none to be afraid of, but has to be adopted.
+            alone = now - self._heard[self.adopted].last > self.timeout
+            self._distrust("" if alone else TWO, now)
+        heard = self._known(session)
+        before = heard.said.get(topic)
+        if before is not None and before.writer != statement.writer:
+            self._distrust("somebody else speaks in the name of the monitor", now)
+            if now - heard.last <= self.timeout or self._publishers > 1:
+                return None
+            heard, before = Heard(), None  # only one is left: it has to be adopted anew
+            self._heard[session] = heard
+        if before is not None and statement.sequence <= before.sequence:
+            self.late += 1  # a late one must not bring back what has been withdrawn meanwhile
+            return None
+        heard.take(topic, statement, now)
+        return heard
+
+    def _known(self, session: str) -> Heard:
+        if session not in self._heard and len(self._heard) >= MOST_SESSIONS:
+            del self._heard[min(self._heard, key=lambda each: self._heard[each].last)]
+        return self._heard.setdefault(session, Heard())
+
+    def _distrust(self, why: str, now: float) -> None:
+        self.adopted = ""
+        if why:
+            self._doubt, self._doubted = why, now
+
+    def _may_adopt(self, heard: Heard, now: float) -> bool:
+        others = (each for each in self._heard.values() if each is not heard)
+        return (
+            heard.agrees
+            and now - self._doubted > self.timeout
+            and all(now - each.last > self.timeout for each in others)
+            and self._publishers <= 1
+            and self._alive <= 1
+        )
+
+    # What it means
 
     def demand(self, now: float) -> tuple[Demand, str]:
         """Return what to do at `now`, and why."""
-        dead = self._dead(now)
-        if dead:
-            # If it asked for an emergency stop before, it stays one.
-            emergency = self._demand.action == "EMERGENCY_STOP"
-            action = "EMERGENCY_STOP" if emergency else "COMFORTABLE_STOP"
-            return Demand(action), dead
-        if not self._demand.moves:
-            return NOTHING, NOTHING_ASKED
-        if now - self._demanded > self.timeout:
-            return Demand("COMFORTABLE_STOP"), "an intervention is neither repeated nor withdrawn"
-        return self._demand, BY_MONITOR
+        asked = NOTHING
+        for heard in self._heard.values():
+            asked = strongest(asked, heard.demand)
+        problem = next(self._problems(now), "")
+        if problem:
+            # If anybody asked for an emergency stop before, it stays one.
+            emergency = asked.action == "EMERGENCY_STOP"
+            return Demand("EMERGENCY_STOP" if emergency else "COMFORTABLE_STOP"), problem
+        return (asked, BY_MONITOR) if asked.moves else (NOTHING, NOTHING_ASKED)
 
-    def _dead(self, now: float) -> str:
-        if self._ticked == -math.inf:
-            return "the monitor has not spoken yet"
+    def _problems(self, now: float) -> Iterator[str]:
+        """Return why nothing may pass that the monitor lets pass, the gravest first."""
+        if self._alive > 1 or now - self._rivals_since > self.timeout:
+            yield "the monitor's topics have another publisher"
+        if sum(now - each.last <= self.timeout for each in self._heard.values()) > 1:
+            yield TWO
+        if now - self._doubted <= self.timeout:
+            yield self._doubt
+        if not self._heard:
+            yield "the monitor has not spoken yet"
         if not self._alive:
-            return "the monitor has lost its liveliness"
-        if now - self._ticked > self.timeout:
-            return "the monitor is silent"
-        if self._late:
-            return "the monitor misses its deadline"
-        return ""
+            yield "the monitor has lost its liveliness"
+        yield from self._silence(now)
+        if not self.adopted:
+            yield "no full verdict of one monitor has been heard"
+
+    def _silence(self, now: float) -> Iterator[str]:
+        heard = self._heard.get(self.adopted)
+        if heard is None:
+            return
+        if now - heard.at[RISK] > self.timeout:
+            yield "the monitor is silent"
+        if self._missed:
+            yield "the monitor misses its deadline"
+        if now - heard.differ_since > self.period:
+            yield "the monitor's risk and intervention contradict each other"
+        if heard.demand.moves and now - heard.at[INTERVENTION] > self.timeout:
+            yield "an intervention is neither repeated nor withdrawn"

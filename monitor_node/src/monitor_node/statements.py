@@ -1,0 +1,88 @@
+"""What a monitor says to a gate, and whether a gate can understand it: plain, without ROS."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from forewarn.monitoring.intervention import NO_ACTION, SEVERITY
+from monitor_node.actuators.interface import NOTHING, Demand
+
+OBSERVE, ACT = "observe", "act"
+LONGEST_SESSION = 64
+
+
+class Statement(NamedTuple):
+    """What an Intervention, or what a RiskArray repeats of it, says.
+
+    Attributes
+    ----------
+    session : str
+        Life of the monitor that speaks.
+    sequence : int
+        Number of the message within the session.
+    mode : str
+        ``observe`` or ``act``; anything else is not understood.
+    id : int
+        Number of the intervention.
+    action : str
+        Constant of forewarn_msgs/msg/Intervention; anything else is not understood.
+    active : bool
+        It is to be done.
+    speed_limit : float
+        m/s; NaN for none.
+    verdicts : int
+        Properties judged; an Intervention, which judges none, counts as one.
+    writer : bytes
+        Identity of the publisher, where the middleware tells it; else empty.
+    """
+
+    session: str
+    sequence: int
+    mode: str = ACT
+    id: int = 0
+    action: str = NO_ACTION
+    active: bool = False
+    speed_limit: float = math.nan
+    verdicts: int = 1
+    writer: bytes = b""
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be understood; empty if it can."""
+        if not 0 < len(self.session) <= LONGEST_SESSION:
+            return "a message without a session"
+        if self.mode not in (OBSERVE, ACT):
+            return "a message of an unknown mode"
+        if self.action not in SEVERITY:
+            return "an unknown action"
+        if not self.verdicts:
+            return "an empty verdict"
+        if self.active and (self.mode == OBSERVE or self.action == NO_ACTION):
+            return "a message that contradicts itself"
+        if self.active and self.action == "LIMIT_SPEED" and not math.isfinite(self.speed_limit):
+            return "a speed limit that is no number"
+        return ""
+
+    @property
+    def demand(self) -> Demand:
+        """What it asks of the robot."""
+        if not self.active:
+            return NOTHING
+        limit = self.speed_limit if self.action == "LIMIT_SPEED" else math.nan
+        return Demand(self.action, limit, self.id)
+
+    def agrees(self, other: Statement) -> bool:
+        """Tell whether both ask for the same."""
+        return self._asked() == other._asked()
+
+    def _asked(self) -> tuple[object, ...]:
+        limit = None if math.isnan(self.speed_limit) else self.speed_limit
+        return self.mode, self.id, self.action, self.active, limit
+
+
+def strongest(first: Demand, second: Demand) -> Demand:
+    """Return the stronger of two demands, and the lower of two limits."""
+    if first.limits and second.limits:
+        return min(first, second, key=lambda each: each.speed_limit)
+    return max(first, second, key=lambda each: SEVERITY.index(each.action))
