@@ -139,6 +139,7 @@ def truth_of(run: Run, rule: str, compiled: CompiledSpec) -> Trace:
         broken = states == terminal_code(words.terminals.index(atom))
     else:
         broken = (states >= 0) & (states >> words.predicates.index(atom) & 1 == 1)
+    broken &= ~(ended & np.concatenate([[False], ended[:-1]]))  # a label is read once
     status = np.full(len(states), Status.SATISFIED_SO_FAR, dtype=np.int8)
     status[ended], status[states == UNKNOWN] = Status.ENDED, Status.UNKNOWN
     status[broken] = Status.VIOLATED

@@ -324,6 +324,31 @@ def test_validate_warns_of_what_foresees_nothing(
     assert "take a longer horizon" in result.out
 
 
+@pytest.mark.parametrize(
+    ("formula", "warned"),
+    [
+        ("always(crash implies eventually[0:1](close))", True),
+        ("always(close implies eventually[0:1](crash))", False),
+        ("always(not crash)", False),
+        ("always(crash implies close)", False),  # violated at once: only its own name is true
+        ("always(once[0:1](crash) implies close)", False),
+        ("always(rise(crash) implies next(close))", True),
+    ],
+)
+def test_validate_warns_of_what_a_terminal_label_asks_for_later(
+    forewarn: Run, tmp_path: Path, formula: str, warned: bool
+) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(
+        "rate: 10\nsignals: {d: {timeout: 1}}\npredicates: {close: d < 1}\n"
+        "terminal: {crash: d < 0, home: d > 9}\n"
+        f"properties: {{p: {{formula: '{formula}', horizon: 2}}}}\n"
+    )
+    result = forewarn("validate", path)
+    assert result.code == int(warned)
+    assert ("what crash asks for later cannot be violated" in result.out) == warned
+
+
 def test_validate_tells_what_an_expression_costs_that_cannot_be_planned(
     forewarn: Run, tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -22,6 +22,7 @@ from forewarn.monitoring.build import build_monitor, check_model
 from forewarn.monitoring.monitor import Monitor
 from forewarn.predicates.kindcheck import Misuse, find_misuse
 from forewarn.predicates.validity import build_validity
+from forewarn.properties import Automaton, is_stricter, letter_of, step
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.recordings.interface import plural
@@ -162,6 +163,9 @@ def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
         key = f"properties.{name}"
         if automaton.violated is None or automaton.satisfied == automaton.initial:
             yield _warning(spec, f"{key}.formula", "it can never be violated")
+        for label in _obliging(automaton, spec.terminal):
+            problem = f"what {label} asks for later cannot be violated: it ends the episode"
+            yield _warning(spec, f"{key}.formula", problem, "a predicate that is no terminal label")
         if section.figure == "upper" and spec.bounds.kind == "none":
             problem = "without bounds there is no upper one: only violations would raise an alert"
             yield _warning(spec, f"{key}.figure", problem, "risk, or bounds: {kind: credible}")
@@ -182,6 +186,15 @@ def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
                 "without a terminal label an unbounded risk is mostly 0 or 1",
                 "a horizon in seconds, or terminal: labels such as arrived",
             )
+
+
+def _obliging(automaton: Automaton, terminals: Iterable[str]) -> Iterator[str]:
+    """Yield the terminal labels that raise an obligation in a formula."""
+    quiet = step(automaton, automaton.initial, 0)
+    for label in terminals:
+        read = step(automaton, automaton.initial, letter_of(automaton, {label}))
+        if read != automaton.violated and is_stricter(automaton, read, quiet):
+            yield label
 
 
 def _against_packages(compiled: CompiledSpec) -> Iterator[Finding]:

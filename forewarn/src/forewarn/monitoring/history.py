@@ -208,7 +208,9 @@ class History:
         state: NDArray[np.int32],
         automaton: NDArray[np.int32],
     ) -> NDArray[np.bool_]:
-        letters = [compiled.classes_of(code)[0] for code in self.states]
+        letters = [
+            compiled.letters_of(code)[0] if code >= 0 else LETTER_ENDED for code in self.states
+        ]
         letter = np.array([*letters, LETTER_ENDED])[state]
         known = (letter != LETTER_ENDED) & (automaton >= 0)
         found = compiled.lasting[np.maximum(automaton, 0), np.maximum(letter, 0)]

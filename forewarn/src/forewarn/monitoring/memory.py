@@ -25,7 +25,7 @@ def remember(watch: Watch) -> Memory:
     """Return what a restart has to know; ``pending`` is false if no obligation or alert is."""
     state = watch.session.state
     properties: list[Any] = [
-        [list(each.automaton), each.latched, list(each.policy)] for each in state.properties
+        [list(each.branches), each.latched, list(each.policy)] for each in state.properties
     ]
     fresh: list[Any] = [
         [[compiled.automaton.initial], False, list(RESTING)]
@@ -109,14 +109,14 @@ def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorSt
     if not memory["pending"]:
         return monitor.start()
     properties = []
-    for compiled, (automaton, latched, policy) in zip(
+    for compiled, (branches, latched, policy) in zip(
         monitor.properties, memory["properties"], strict=True
     ):
-        states = tuple(int(each) for each in automaton)
-        if not states or not all(0 <= q < len(compiled.automaton.names) for q in states):
-            raise ValueError(f"automaton states {states} of {compiled.name}")
+        known = tuple(int(each) for each in branches)
+        if not known or not all(0 <= q < len(compiled.live.following) for q in known):
+            raise ValueError(f"automaton states {known} of {compiled.name}")
         found = PolicyState(*policy)._replace(level=Level(policy[0]))
-        properties.append(PropertyState(states, bool(latched), found))
+        properties.append(PropertyState(known, bool(latched), found))
     terminals = len(monitor.abstraction.vocabulary.terminals)
     nothing = NOTHING_KNOWN._replace(open_terminals=(1 << terminals) - 1)
     return MonitorState(int(memory["tick"]), first, False, tuple(properties), nothing)

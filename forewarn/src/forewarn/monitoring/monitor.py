@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forewarn.checking.labels import ENDED
 from forewarn.config import MonitorSpec
+from forewarn.models.chain import Floats
+from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step, advance
 from forewarn.monitoring.policy import RESTING, PolicyState, decide
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
@@ -25,6 +26,8 @@ from forewarn.signals.grid import Grid
 NAN = math.nan
 NOTHING_KNOWN = Observation(None, 0, 0, -1, True)
 MAX_GAP = 10_000
+# A member of an enumeration costs more to look up than the comparison with it.
+UNKNOWN, VIOLATED, ENDED = Status.UNKNOWN, Status.VIOLATED, Status.ENDED
 
 
 class PropertyState(NamedTuple):
@@ -32,15 +35,15 @@ class PropertyState(NamedTuple):
 
     Attributes
     ----------
-    automaton : tuple of int
-        States the automaton may be in after the last tick.
+    branches : tuple of int
+        Where the live automaton may be after the last tick.
     latched : bool
-        A violation was counted and its condition has not cleared.
+        A violation was counted and its condition may not have cleared.
     policy : PolicyState
         Alert level and counters.
     """
 
-    automaton: tuple[int, ...]
+    branches: tuple[int, ...]
     latched: bool
     policy: PolicyState
 
@@ -78,6 +81,8 @@ class Risk(NamedTuple):
     in_model: bool
 
 
+OVER = Risk(0.0, 0.0, 0.0, True)
+CERTAIN = Risk(1.0, 1.0, 1.0, True)
 NO_RISK = Risk(NAN, NAN, NAN, True)
 UNSEEN = Risk(NAN, 0.0, 1.0, False)
 NOT_JUDGED = Risk(NAN, 0.0, 1.0, True)
@@ -147,8 +152,9 @@ class Monitor:
         if current.state is None or current.active is None or current.intervened is None:
             failed += self.abstraction.undecided(values, current)
         first = snapshot.tick if state.tick is None else state.first
+        missed: frozenset[str] = frozenset()
         if state.tick is not None and snapshot.tick > state.tick + 1:
-            state = self._miss(state, snapshot.tick - state.tick - 1)
+            state, missed = self._miss(state, snapshot.tick - state.tick - 1)
         observation = with_history(self.abstraction, state.observation, current)
         seen = state.seen or observation.state is not None
         waiting = not seen and snapshot.tick - first < self.spec.startup * self.spec.rate
@@ -158,6 +164,8 @@ class Monitor:
         states, verdicts = [], []
         for compiled, before in zip(self.properties, state.properties, strict=True):
             after, verdict = self._property(compiled, before, observation, row, snapshot, waiting)
+            if missed and compiled.name in missed and not verdict.violation:
+                verdict = verdict._replace(possible_violation=True)
             states.append(after)
             verdicts.append(verdict)
         failures = snapshot.failures
@@ -175,23 +183,31 @@ class Monitor:
             ),
         )
 
-    def _miss(self, state: MonitorState, ticks: int) -> MonitorState:
-        """Let every automaton take steps about which nothing is known."""
-        properties = []
+    def _miss(self, state: MonitorState, ticks: int) -> tuple[MonitorState, frozenset[str]]:
+        """Let every automaton take steps about which nothing is known.
+
+        Returns
+        -------
+        state : MonitorState
+            Where it may be then.
+        missed : frozenset of str
+            Properties that may have been violated meanwhile.
+        """
+        properties, missed = [], set[str]()
         everything = (1 << len(self.abstraction.vocabulary.terminals)) - 1
         nothing = NOTHING_KNOWN._replace(open_terminals=everything)
         for compiled, before in zip(self.properties, state.properties, strict=True):
-            classes = compiled.compatible_classes(
-                nothing, len(self.abstraction.vocabulary.terminals)
-            )
-            automaton = before.automaton
+            letters = compiled.compatible_letters(nothing)
             for _ in range(min(ticks, MAX_GAP)):
-                after = compiled.successors(automaton, classes)
-                if after == automaton:
+                step = advance(compiled.live, before.branches, before.latched, letters)
+                if step.possible or step.violation:
+                    missed.add(compiled.name)
+                after = before._replace(branches=step.branches, latched=step.latched)
+                if after == before:
                     break
-                automaton = after
-            properties.append(before._replace(automaton=automaton))
-        return state._replace(properties=tuple(properties), observation=nothing)
+                before = after
+            properties.append(before)
+        return state._replace(properties=tuple(properties), observation=nothing), frozenset(missed)
 
     def _property(
         self,
@@ -203,31 +219,32 @@ class Monitor:
         waiting: bool,
     ) -> tuple[PropertyState, PropertyVerdict]:
         if observation.active is False:
-            after = PropertyState((compiled.automaton.initial,), False, RESTING)
-            return after, _verdict(compiled, after, Status.INACTIVE, NO_RISK)
+            start = (compiled.automaton.initial,)
+            after = PropertyState(start, False, RESTING)
+            nothing = Step(start, start, False, Status.INACTIVE, False, False)
+            return after, _verdict(compiled, after, nothing, Status.INACTIVE, NO_RISK)
         code = observation.state
         if code is not None:
-            classes = compiled.classes_of(code)
+            letters = compiled.letters_of(code)
         else:
-            classes = compiled.compatible_classes(
-                observation, len(self.abstraction.vocabulary.terminals)
-            )
-        automaton, latched, status, violation, possible = advance(compiled, before, classes)
-        if status is Status.VIOLATED:
-            risk = Risk(1.0, 1.0, 1.0, True)
+            letters = compiled.compatible_letters(observation)
+        step = advance(compiled.live, before.branches, before.latched, letters)
+        branches, status = step.branches, step.status
+        if status is VIOLATED:
+            risk = CERTAIN
         elif compiled.values is None:
             risk = NO_RISK
-        elif row is not None and len(automaton) == 1:
-            risk = _look_up(compiled, row, automaton[0])
-        elif code is not None:
-            risk = UNSEEN if row is None else _worst(compiled, [row], automaton)
-        elif snapshot.suspended:
-            risk, status = NOT_JUDGED, Status.UNKNOWN
+        elif status is ENDED:
+            risk = OVER
+        elif row is not None and len(branches) == 1 and status is not UNKNOWN:
+            risk = _look_up(compiled, row, branches[0])
+        elif code is None and snapshot.suspended:
+            risk, status = NOT_JUDGED, UNKNOWN
         else:
-            risk = self._uncertain(compiled, before, observation)
-        if waiting and status is not Status.VIOLATED:  # which no missing signal can bring about
-            after = PropertyState(automaton, latched, before.policy)
-            return after, _verdict(compiled, after, Status.UNKNOWN, risk, violation, possible)
+            risk = self._uncertain(compiled, before, observation, row)
+        if waiting and status is not VIOLATED:  # which no missing signal can bring about
+            after = PropertyState(branches, step.latched, before.policy)
+            return after, _verdict(compiled, after, step, UNKNOWN, risk)
         figure = risk.upper if compiled.spec.figure == "upper" else risk.probability
         if risk is NO_RISK:
             # Without a model only a violation raises an alert, so its end must release it.
@@ -236,80 +253,40 @@ class Monitor:
             figure = NAN  # its upper bound of 1 must not alert either
         unseen = not risk.in_model
         policy = decide(compiled.rules, before.policy, snapshot.tick, figure, unseen=unseen)
-        after = PropertyState(automaton, latched, policy)
-        return after, _verdict(compiled, after, status, risk, violation, possible)
+        after = PropertyState(branches, step.latched, policy)
+        return after, _verdict(compiled, after, step, status, risk)
 
     def _uncertain(
-        self, compiled: CompiledProperty, before: PropertyState, observation: Observation
+        self,
+        compiled: CompiledProperty,
+        before: PropertyState,
+        observation: Observation,
+        row: int | None,
     ) -> Risk:
         """Return the worst risk over all product states that agree with what is known."""
         assert self.model is not None and compiled.table is not None
         rows, complete = self.model.compatible(observation)
+        if observation.state is not None:
+            rows, complete = np.array([] if row is None else [row], dtype=np.int64), True
         if not rows.size:
             return UNSEEN
-        classes = compiled.row_classes[rows]
-        found = [
-            np.where(
-                classes == ENDED,
-                compiled.automaton.initial,
-                compiled.automaton.transitions[q, np.maximum(classes, 0)],
-            )
-            for q in ((compiled.automaton.initial,) if before.latched else before.automaton)
-        ]
-        columns = np.array(found)
-        table = compiled.table
-        values = table.values[rows, columns]
+        live, table = compiled.live, compiled.table
+        at = np.ix_(np.array(before.branches), compiled.row_letters(self.model, rows))
+        outcome = live.outcome[at]
+        certain = (outcome == BEGINS) | (outcome == LASTS)
+        columns = np.where(outcome == NOTHING, live.following[at], live.initial)
+
+        def looked_up(cells: Floats) -> Floats:
+            return np.where(outcome == NOTHING, cells[rows, columns], certain)
+
+        values = looked_up(table.values)
         if np.isnan(values).all():
             return UNSEEN
         lower, upper = NAN, NAN
         if table.lower is not None and table.upper is not None:
-            lower = float(table.lower[rows, columns].min()) if complete else 0.0
-            upper = float(table.upper[rows, columns].max()) if complete else 1.0
+            lower = float(looked_up(table.lower).min()) if complete else 0.0
+            upper = float(looked_up(table.upper).max()) if complete else 1.0
         return Risk(float(np.nanmax(values)), lower, upper, True)
-
-
-def advance(
-    compiled: CompiledProperty, before: PropertyState, classes: tuple[int, ...]
-) -> tuple[tuple[int, ...], bool, Status, bool, bool]:
-    """Advance the automaton of a property over the letter classes that are possible.
-
-    Returns
-    -------
-    automaton : tuple of int
-        States it may be in; after a violation it has started again.
-    latched : bool
-        The condition of a violation that was counted still lasts.
-    status : Status
-        VIOLATED, ENDED, CANNOT_BE_VIOLATED, SATISFIED_SO_FAR or UNKNOWN.
-    violation : bool
-        A violation happened at this tick.
-    possible : bool
-        Some of the states it may be in are violated.
-    """
-    initial, violated = compiled.automaton.initial, compiled.violated
-    if classes == (ENDED,):
-        return (initial,), False, Status.ENDED, False, False
-    if len(classes) == 1 and len(before.automaton) == 1 and not before.latched:
-        state = compiled.delta[before.automaton[0] * compiled.width + classes[0]]
-        if state != violated:
-            return (state,), False, compiled.certain[state], False, False
-    start = compiled.successors((initial,), classes)
-    if before.latched:
-        if start == (violated,):
-            return start, True, Status.VIOLATED, False, False
-        after: tuple[int, ...] = start
-    else:
-        after = compiled.successors(before.automaton, classes)
-        if after == (violated,):
-            latched = start == (violated,)
-            return start, latched, Status.VIOLATED, True, False
-    possible = violated in after
-    if possible and len(classes) == 1:
-        after = tuple(q for q in after if q != violated)
-    status = compiled.certain[after[0]] if len(after) == 1 else Status.SATISFIED_SO_FAR
-    if possible and len(classes) > 1:
-        status = Status.UNKNOWN
-    return after, False, status, False, possible
 
 
 def _look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
@@ -323,41 +300,23 @@ def _look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
     return Risk(value, compiled.lower[index], compiled.upper[index], True)
 
 
-def _worst(compiled: CompiledProperty, rows: list[int], automaton: tuple[int, ...]) -> Risk:
-    found = [_look_up(compiled, row, q) for row in rows for q in automaton]
-    known = [r.probability for r in found if r.in_model]
-    if not known:
-        return UNSEEN
-    return Risk(
-        max(known),
-        float(np.min([r.lower for r in found])),
-        float(np.max([r.upper for r in found])),
-        True,
-    )
-
-
 def _failure(failed: tuple[str, str]) -> Failure:
     return Failure(*failed)
 
 
 def _verdict(
-    compiled: CompiledProperty,
-    after: PropertyState,
-    status: Status,
-    risk: Risk,
-    violation: bool = False,
-    possible: bool = False,
+    compiled: CompiledProperty, after: PropertyState, step: Step, status: Status, risk: Risk
 ) -> PropertyVerdict:
     return PropertyVerdict(
         compiled.name,
         status,
-        violation,
-        possible,
+        step.violation,
+        step.possible,
         risk.probability,
         risk.lower,
         risk.upper,
         risk.in_model,
-        after.automaton,
+        step.automaton,
         after.policy.level,
         after.policy.since,
     )

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
+from forewarn.monitoring.branches import LiveAutomaton, live_automaton
 from forewarn.monitoring.outlook import Outlook
 from forewarn.monitoring.policy import Rules
-from forewarn.monitoring.verdict import Status
 from forewarn.predicates import Observation
 from forewarn.predicates.validity import Validity
 from forewarn.properties import Automaton
@@ -81,6 +81,11 @@ class LoadedModel:
                 bits[row] = [state >> i & 1 for i in range(width)]
         return bits
 
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        """Number of the terminal label of all states, shape (n,); -1 without one."""
+        return np.array([max(-1 - state, -1) for state in self.states], dtype=np.int64)
+
     def compatible(self, observation: Observation) -> Compatible:
         """Return the states that agree with what is known."""
         known = observation.known
@@ -126,8 +131,9 @@ class CompiledProperty:
     spec : PropertySpec
         Its section of the monitor file.
     automaton : Automaton
-        Deterministic monitor; `delta` holds its transitions flattened, row by row, and `certain`
-        the status of each of its states.
+        Deterministic monitor.
+    live : LiveAutomaton
+        The same monitor, which goes on after violations and between episodes.
     rules : Rules
         Policy.
     table : RiskTable or None
@@ -147,47 +153,39 @@ class CompiledProperty:
     vocabulary: Vocabulary
     table: RiskTable | None
     row_classes: NDArray[np.int64]
-    delta: tuple[int, ...] = ()
-    width: int = 1
-    violated: int = -1
-    certain: tuple[Status, ...] = ()
+    live: LiveAutomaton
     values: memoryview | None = None
     lower: memoryview | None = None
     upper: memoryview | None = None
     outlook: Outlook | None = None
     raw: RiskTable | None = None
-    _classes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property
     def lasting(self) -> NDArray[np.bool_]:
         """Tell where a letter that goes on violates the property, shape (states, classes)."""
         jump = self.automaton.transitions
-        hit = np.asarray(jump == self.violated)
-        hit[max(self.violated, 0)] |= self.violated >= 0
+        hit = np.asarray(jump == self.live.violated)
+        hit[max(self.live.violated, 0)] |= self.live.violated >= 0
         letters = np.arange(jump.shape[1])
         for _ in range(len(jump).bit_length()):  # 1, 2, 4, ... letters ahead
             hit, jump = np.asarray(hit | hit[jump, letters]), jump[jump, letters]
         return hit
 
-    def classes_of(self, state: int) -> tuple[int, ...]:
-        """Return the letter class of a state code, known to the model or not."""
-        found = self._classes.get(state)
+    def letters_of(self, state: int) -> tuple[int, ...]:
+        """Return the live letter of a state code, known to the model or not."""
+        found = self._letters.get(state)
         if found is None:
-            found = (int(label_states(self.automaton, self.vocabulary, (state,))[0]),)
-            if len(self._classes) < MAX_MEMO:
-                self._classes[state] = found
+            if state < 0:
+                found = (self.live.letter(state),)
+            else:
+                found = (int(label_states(self.automaton, self.vocabulary, (state,))[0]),)
+            if len(self._letters) < MAX_MEMO:
+                self._letters[state] = found
         return found
 
-    def compatible_classes(self, observation: Observation, terminals: int) -> tuple[int, ...]:
-        """Return the letter classes that agree with what is known of the state.
-
-        Parameters
-        ----------
-        observation : Observation
-            Not fully known.
-        terminals : int
-            How many terminal labels there are.
-        """
+    def compatible_letters(self, observation: Observation) -> tuple[int, ...]:
+        """Return the live letters that agree with what is known of a state."""
         known = mask = free = 0
         for i, atom in enumerate(self.automaton.atoms):
             if atom in self.vocabulary.terminals:
@@ -199,25 +197,26 @@ class CompiledProperty:
                 mask |= 1 << i if observation.mask & bit else 0
             else:
                 free |= 1 << i
-        letters = [mask]
+        masks = [mask]
         subset = free
         while subset:
-            letters.append(mask | subset)
+            masks.append(mask | subset)
             subset = (subset - 1) & free
-        classes = {int(self.automaton.letter_class[letter]) for letter in letters}
-        for i in range(terminals):
+        letters = {int(self.automaton.letter_class[each]) for each in masks}
+        for i in range(len(self.vocabulary.terminals)):
             if observation.open_terminals >> i & 1:
-                classes.update(self.classes_of(terminal_code(i)))
-        return tuple(sorted(classes))
+                letters.add(self.live.letter(terminal_code(i)))
+        return tuple(sorted(letters))
+
+    def row_letters(self, model: LoadedModel, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the live letters of some of the model's states."""
+        labels = model.labels[rows]
+        return np.where(labels < 0, self.row_classes[rows], self.live.terminals + labels)
 
     def successors(self, states: tuple[int, ...], classes: tuple[int, ...]) -> tuple[int, ...]:
-        """Return where the automaton may be after one of `classes`."""
-        initial = self.automaton.initial
-        found = {
-            initial if c == ENDED else self.delta[q * self.width + c]
-            for q in states
-            for c in classes
-        }
+        """Return where the automaton may be after one of `classes`, violated ones included."""
+        initial, delta = self.automaton.initial, self.automaton.transitions
+        found = {initial if c == ENDED else int(delta[q, c]) for q in states for c in classes}
         return tuple(sorted(found))
 
 
@@ -245,13 +244,7 @@ def compile_property(
         vocabulary=vocabulary,
         table=table,
         row_classes=row_classes,
-        delta=tuple(int(q) for q in automaton.transitions.ravel()),
-        width=automaton.transitions.shape[1],
-        violated=-1 if automaton.violated is None else automaton.violated,
-        certain=tuple(
-            Status.CANNOT_BE_VIOLATED if q == automaton.satisfied else Status.SATISFIED_SO_FAR
-            for q in range(len(automaton.transitions))
-        ),
+        live=live_automaton(automaton, vocabulary),
         values=None if table is None else view(table.values),
         lower=None if table is None else view(table.lower),
         upper=None if table is None else view(table.upper),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from forewarn.properties.automaton import (
     Automaton,
     compatible_classes,
+    is_stricter,
     letter_of,
     restart_state,
     step,
@@ -27,6 +28,7 @@ __all__ = [
     "compile_formula",
     "explain",
     "format_formula",
+    "is_stricter",
     "letter_of",
     "parse_formula",
     "restart_state",

@@ -100,6 +100,20 @@ def restart_state(automaton: Automaton, letter_class: int) -> int | None:
     return None if state == automaton.violated else state
 
 
+def is_stricter(automaton: Automaton, state: int, other: int) -> bool:
+    """Tell whether some run violates from `state` before it does from `other`."""
+    seen, pending = {(state, other)}, [(state, other)]
+    while pending:
+        one, two = pending.pop()
+        if one == automaton.violated:
+            return True
+        for pair in zip(*automaton.transitions[[one, two]].tolist(), strict=True):
+            if pair[0] != pair[1] and pair[1] != automaton.violated and pair not in seen:
+                seen.add(pair)
+                pending.append(pair)
+    return False
+
+
 def successors(
     automaton: Automaton, states: Collection[int], classes: Collection[int]
 ) -> frozenset[int]:

@@ -47,7 +47,7 @@ def riskiest(compiled: CompiledProperty, model: CountModel, limit: int) -> list[
     found = sorted(
         (-float(table.values[row, q]), row, q)
         for row, q in reachable(compiled, model)
-        if q != compiled.violated and model.states[row] >= 0 and table.values[row, q] > 0
+        if q != compiled.live.violated and model.states[row] >= 0 and table.values[row, q] > 0
     )
     best: dict[int, RiskyState] = {}
     for negative, row, q in found:
@@ -75,7 +75,7 @@ def reachable(compiled: CompiledProperty, model: CountModel) -> set[tuple[int, i
 
     def enter(row: int, q: int) -> tuple[int, int]:
         after = compiled.successors((q,), (int(classes[row]),))[0]
-        return row, initial if after == compiled.violated else after
+        return row, initial if after == compiled.live.violated else after
 
     waiting = [enter(int(row), initial) for row in np.flatnonzero(model.observed)]
     found = set(waiting)

@@ -105,7 +105,11 @@ def violation_tree(compiled: CompiledProperty, model: CountModel, ways: int = WA
     ways : int
         How many last steps to show.
     """
-    if compiled.violated < 0 or not model.size or model.size * compiled.width > MAX_PRODUCT:
+    if (
+        compiled.live.violated < 0
+        or not model.size
+        or model.size * compiled.automaton.n_classes > MAX_PRODUCT
+    ):
         return None
     start = (int(np.argmax(model.visits)), compiled.automaton.initial)
     length, before = _shortest(start, compiled, model)
@@ -133,11 +137,11 @@ def _lasts(row: int, compiled: CompiledProperty) -> bool:
     """Tell whether a violation lasts in a state, so that going on in it is no other one."""
     initial = compiled.automaton.initial
     after = compiled.successors((initial,), (int(compiled.row_classes[row]),))[0]
-    return after == compiled.violated
+    return after == compiled.live.violated
 
 
 def _violates(node: Product, compiled: CompiledProperty) -> bool:
-    return node[1] == compiled.violated
+    return node[1] == compiled.live.violated
 
 
 def _moves(

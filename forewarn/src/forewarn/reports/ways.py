@@ -44,7 +44,11 @@ def likeliest_way(compiled: CompiledProperty, model: CountModel) -> Way | None:
     p leaves out repetitions of a product state. None if counts lead to no violation, or the
     product is too large to search.
     """
-    if compiled.violated < 0 or model.size * compiled.width > MAX_PRODUCT or not model.size:
+    if (
+        compiled.live.violated < 0
+        or model.size * compiled.automaton.n_classes > MAX_PRODUCT
+        or not model.size
+    ):
         return None
     start = (int(np.argmax(model.visits)), compiled.automaton.initial)
     before: dict[tuple[int, int], tuple[int, int]] = {}
@@ -52,7 +56,7 @@ def likeliest_way(compiled: CompiledProperty, model: CountModel) -> Way | None:
     queue = [(0.0, start)]
     while queue:
         length, node = heapq.heappop(queue)
-        if node[1] == compiled.violated:
+        if node[1] == compiled.live.violated:
             return Way(_stays(node, before), math.exp(-length))
         if length > best[node]:
             continue

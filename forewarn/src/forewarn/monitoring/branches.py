@@ -1,0 +1,189 @@
+"""A property's automaton as it runs live: it goes on after violations and between episodes.
+
+What is known of a tick may leave several states open. Each is a branch, and each branch goes on by
+itself: one that violates starts again from ``delta(initial, letter)``, and waits in the state
+`violated` while the letter alone is a violation already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.checking.labels import ENDED, label_states
+from forewarn.monitoring.verdict import Status
+from forewarn.properties import Automaton
+from forewarn.vocabulary import Vocabulary, terminal_code
+
+#: What a letter does in a branch: nothing that matters, the end of an episode, a violation, or one
+#: that lasts.
+NOTHING, ENDS, BEGINS, LASTS = range(4)
+IN_BREACH = frozenset({BEGINS, LASTS})
+
+
+class Step(NamedTuple):
+    """Where the branches of a property are after a tick.
+
+    Attributes
+    ----------
+    branches : tuple of int
+        Sorted.
+    automaton : tuple of int
+        States of the automaton that they stand for: between episodes it is in its initial one.
+    latched : bool
+        The violation for which some of them wait has been counted.
+    status : Status
+        VIOLATED or ENDED if it is so in every branch, UNKNOWN if some are violated.
+    violation : bool
+        A violation is certain, and has not been counted yet.
+    possible : bool
+        A violation begins in some branch, and none is counted.
+    """
+
+    branches: tuple[int, ...]
+    automaton: tuple[int, ...]
+    latched: bool
+    status: Status
+    violation: bool
+    possible: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LiveAutomaton:
+    """The steps of a monitor that never stops.
+
+    A letter is a class of the automaton or, from `terminals` on, a terminal label. A branch is a
+    state of the automaton: `violated` waits for a letter that is no violation by itself. If the
+    formula names a terminal label, one more branch, `over`, has read one and reads no other before
+    the next episode.
+
+    Attributes
+    ----------
+    letters : int
+        Number of letters.
+    terminals : int
+        Letter of the first terminal label.
+    initial, over : int
+        Branches before an episode and after its terminal label; equal if no label is named.
+    violated : int
+        The branch that waits; -1 if the property cannot be violated.
+    following : ndarray of int32, shape (branches, letters)
+        The next branch.
+    outcome : ndarray of uint8, shape (branches, letters)
+        NOTHING, ENDS, BEGINS or LASTS.
+    calm : tuple of Step or None, length branches * letters
+        Where one branch and one letter make the whole step, and nothing that matters happens.
+    certain : tuple of Status, length branches
+        What is certain in a branch that is not violated.
+    """
+
+    letters: int
+    terminals: int
+    initial: int
+    over: int
+    violated: int
+    following: NDArray[np.int32]
+    outcome: NDArray[np.uint8]
+    calm: tuple[Step | None, ...]
+    certain: tuple[Status, ...]
+
+    def letter(self, state: int) -> int:
+        """Return the letter of a terminal state."""
+        return self.terminals - 1 - state
+
+
+def live_automaton(automaton: Automaton, vocabulary: Vocabulary) -> LiveAutomaton:
+    """Return the live steps of a property's monitor."""
+    codes = [terminal_code(i) for i in range(len(vocabulary.terminals))]
+    labels = label_states(automaton, vocabulary, codes)
+    n, width = automaton.transitions.shape
+    initial = automaton.initial
+    violated = -1 if automaton.violated is None else automaton.violated
+    named = bool((labels != ENDED).any())
+    over = n if named else initial
+    # Whoever waits, or is between episodes, reads a letter as if it were the first.
+    source = np.arange(n + named)
+    source[[each for each in (violated, over) if each >= 0]] = initial
+    waits = np.arange(n + named) == violated
+    following = np.full((n + named, width + labels.size), over, dtype=np.int32)
+    outcome = np.full(following.shape, ENDS, dtype=np.uint8)
+    plain = automaton.transitions[source]
+    first = automaton.transitions[initial]
+    following[:, :width] = np.where(plain == violated, first, plain)
+    breach = np.where(waits[:, None], LASTS, BEGINS)
+    outcome[:, :width] = np.where(plain == violated, breach, NOTHING)
+    read = np.flatnonzero(labels != ENDED)
+    block = np.where(plain[:, labels[read]] == violated, breach, ENDS)
+    if named:
+        block[over] = ENDS
+    outcome[:, width + read] = block
+    certain = tuple(
+        Status.CANNOT_BE_VIOLATED if q == automaton.satisfied else Status.SATISFIED_SO_FAR
+        for q in range(n + named)
+    )
+    steps = [Step((q,), (q,), False, each, False, False) for q, each in enumerate(certain)]
+    return LiveAutomaton(
+        letters=width + labels.size,
+        terminals=width,
+        initial=initial,
+        over=over,
+        violated=violated,
+        following=following,
+        outcome=outcome,
+        calm=tuple(
+            None if kind else steps[branch]
+            for branch, kind in zip(
+                following.ravel().tolist(), outcome.ravel().tolist(), strict=True
+            )
+        ),
+        certain=certain,
+    )
+
+
+def advance(
+    live: LiveAutomaton, branches: tuple[int, ...], latched: bool, letters: tuple[int, ...]
+) -> Step:
+    """Let every branch read every letter that is possible at a tick.
+
+    Parameters
+    ----------
+    live : LiveAutomaton
+        The property's monitor.
+    branches : tuple of int
+        Where it may be.
+    latched : bool
+        See `Step`.
+    letters : tuple of int
+        What the tick may be.
+    """
+    if len(letters) == 1 and len(branches) == 1:
+        step = live.calm[branches[0] * live.letters + letters[0]]
+        if step is not None:
+            return step
+    after, outcomes = (
+        each[list(branches)][:, list(letters)].ravel().tolist()
+        for each in (live.following, live.outcome)
+    )
+    return _judged(live, latched, set(zip(after, outcomes, strict=True)))
+
+
+def _judged(live: LiveAutomaton, latched: bool, reached: set[tuple[int, int]]) -> Step:
+    after = tuple(sorted({branch for branch, _ in reached}))
+    automaton = tuple(sorted({live.initial if q == live.over else q for q in after}))
+    outcomes = {outcome for _, outcome in reached}
+    counted = latched and LASTS in outcomes
+    if outcomes <= IN_BREACH and not counted:
+        return Step(after, automaton, live.violated in after, Status.VIOLATED, True, False)
+    if outcomes <= IN_BREACH:
+        status = Status.VIOLATED
+    elif outcomes & IN_BREACH:
+        status = Status.UNKNOWN
+    elif outcomes == {ENDS}:
+        status = Status.ENDED
+    else:
+        status = live.certain[after[0]] if len(after) == 1 else Status.SATISFIED_SO_FAR
+    lasts = latched and (live.violated, LASTS) in reached
+    return Step(after, automaton, lasts, status, False, BEGINS in outcomes)
