@@ -76,7 +76,7 @@ def point_values(
         if is_countdown(automaton):
             problem = _countdown(chain, automaton, classes, blocks)
             return passage.bounded(problem, horizon, precision), []
-        return general.bounded(chain, automaton, classes, horizon), []
+        return general.bounded(chain, automaton, classes, horizon, precision, blocks), []
     if is_countdown(automaton):
         try:
             problem = _countdown(chain, automaton, classes, blocks)

@@ -12,11 +12,16 @@ from forewarn.checking.countdown import (
     is_countdown,
     waiting_powers,
 )
-from forewarn.checking.general import backward_induction
+from forewarn.checking.general import first_violations
 from forewarn.checking.numeric import check_arguments
 from forewarn.checking.passage import MAX_HISTORY, first_passage, layers_after_answers
 from forewarn.models.chain import Chain, Floats
 from forewarn.properties.automaton import Automaton
+
+#: A countdown takes every step. Where there are more of them, a small product is looked at as it
+#: is: it may stop as soon as its chain has mixed.
+MANY_STEPS = 10_000
+SMALL_PRODUCT = 20_000
 
 
 def expected_steps(
@@ -24,8 +29,7 @@ def expected_steps(
 ) -> Floats:
     """Return ``E[T | T <= H]``, T the steps to the violation, for all product states, (n, m).
 
-    With ``x_h`` the risk within h steps, the sum of ``h P(T = h)`` up to H is
-    ``H x_H - (x_0 + ... + x_{H-1})``. 0 where the property is violated already, NaN where it
+    0 where the property is violated already, NaN where it
     cannot be within the horizon.
 
     Parameters
@@ -41,16 +45,13 @@ def expected_steps(
     """
     check_arguments(chain, automaton, classes, horizon)
     layers = automaton.transitions.shape[0] - 2
-    if is_countdown(automaton) and max(horizon - layers, 1) * chain.size <= MAX_HISTORY:
+    taken = max(horizon - layers, 1)
+    long = taken > MANY_STEPS and chain.size * automaton.n_states <= SMALL_PRODUCT
+    if is_countdown(automaton) and taken * chain.size <= MAX_HISTORY and not long:
         risk, summed = _countdown_sums(countdown(chain, classes, layers), horizon)
+        later = np.maximum(horizon * risk - summed, 0.0)
     else:
-        summed = np.zeros((chain.size, automaton.transitions.shape[0]))
-        risk = summed.copy()
-        for step, values in enumerate(backward_induction(chain, automaton, classes, horizon)):
-            risk = values
-            if step < horizon:
-                summed += values
-    later = np.maximum(horizon * risk - summed, 0.0)
+        risk, later = first_violations(chain, automaton, classes, horizon)
     result = np.divide(later, risk, out=np.full(risk.shape, np.nan), where=risk > 0)
     result[chain.unseen] = np.nan
     if automaton.violated is not None:
