@@ -61,7 +61,7 @@ def test_thresholds_are_chosen_among_those_that_meet_the_demand(compiled: Compil
     run = Run(7, states)
     found = trace(run, states, {0: 0.01, 1: 0.4, -1: 1.0}, compiled)
     assert found.violation.nonzero()[0].tolist() == [5]
-    assert found.status[5] == found.status[6] == Status.VIOLATED
+    assert (found.status[5], found.status[6]) == (Status.VIOLATED, Status.ENDED)
     points = trade_off([found], [0.005, 0.3, 0.9], rule=AlertRule(hold=0.1))
     assert [point.false_alarms for point in points] == [0, 1, 0]
     assert chosen(points, 0.8, 0.3) is None  # alerts last for more than a tenth of the time
