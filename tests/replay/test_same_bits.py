@@ -15,6 +15,7 @@ from forewarn.checking import risk_table
 from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
+from forewarn.monitoring.carried import Taken
 from forewarn.monitoring.record import replay_record
 from forewarn.monitoring.rows import state_key
 from forewarn.monitoring.session import Session, recorded_types, run
@@ -87,10 +88,15 @@ def play(probe: Probe, **parameters: Any) -> None:
 
 def check_record(path: Path) -> int:
     """Replay a record, compare every field of every tick, and return the number of ticks."""
-    ticks = 0
-    for tick in replay_record(path):
+    ticks, taken = 0, Taken()
+    for tick in replay_record(path, taken):
         ticks += 1
         assert list(tick.differences()) == []
+    assert (taken.difference, taken.conditions) == (0.0, {})
+    with open_recording(path) as recording:
+        stored = [name for name in recording.attachments() if name.startswith("tables-")]
+        models = [name for name in recording.attachments() if name.startswith("model-")]
+    assert bool(models) == bool(stored) == (taken.tables > 0)
     return ticks
 
 

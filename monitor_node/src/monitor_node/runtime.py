@@ -177,7 +177,7 @@ class Runtime:
 
     def _record_risk(self, tick: int, payload: bytes) -> None:
         if self._record is not None:
-            self._record.risk(self.pacer.due_ns(tick), payload)
+            self._record.risk(self.pacer.due_ns(tick), payload, self.watch.decided)
 
     def _write_messages(self, until_ns: float) -> None:
         """Record what arrived up to a moment; what came later belongs behind the next verdict."""
@@ -332,18 +332,26 @@ class Runtime:
         """Put a model and the monitor solved for it into force, from the next tick on."""
         self.watch.use(monitor)
         name = self.attach_model(model)
-        self.note({"event": "model", "model": name, "digest": model.fingerprint})
+        self.note({"event": "model", "model": name, "digest": model.fingerprint, **self._tables()})
 
     def take_bounds(self) -> None:
         """Put bounds into force that have been computed meanwhile, from the next tick on."""
         monitor = None if self.bounds is None else self.bounds.take()
         if monitor is not None and monitor.model is not None:
             self.watch.use(monitor)
-            self.note({"event": "model", "model": self._model_name, "digest": monitor.model.digest})
+            event = {"event": "model", "model": self._model_name, "digest": monitor.model.digest}
+            self.note({**event, **self._tables()})
 
     def _beginning(self, event: Event) -> Event:
         """Return the event of a start with what a replay has to begin with."""
-        return {**event, "model": self._model_name, "bounded": self.watch.monitor.bounded}
+        bounded = self.watch.monitor.bounded
+        return {**event, "model": self._model_name, "bounded": bounded, **self._tables()}
+
+    def _tables(self) -> Event:
+        """Put the tables in force into the record and return what an event says of them."""
+        if self._record is None or self.watch.monitor.model is None or not self.pacer.started:
+            return {}
+        return {"tables": self._try(self._record.tables, self.watch.monitor)}
 
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""

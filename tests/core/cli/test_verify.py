@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +14,11 @@ import pytest
 from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.models.recalibration import Recalibration
+from forewarn.monitoring.carried import tables_of, with_tables
+from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.watch import Watch
+from forewarn.predicates import Observation
 from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
 from forewarn.signals import MessageType
@@ -30,7 +34,12 @@ def write_record(
 ) -> Callable[..., Path]:
     """Return a function that records a session; a risk may be forged at one tick."""
 
-    def write(forged: int | None, maps: tuple[Recalibration, ...] = ()) -> Path:
+    def write(
+        forged: int | None = None,
+        maps: tuple[Recalibration, ...] = (),
+        tables: Callable[[Monitor], Monitor] | None = None,
+        observed: Callable[[Watch], Observation | None] = lambda watch: watch.decided,
+    ) -> Path:
         path = tmp_path / f"record_{forged}.mcap"
         compiled = compile_spec(load_spec(corridor_run.config))
         model = replace(load_model(corridor_model), recalibration=maps)
@@ -43,7 +52,13 @@ def write_record(
             )
             name = writer.model(model)
             tick = grid.tick_at_or_after(recording.start_ns)
-            writer.start(recording.start_ns, {"event": "start", "model": name})
+            event = {"event": "start", "model": name}
+            if tables is not None:
+                solved = tables(watch.monitor)
+                event["tables"] = writer.tables(solved)
+                if len(solved.properties) == len(watch.names):
+                    watch.use(solved)
+            writer.start(recording.start_ns, event)
             for number, sample in enumerate(recording.read()):
                 while grid.time_ns(tick) < sample.time_ns:
                     rows = watch.tick(tick).rows
@@ -51,7 +66,7 @@ def write_record(
                         moved = math.nextafter(rows[0].probability, 1.0)
                         rows = (rows[0]._replace(probability=moved), *rows[1:])
                     due = grid.time_ns(tick)
-                    writer.risk(due, risk_array(risk_type, rows, due))
+                    writer.risk(due, risk_array(risk_type, rows, due), observed(watch))
                     tick += 1
                 watch.accept(sample.topic, sample.time_ns, sample.data)
                 writer.message(sample.topic, sample.time_ns, bytes(sample.data))
@@ -89,6 +104,73 @@ def test_one_bit_is_enough_to_be_noticed(
     assert result.code == 1
     assert "slow_down.probability" in result.out
     assert "1 differ" in result.out
+
+
+def scaled(factor: float) -> Callable[[Monitor], Monitor]:
+    """Return what multiplies all tables of a monitor, as another solver might."""
+
+    def scale(monitor: Monitor) -> Monitor:
+        tables = {name: array * factor for name, array in tables_of(monitor).items()}
+        return with_tables(monitor, tables)[0]
+
+    return scale
+
+
+@pytest.mark.parametrize("maps", [False, True])
+def test_tables_that_differ_in_last_bits_are_taken_from_the_record(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path], corridor_run: Any, maps: bool
+) -> None:
+    section = load_spec(corridor_run.config).properties["slow_down"]
+    mend = Recalibration(
+        "slow_down", section.formula, section.horizon, False, "platt", ((0.3, 0.1),), 1.3, -0.4
+    )
+    path = write_record(None, (mend,) if maps else (), scaled(1 + 4e-16))
+    result = forewarn("verify", path)
+    assert result.code == 0, result.out
+    assert "600 ticks, all the same bits" in result.out
+    assert "risk tables are taken from the record; those solved here differ by" in result.err
+    taken = json.loads(forewarn("verify", path, "--json").out)[str(path)]["taken"]
+    assert 0 < taken["difference"] < 1e-15
+
+
+def test_tables_that_no_processor_explains_are_a_finding(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path]
+) -> None:
+    result = forewarn("verify", write_record(tables=scaled(1.001)))
+    assert result.code == 1
+    assert "differ by 0.001 from those solved here" in result.out
+
+
+def test_tables_of_another_monitor_are_refused(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path]
+) -> None:
+    path = write_record(tables=lambda monitor: replace(monitor, properties=monitor.properties[:1]))
+    result = forewarn("verify", path)
+    assert result.code == 2
+    assert f"{path}: its risk tables belong to another monitor file or model" in result.err
+
+
+def test_a_condition_that_no_processor_decides_must_be_what_it_was(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path]
+) -> None:
+    def other(watch: Watch) -> Observation | None:
+        now = watch.session.state.observation
+        assert now is not None
+        return now._replace(mask=now.mask ^ 1) if now.state == now.mask and now.mask & 1 else now
+
+    result = forewarn("verify", write_record(observed=other))
+    assert result.code == 1
+    assert "predicates.fast is not what it was" in result.out
+
+
+def test_a_record_of_nothing_shows_nothing(
+    forewarn: Callable[..., Any], corridor_run: Any, risk_type: MessageType, tmp_path: Path
+) -> None:
+    path = tmp_path / "empty.mcap"
+    RecordWriter(path, Names.of("/monitor"), corridor_run.config.read_text(), {}).close()
+    result = forewarn("verify", path)
+    assert result.code == 1
+    assert f"{path}: 0 ticks, so nothing is shown" in result.out
 
 
 def test_any_other_recording_is_no_record(forewarn: Callable[..., Any], corridor_run: Any) -> None:

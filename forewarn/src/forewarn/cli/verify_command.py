@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
+from forewarn.monitoring.carried import TOLERANCE, Taken
 from forewarn.monitoring.record import replay_record
+from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
 Replay the record that a node wrote of a live session (its parameter `record`): every message it
 consumed, every command, clock jump and model it was given. Every field that it published then is
-compared with what comes out now, to the last bit."""
+compared with what comes out now, to the last bit. Types of processors solve and round differently
+in the last bits: risk tables, and conditions on signals made by functions such as exp or atan2, are
+computed anew and then taken from the record, and what differs is told."""
 
 EPILOG = """\
 exit codes: 0 the same bits, 1 something differs, 2 wrong usage or input.
@@ -42,16 +47,58 @@ def run(options: Options, output: Output) -> int:
     """Replay every record and list what differs."""
     document = {}
     for path in existing_recordings(options.records):
-        ticks, differing, listed = 0, 0, list[str]()
-        for tick in replay_record(path):
+        ticks, differing, listed, taken = 0, 0, list[str](), Taken()
+        for tick in replay_record(path, taken):
             ticks += 1
             found = list(islice(tick.differences(), LISTED))
             differing += bool(found)
             listed += found[: LISTED - len(listed)]
         for line in listed:
             output.say(f"{path}: {line}")
-        verdict = f"{differing} differ" if differing else "all the same bits"
-        output.say(f"{path}: {ticks} ticks, {verdict}")
-        document[str(path)] = {"ticks": ticks, "differing": differing, "differences": listed}
+        findings = list(_findings(ticks, differing, taken))
+        output.say(f"{path}: {plural(ticks, 'tick')}, {', '.join(findings) or 'all the same bits'}")
+        for line in _remarks(differing, taken):
+            output.note(f"{path}: {line}")
+        document[str(path)] = {
+            "ticks": ticks,
+            "differing": differing,
+            "differences": listed,
+            "findings": findings,
+            "taken": {
+                "tables": taken.tables,
+                "difference": taken.difference,
+                "conditions": dict(taken.conditions),
+            },
+        }
     output.emit(document)
-    return 1 if any(each["differing"] for each in document.values()) else 0
+    return 1 if any(each["findings"] for each in document.values()) else 0
+
+
+def _findings(ticks: int, differing: int, taken: Taken) -> Iterator[str]:
+    if not ticks:
+        yield "so nothing is shown"
+    if differing:
+        yield f"{differing} differ"
+    if not taken.difference <= TOLERANCE:
+        yield (
+            f"and its risk tables differ by {taken.difference:.2g} from those solved here: no "
+            f"processor explains more than {TOLERANCE:g}"
+        )
+
+
+def _remarks(differing: int, taken: Taken) -> Iterator[str]:
+    if taken.tables:
+        yield (
+            "risk tables are taken from the record; those solved here "
+            + (f"differ by {taken.difference:.2g} at most" if taken.difference else "are the same")
+        )
+    elif differing:
+        yield (
+            "the record has no risk tables (older versions wrote none): on another type of "
+            "processor than the node's, last bits may differ"
+        )
+    for name, number in sorted(taken.conditions.items()):
+        yield (
+            f"{name} is otherwise on this processor at {plural(number, 'tick')}, and taken from "
+            "the record"
+        )

@@ -4,7 +4,9 @@ A record is an MCAP file that other tools read as a bag. It holds every message 
 which it counted as arrived, every RiskArray that was published, and, as JSON texts on the topic of
 events, whatever else changed the session: the first tick after a start, a clock that jumped, a
 command of an operator, new thresholds, another model. Monitor file and models travel along as
-attachments. Log times never go back: after a jump they are shifted by what the event says.
+attachments, and so do the risk tables; for another type of processor might compute them otherwise,
+and for the same reason (`carried.py`) what was observed, where functions of the platform have a
+part in it. Log times never go back: after a jump they are shifted by what the event says.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import math
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +24,19 @@ from forewarn.errors import RecordingError
 from forewarn.models import CountModel, dump_model, load_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.carried import (
+    Conditions,
+    TablePacker,
+    TableReader,
+    Taken,
+    tables_of,
+    with_tables,
+)
 from forewarn.monitoring.memory import recall
+from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.rows import RiskRow, same_bits
 from forewarn.monitoring.watch import Outcome, Watch
+from forewarn.predicates import Observation
 from forewarn.recordings import Recording, RecordingWriter, open_recording
 from forewarn.signals import MessageType, installed_message_type
 from forewarn.yamlfile import parse_document
@@ -50,6 +62,11 @@ class Names(NamedTuple):
     risk: str
     events: str
     external: str
+
+    @property
+    def observed(self) -> str:
+        """Topic of what was observed, where the type of processor has a part in that."""
+        return f"{self.node}/debug/observed"
 
     @classmethod
     def of(cls, node: str) -> Names:
@@ -89,6 +106,8 @@ class RecordWriter:
         self._decided_ns = 0
         self._newest_ns = 0
         self._models = 0
+        self._packer = TablePacker()
+        self._observed: Observation | None = None
         self._writer.write_metadata(TABLE, {"format": FORMAT, **names._asdict()})
         self._writer.attach(SPEC_NAME, spec_text.encode(), "application/yaml")
 
@@ -101,9 +120,16 @@ class RecordWriter:
         """Append a message that was consumed, at the time that the session was told."""
         self._write(topic, arrival_ns + self._shift_ns, payload)
 
-    def risk(self, due_ns: int, payload: bytes) -> None:
-        """Append the serialized RiskArray of a tick that was due at `due_ns`."""
+    def risk(self, due_ns: int, payload: bytes, observed: Observation | None = None) -> None:
+        """Append the serialized RiskArray of a tick that was due at `due_ns`.
+
+        `observed` is `Watch.decided` after that tick.
+        """
         self._decided_ns = due_ns + self._shift_ns
+        if observed != self._observed:
+            text = json.dumps(observed, separators=(",", ":"))
+            self._writer.write_text(self.names.observed, self._decided_ns, text)
+            self._observed = observed
         self._write(self.names.risk, self._decided_ns, payload)
 
     def start(self, time_ns: int, details: Mapping[str, Any]) -> None:
@@ -122,6 +148,13 @@ class RecordWriter:
         self._models += 1
         name = f"model-{self._models}.json"
         self._writer.attach(name, dump_model(model).encode(), "application/json")
+        return name
+
+    def tables(self, monitor: Monitor) -> str:
+        """Attach what was solved for a monitor and return the name of the attachment."""
+        name, data = self._packer.pack(tables_of(monitor))
+        if data is not None:
+            self._writer.attach(name, data, "application/zstd")
         return name
 
     def close(self) -> None:
@@ -154,12 +187,15 @@ class ReplayedTick:
     outcome: Outcome
     published: tuple[RiskRow, ...]
     stamp_ns: int
+    conditions: tuple[str, ...] = ()
 
     def differences(self) -> Iterator[str]:
         """Yield one line for each field that is not the same to the last bit."""
         verdict = self.outcome.verdict
         if verdict.time_ns != self.stamp_ns:
             yield f"tick {verdict.tick}: stamp {self.stamp_ns}, replayed {verdict.time_ns}"
+        for condition in self.conditions:
+            yield f"tick {verdict.tick}: {condition} is not what it was"
         if len(self.outcome.rows) != len(self.published):
             yield f"tick {verdict.tick}: {len(self.published)} properties were published"
         for now, then in zip(self.outcome.rows, self.published, strict=False):
@@ -168,8 +204,10 @@ class ReplayedTick:
                     yield f"tick {verdict.tick}: {now.property}.{field}: {old!r}, replayed {new!r}"
 
 
-def replay_record(path: Path | str) -> Iterator[ReplayedTick]:
+def replay_record(path: Path | str, taken: Taken | None = None) -> Iterator[ReplayedTick]:
     """Feed a record to a new session and yield every tick.
+
+    `taken`, if given, is told what came from the record.
 
     Raises
     ------
@@ -177,11 +215,11 @@ def replay_record(path: Path | str) -> Iterator[ReplayedTick]:
         If the file is no record of a monitor.
     """
     with open_recording(path) as recording:
-        yield from _Replay(recording).run()
+        yield from _Replay(recording, Taken() if taken is None else taken).run()
 
 
 class _Replay:
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, taken: Taken) -> None:
         self.recording = recording
         table = recording.metadata().get(TABLE)
         self.files = recording.attachments()
@@ -199,7 +237,11 @@ class _Replay:
             )
         self.names = Names(**{key: table[key] for key in Names._fields})
         spec = parse_spec(parse_document(self.files[SPEC_NAME].decode()))
-        self.compiled = compile_spec(divide(spec).node)
+        compiled = compile_spec(divide(spec).node)
+        self.taken = taken
+        self.conditions = Conditions(compiled.abstraction, taken.conditions)
+        self.compiled = replace(compiled, abstraction=self.conditions.abstraction)
+        self.tables = TableReader(self.files)
         self.types = {
             topic: info.message_type
             for topic, info in recording.topics.items()
@@ -216,6 +258,9 @@ class _Replay:
                 self._event(json.loads(_text(sample.data)))
             elif self.watch is None:
                 raise RecordingError("begins without an event", file=self.recording.path)
+            elif sample.topic == self.names.observed:
+                found = json.loads(_text(sample.data))
+                self.conditions.recorded = None if found is None else Observation(*found)
             elif sample.topic == self.names.risk:
                 yield self._tick(sample.data)
             else:
@@ -229,7 +274,8 @@ class _Replay:
         stamp = message.header.stamp
         tick = rows[0].tick
         outcome = self.watch.tick(tick)
-        return ReplayedTick(outcome, rows, stamp.sec * 1_000_000_000 + stamp.nanosec)
+        wrong = tuple(self.conditions.wrong)
+        return ReplayedTick(outcome, rows, stamp.sec * 1_000_000_000 + stamp.nanosec, wrong)
 
     def _event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
@@ -242,6 +288,7 @@ class _Replay:
                 self.names.external,
                 bounds=event.get("bounded", True),
             )
+            self.watch.use(self._solved(self.watch.monitor, event))
         if kind == "start":
             self.shift_ns = event["shift_ns"]
             self.watch.restart()
@@ -258,7 +305,20 @@ class _Replay:
         elif kind == "model":
             model = self._model(event["model"])
             assert model is not None
-            self.watch.use(self.watch.build(model))
+            self.watch.use(self._solved(self.watch.build(model), event))
+
+    def _solved(self, monitor: Monitor, event: Mapping[str, Any]) -> Monitor:
+        """Return the monitor with the tables of the record, if it has any."""
+        name = event.get("tables")
+        if name is None:
+            return monitor
+        try:
+            monitor, difference = with_tables(monitor, self.tables.read(name))
+        except RecordingError as error:
+            raise error.located(file=self.recording.path) from error
+        self.taken.tables += 1
+        self.taken.difference = max(self.taken.difference, difference)
+        return monitor
 
     def _model(self, name: str | None) -> CountModel | None:
         if name is None:

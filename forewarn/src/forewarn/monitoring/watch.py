@@ -29,6 +29,7 @@ from forewarn.monitoring.policy import RESTING, Level, release
 from forewarn.monitoring.rows import RiskRow, risk_rows
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.verdict import Verdict
+from forewarn.predicates import Observation
 from forewarn.sections import BoundsSpec
 from forewarn.signals import MessageType
 from forewarn.signals.feed import Payload
@@ -188,6 +189,12 @@ class Watch:
         self._heard = {}
         self.session.reset()
         self.violations = [0] * len(self.violations)
+
+    @property
+    def decided(self) -> Observation | None:
+        """What the last tick gave by itself; None if the type of processor has no part in it."""
+        by_platform = self.monitor.abstraction.by_platform
+        return self.session.state.observation if by_platform else None
 
     def mutes(self) -> dict[str, float]:
         """Return the tick at which each mute ends; infinite for those without an end."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from forewarn.predicates.comparisons import Comparison, as_comparison
@@ -98,6 +99,37 @@ class Abstraction:
     remembers: bool = False
     terminals: tuple[Expression, ...] = ()
     phases: Mapping[str, Expression] = field(default_factory=dict)
+
+    @cached_property
+    def by_platform(self) -> frozenset[str]:
+        """Key paths of the conditions that the type of processor may decide, by a last bit."""
+        marked = {
+            source.name
+            for source in self.sources
+            if source.expression is not None and source.expression.by_platform
+        }
+        for signal in self.derived:
+            if signal.expression.by_platform or signal.expression.names & marked:
+                marked.add(signal.name)
+        conditions = {
+            **{
+                f"predicates.{name}": expression
+                for name, expression in zip(
+                    self.vocabulary.predicates, self.predicates, strict=False
+                )
+            },
+            **{
+                f"terminal.{name}": expression
+                for name, expression in zip(self.vocabulary.terminals, self.terminals, strict=True)
+            },
+            **self.phases,
+        }
+        found = set[str]()
+        for key, expression in conditions.items():
+            if expression.by_platform or expression.names & marked:
+                found.add(key)
+                marked.add(key.removeprefix("predicates."))
+        return frozenset(found)
 
     @property
     def signals(self) -> tuple[str, ...]:

@@ -336,6 +336,14 @@ EXPANSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"yaw": ("x", "y", "z", "w"), "norm": ("x", "y", "z")}
 )
 
+# Their last bits are those of the C library's or numpy's code for the processor at hand.
+BY_PLATFORM = frozenset(
+    {
+        *("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "yaw"),
+        *("hypot", "norm", *GEOMETRY, *CONFLICT),
+    }
+)
+
 ITERATION_ONLY = frozenset({"zip", "enumerate"})
 
 

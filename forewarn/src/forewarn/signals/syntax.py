@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from forewarn.errors import ExpressionError
-from forewarn.signals.functions import CONSTANTS, FUNCTIONS, ITERATION_ONLY, arity_problem
+from forewarn.signals.functions import (
+    BY_PLATFORM,
+    CONSTANTS,
+    FUNCTIONS,
+    ITERATION_ONLY,
+    arity_problem,
+)
 
 MAX_LENGTH = 4000
 MAX_DEPTH = 100
@@ -78,6 +84,21 @@ class Expression:
     source: str
     tree: ast.expr
     names: frozenset[str]
+
+    @property
+    def by_platform(self) -> bool:
+        """Tell whether the last bits of the value depend on the type of processor.
+
+        Sums are among what does not: numpy adds in an order of its own on all of them.
+        """
+        return any(
+            called(node) in BY_PLATFORM
+            if isinstance(node, ast.Call)
+            else isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Pow)
+            and not (isinstance(node.right, ast.Constant) and node.right.value == 2)
+            for node in ast.walk(self.tree)
+        )
 
     def __hash__(self) -> int:
         """Hash the text, which decides the rest."""

@@ -1,0 +1,315 @@
+"""What a record carries because another type of processor computes it otherwise, to the last bit.
+
+Two things of a session rest on the processor. BLAS and the solvers add in another order, so risk
+tables differ by some 1e-16. And ``exp`` or ``atan2`` of the C library or numpy round otherwise, so
+that a signal may fall on the other side of a threshold; `Abstraction.by_platform` knows which
+conditions that can befall. A replay computes both anew, holds them to the record, and goes on with
+what the record says. All else has the same bits anywhere and must be equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import zstandard
+
+from forewarn.checking.interface import RiskTable
+from forewarn.errors import RecordingError
+from forewarn.models.chain import Floats
+from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.tables import CompiledProperty, compile_property
+from forewarn.predicates import Abstraction, Observation
+from forewarn.recordings.zstd import CutError, unpacked
+from forewarn.vocabulary import terminal_code
+
+TOLERANCE = 1e-6
+LARGEST = 1 << 30
+_HEAD = struct.Struct("<I")
+Tables = Mapping[str, Floats]
+
+
+@dataclass
+class Taken:
+    """What a replay took from the record where it could be computed otherwise.
+
+    Attributes
+    ----------
+    tables : int
+        Sets of risk tables; 0 if the record has none and they were solved anew.
+    difference : float
+        The largest difference, in probability or relative in time, to those that were solved anew.
+    conditions : Counter of str
+        Ticks at which a condition is otherwise on this processor.
+    """
+
+    tables: int = 0
+    difference: float = 0.0
+    conditions: Counter[str] = field(default_factory=Counter)
+
+
+def tables_of(monitor: Monitor) -> dict[str, Floats]:
+    """Return all that was solved for a monitor, by name."""
+    found: dict[str, Floats] = {}
+    for each in monitor.properties:
+        found |= _arrays(f"{each.name}.table", each.table)
+        if each.raw is not each.table:
+            found |= _arrays(f"{each.name}.raw", each.raw)
+        if each.outlook is not None and each.outlook.steps is not None:
+            found[f"{each.name}.steps"] = each.outlook.steps
+    return found
+
+
+def _arrays(name: str, table: RiskTable | None) -> dict[str, Floats]:
+    if table is None:
+        return {}
+    return {
+        f"{name}.{each.name}": value
+        for each in fields(table)
+        if isinstance(value := getattr(table, each.name), np.ndarray)
+    }
+
+
+def with_tables(monitor: Monitor, tables: Tables) -> tuple[Monitor, float]:
+    """Return the monitor with tables of a record, and how far its own are from them.
+
+    Raises
+    ------
+    RecordingError
+        If they are not those of this monitor.
+    """
+    own = tables_of(monitor)
+    if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in tables.items()}:
+        raise RecordingError(
+            "its risk tables belong to another monitor file or model",
+            accepted="a record as the node wrote it",
+        )
+    difference = max((_difference(own[name], tables[name]) for name in own), default=0.0)
+    properties = tuple(_with_tables(each, tables) for each in monitor.properties)
+    return monitor.with_properties(properties), difference
+
+
+def _with_tables(compiled: CompiledProperty, tables: Tables) -> CompiledProperty:
+    def taken(name: str, table: RiskTable) -> RiskTable:
+        arrays: dict[str, Any] = {
+            key.rpartition(".")[2]: tables[key] for key in _arrays(name, table)
+        }
+        return replace(table, **arrays)
+
+    if compiled.table is None or compiled.raw is None:
+        return compiled
+    table = taken(f"{compiled.name}.table", compiled.table)
+    same = compiled.raw is compiled.table
+    raw = table if same else taken(f"{compiled.name}.raw", compiled.raw)
+    outlook = compiled.outlook
+    if outlook is not None:
+        steps = tables.get(f"{compiled.name}.steps")
+        outlook = replace(outlook, table=raw, steps=steps, _memo={})
+    return compile_property(
+        compiled.name,
+        compiled.spec,
+        compiled.automaton,
+        compiled.rules,
+        compiled.vocabulary,
+        table,
+        compiled.row_classes,
+        outlook,
+        raw,
+    )
+
+
+def _difference(own: Floats, other: Floats) -> float:
+    """Return the largest difference of two arrays, relative where they are above 1."""
+    with np.errstate(invalid="ignore"):
+        found = np.abs(own - other) / np.maximum(1.0, np.abs(own))
+    found[(own == other) | (np.isnan(own) & np.isnan(other))] = 0.0
+    largest = float(found.max(initial=0.0))
+    return math.inf if math.isnan(largest) else largest
+
+
+class TablePacker:
+    """Packs tables for a record: by digest, and after the first ones only the rows that changed."""
+
+    def __init__(self) -> None:
+        self._last: Tables = {}
+        self._base: str | None = None
+        self._stored: set[str] = set()
+
+    def pack(self, tables: Tables) -> tuple[str, bytes | None]:
+        """Return the name of these tables, and what is to be stored under it if they are new."""
+        name = _name(tables)
+        if name in self._stored:
+            return name, None
+        self._stored.add(name)
+        entries, parts = [], []
+        for key, array in tables.items():
+            rows = _changed(self._last.get(key), array)
+            stored = array if rows is None else array[rows]
+            entries.append(
+                {"name": key, "shape": array.shape, "rows": None if rows is None else len(rows)}
+            )
+            parts += [] if rows is None else [rows.astype("<i8").tobytes()]
+            parts.append(np.ascontiguousarray(stored, dtype="<f8").tobytes())
+        head = json.dumps({"base": self._base, "arrays": entries}).encode()
+        self._last, self._base = tables, name
+        data = b"".join([_HEAD.pack(len(head)), head, *parts])
+        return name, zstandard.ZstdCompressor().compress(data)
+
+
+def _name(tables: Tables) -> str:
+    digest = hashlib.sha256()
+    for key, array in tables.items():
+        digest.update(json.dumps([key, array.shape]).encode())
+        digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+    return f"tables-{digest.hexdigest()}"
+
+
+def _changed(before: Floats | None, now: Floats) -> Any:
+    """Return the rows of an array whose bits changed; None if it is better stored whole."""
+    if before is None or before.shape != now.shape or not now.size:
+        return None
+    one, other = (np.ascontiguousarray(each).view(np.int64) for each in (before, now))
+    rows = np.flatnonzero((one != other).reshape(len(now), -1).any(axis=1))
+    return rows if 2 * len(rows) < len(now) else None
+
+
+class TableReader:
+    """Reads the tables of a record.
+
+    Parameters
+    ----------
+    files : mapping of str to bytes
+        The attachments of the record.
+    """
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+        self._read: dict[str, dict[str, Floats]] = {}
+
+    def read(self, name: str) -> Tables:
+        """Return the tables of this name; raises RecordingError if they are damaged."""
+        chain: list[tuple[str, dict[str, Any], memoryview]] = []
+        try:
+            while name not in self._read:
+                if any(each[0] == name for each in chain):
+                    raise ValueError("they rest on themselves")
+                head, data = _opened(self._files[name])
+                chain.append((name, head, data))
+                if head["base"] is None:
+                    break
+                name = head["base"]
+            found = self._read.get(name, {})
+            for each, head, data in reversed(chain):
+                found = dict(_unpacked(head["arrays"], data, found))
+                if _name(found) != each:
+                    raise ValueError("their digest is wrong")
+                self._read = {each: found}  # later ones rest on it
+        except (KeyError, ValueError, TypeError, IndexError, struct.error, CutError) as error:
+            raise RecordingError(
+                f"its risk tables are damaged: {error}", accepted="a record as the node wrote it"
+            ) from error
+        return found
+
+
+def _opened(packed: bytes) -> tuple[dict[str, Any], memoryview]:
+    blocks, size = [], 0
+    for block in unpacked(io.BytesIO(packed)):
+        size += len(block)
+        if size > LARGEST:
+            raise ValueError(f"they are larger than {LARGEST} bytes")
+        blocks.append(block)
+    data = memoryview(b"".join(blocks))
+    (length,) = _HEAD.unpack_from(data)
+    end = _HEAD.size + length
+    return json.loads(bytes(data[_HEAD.size : end])), data[end:]
+
+
+def _unpacked(
+    entries: Sequence[Mapping[str, Any]], data: memoryview, base: Tables
+) -> Iterator[tuple[str, Floats]]:
+    for entry in entries:
+        shape, count = tuple(entry["shape"]), entry["rows"]
+        if count is None:
+            size = 8 * math.prod(shape)
+            # Copied: it may begin anywhere, and a look-up wants its numbers aligned.
+            array = np.frombuffer(data[:size], "<f8").astype(np.float64).reshape(shape)
+            yield entry["name"], array
+        else:
+            rows = np.frombuffer(data[: 8 * count], "<i8")
+            data = data[8 * count :]
+            array = base[entry["name"]].copy()
+            size = 8 * count * math.prod(shape[1:])
+            array[rows] = np.frombuffer(data[:size], "<f8").reshape(count, *shape[1:])
+            yield entry["name"], array
+        data = data[size:]
+
+
+class Conditions:
+    """Observations of a replay: those of the record where the processor has a part in them.
+
+    Parameters
+    ----------
+    abstraction : Abstraction
+        The compiled signals and predicates.
+
+    Attributes
+    ----------
+    recorded : Observation or None
+        What was observed at the next tick; None if the record does not say.
+    wrong : list of str
+        Conditions of the last tick that differ and should not.
+    taken : Counter of str
+        See `Taken`.
+    """
+
+    def __init__(self, abstraction: Abstraction, taken: Counter[str]) -> None:
+        self._own = abstraction
+        self.recorded: Observation | None = None
+        self.wrong: list[str] = []
+        self.taken = taken
+
+    @property
+    def abstraction(self) -> Abstraction:
+        """The abstraction with which a replay observes."""
+        return replace(self._own, evaluate=self._evaluate)
+
+    def _evaluate(self, values: Sequence[Any]) -> Observation:
+        own, recorded = self._own.evaluate(values), self.recorded
+        self.wrong = []
+        if recorded is None or own == recorded:
+            return own
+        free = self._own.by_platform
+        for names in self._differing(own, recorded):
+            if names & free:
+                self.taken.update(names & free)
+            else:
+                self.wrong += sorted(names)
+        return recorded
+
+    def _differing(self, one: Observation, other: Observation) -> Iterator[set[str]]:
+        """Yield the names of each condition that differs; all terminal labels are one."""
+        vocabulary = self._own.vocabulary
+        unlike = (one.known ^ other.known) | ((one.mask ^ other.mask) & one.known & other.known)
+        for i in range(len(self._own.predicates)):
+            if unlike >> i & 1:
+                yield {f"predicates.{vocabulary.predicates[i]}"}
+        labels = one.open_terminals ^ other.open_terminals
+        found = {
+            i
+            for i in range(len(vocabulary.terminals))
+            if labels >> i & 1
+            or (one.state == terminal_code(i)) != (other.state == terminal_code(i))
+        }
+        if found:
+            yield {f"terminal.{vocabulary.terminals[i]}" for i in found}
+        for key in ("active", "intervened"):
+            if getattr(one, key) != getattr(other, key):
+                yield {f"{key}_when"}
