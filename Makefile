@@ -10,10 +10,10 @@ PYTEST_ARGS ?=
 # Two tests at once where there are two cores; the live ones reserve their ROS domains.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help setup demo test lint check bench mutants fuzz soak study clean
+.PHONY: help setup demo test lint check bench mutants fuzz soak study lock licences clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-7s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
 
 setup: ## .venv with everything: Python packages, ROS 2 from wheels, messages; nothing to source
 	@for python in $(PYTHON) python3 /usr/bin/python3 python3.10 python3.11 python3.12 python3.13; do \
@@ -29,11 +29,12 @@ demo: setup ## learn, watch and replay the sample recordings over real ROS 2 top
 test: setup ## unit, oracle, property-based and live ROS tests
 	@$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
-lint: setup ## ruff, mypy --strict on forewarn, import contracts
+lint: setup ## ruff, mypy --strict on forewarn, import contracts, known vulnerabilities of what is locked
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/audit.py
 
 check: lint test ## all of lint and test, README snippets included
 
@@ -52,6 +53,12 @@ soak: setup ## ten minutes under load for each executor (SOAK_MINUTES=10), and a
 
 study: setup ## seven scenarios in SUMO against simpler monitors, under two hours (STUDY_SEEDS=80)
 	@$(BIN)/python -m evaluation.study.study --runs $${STUDY_SEEDS:-80}
+
+lock: setup ## resolve requirements/lock anew (LOCK_ARGS=--upgrade: to the newest versions that are allowed)
+	@$(BIN)/python scripts/lock.py $(LOCK_ARGS)
+
+licences: setup ## list the licences of what Forewarn needs to run; an error if one is a GPL or unknown
+	@$(BIN)/python scripts/licences.py
 
 clean: ## remove what these commands made, .venv included
 	rm -rf .venv .study-venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -23,6 +23,7 @@ PYTHON = VENV / "bin" / "python"
 WORK = ROOT / ".ros"
 LOG = WORK / "setup.log"
 STAMP = VENV / ".forewarn-setup.json"
+PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--prefer-binary")
 PYTHON_PACKAGES = ("forewarn", "monitor_node", "apollo_bridge")
 # 3.10 first: it is Humble's, and the only one for which Apollo's Cyber RT has a wheel.
 MINORS = (10, 11, 12, 13)
@@ -86,7 +87,7 @@ def set_up():
 
 def python_inputs():
     """Files that decide which Python packages are installed, and how."""
-    files = [*ROOT.glob("requirements/*.txt"), *ROOT.glob("scripts/ros_environment.py")]
+    files = [*ROOT.glob("requirements/lock/*.txt"), *ROOT.glob("scripts/ros_environment.py")]
     for package in PYTHON_PACKAGES:
         files += [ROOT / package / name for name in ("setup.py", "setup.cfg", "package.xml")]
         files += (ROOT / package / "resource").iterdir()
@@ -206,19 +207,15 @@ def version_of(path, imports="import sys"):
 def install_python_packages():
     """Install the dependencies, ROS 2 from wheels and our own packages (editable)."""
     retry = "check the network (and disk space), then run `make setup` again"
-    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--prefer-binary"]
     say("installing Python packages and ROS 2 from wheels")
-    run([*pip, "--upgrade", "-r", ROOT / "requirements" / "bootstrap.txt"], retry)
+    run(locked("bootstrap"), retry)
     need_compiler()
-    arguments = []
-    for name in ("ros-wheels", "build", "dev"):
-        arguments += ["-r", ROOT / "requirements" / (name + ".txt")]
-    for package in PYTHON_PACKAGES:
-        arguments += ["-e", ROOT / package]
-    run([*pip, "--no-build-isolation", *arguments], retry)
+    run(locked("setup"), retry)
+    own = [word for package in PYTHON_PACKAGES for word in ("-e", ROOT / package)]
+    run([*PIP, "--no-deps", "--no-build-isolation", *own], retry)
     for name in ("oracles", "cyber"):
         try:
-            run([*pip, "-r", ROOT / "requirements" / (name + ".txt")], "")
+            run(locked(name), "")
         except SetupError:
             say(f"requirements/{name}.txt cannot be installed here: what needs it is skipped")
     if version_of(PYTHON) != 10:
@@ -230,6 +227,13 @@ def install_python_packages():
     repair_wheels()
     for package in PYTHON_PACKAGES:
         announce(package)
+
+
+def locked(name):
+    """Command that installs what a lock names, and nothing whose hash is another."""
+    lock = ROOT / "requirements" / "lock" / (name + ".txt")
+    # What is built from source is built with what the lock `bootstrap` has installed.
+    return [*PIP, "--no-build-isolation", "--require-hashes", "-r", lock]
 
 
 def repair_wheels():
@@ -310,7 +314,7 @@ def need_compiler():
     if not recent_cmake():
         say("installing cmake from its wheel")
         advice = "install cmake 3.22 or newer, or check the network"
-        run([PYTHON, "-m", "pip", "install", "cmake>=3.22,<4"], advice)
+        run(locked("cmake"), advice)
 
 
 def recent_cmake():
