@@ -290,3 +290,17 @@ def test_damaged_maps_are_named(
     path.write_text(json.dumps(document))
     with pytest.raises(ModelError, match=said):
         load_model(path)
+
+
+def test_recordings_that_end_early_can_be_weighed_for(
+    forewarn: Callable[..., Any], corridor_run: Any, learned: Path
+) -> None:
+    def figures(*more: object) -> Any:
+        arguments = ("replay", corridor_run.held_out, "-c", corridor_run.config, "-m", learned)
+        found = json.loads(forewarn(*arguments, "--json", "-q", *more).out)["properties"]
+        return found["slow_down"]["calibration"], found["slow_down"]["calibration_of_the_chain"]
+
+    for dropped, weighed in zip(figures(), figures("--censoring", "weigh"), strict=True):
+        assert weighed["ticks"] >= dropped["ticks"]
+        assert weighed["ticks"] + weighed["censored"] == dropped["ticks"] + dropped["censored"]
+        assert weighed["brier"] != dropped["brier"]

@@ -29,11 +29,11 @@ def a_map(**changes: Any) -> Recalibration:
 
 
 def isotonic(risk: np.ndarray[Any, Any], followed: np.ndarray[Any, Any], prior: float) -> Any:
-    return a_map(knots=fit_isotonic(*judged(risk, followed), prior))
+    return a_map(knots=fit_isotonic(*judged(risk, followed, np.ones(len(risk))), prior))
 
 
 def platt(risk: np.ndarray[Any, Any], followed: np.ndarray[Any, Any]) -> Any:
-    line = fit_platt(*judged(risk, followed))
+    line = fit_platt(*judged(risk, followed, np.ones(len(risk))))
     return a_map(method="platt", slope=line.slope, intercept=line.intercept)
 
 
@@ -52,7 +52,7 @@ def test_maps_rise_within_the_unit_interval_and_keep_what_is_certain(
     risk = np.array([r for r, _ in run])
     followed = np.array([f for _, f in run])
     found = [isotonic(risk, followed, prior)]
-    inner, hits = judged(risk, followed)
+    inner, hits, _ = judged(risk, followed, np.ones(len(risk)))
     if hits.any() and not hits.all():
         try:
             found.append(platt(risk, followed))
@@ -90,7 +90,7 @@ def test_pools_are_those_of_isotonic_regression(run: list[tuple[int, bool]]) -> 
     weights = [float((risk == v).sum()) for v in values]
     hits = [float(followed[risk == v].sum()) for v in values]
     expected = brute_force(values, hits, weights)
-    knots = fit_isotonic(risk, followed, 1e-12)
+    knots = fit_isotonic(risk, followed, np.ones(len(risk)), 1e-12)
     pools = sorted(set(np.round(expected, 9)))
     assert [y for _, y in knots] == pytest.approx(pools, abs=1e-8)
     for x, y in knots:
@@ -112,7 +112,7 @@ def test_platt_is_the_logistic_regression_on_softened_targets(seed: int) -> None
         return float(np.sum(np.logaddexp(0, z) - target * z))
 
     expected = optimize.minimize(loss, [1.0, 0.0], method="BFGS", tol=1e-9).x
-    assert fit_platt(risk, followed) == pytest.approx(tuple(expected), abs=1e-4)
+    assert fit_platt(risk, followed, np.ones(len(risk))) == pytest.approx(tuple(expected), abs=1e-4)
 
 
 def world(seed: int, ticks: int = 20_000) -> tuple[Any, Any]:
@@ -155,7 +155,7 @@ def test_few_ticks_prove_little() -> None:
     """Three ticks at risk 0.6 that were all followed do not make it certain."""
     risk = np.array([0.1] * 100 + [0.6] * 3)
     followed = np.array([False] * 100 + [True] * 3)
-    knots = fit_isotonic(risk, followed, 20.0)
+    knots = fit_isotonic(risk, followed, np.ones(len(risk)), 20.0)
     assert knots == (
         (pytest.approx(0.1), pytest.approx(20 * 0.1 / 120)),
         (pytest.approx(0.6), pytest.approx((3 + 20 * 0.6) / 23)),
@@ -165,12 +165,12 @@ def test_few_ticks_prove_little() -> None:
 def test_a_risk_that_warns_of_nothing_is_refused_by_platt() -> None:
     risk = np.linspace(0.01, 0.99, 100)
     with pytest.raises(ModelError, match="falls with the risk"):
-        fit_platt(risk, risk < 0.3)
+        fit_platt(risk, risk < 0.3, np.ones(len(risk)))
 
 
 def test_separated_outcomes_have_a_finite_curve() -> None:
     risk = np.linspace(0.01, 0.99, 100)
-    line = fit_platt(risk, risk > 0.5)
+    line = fit_platt(risk, risk > 0.5, np.ones(len(risk)))
     assert 0 < line.slope < 100
 
 
@@ -212,3 +212,25 @@ def test_a_map_fits_its_own_formula_and_horizon_only() -> None:
     assert not found.fits("always(p)", 2.0, False)
     assert not found.fits("always(not p)", 3.0, False)
     assert not found.fits("always(not p)", 2.0, True)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.01, 0.99), st.booleans(), st.integers(1, 4)), min_size=1, max_size=12
+    )
+)
+def test_a_weight_is_so_many_ticks(run: list[tuple[float, bool, int]]) -> None:
+    risk, followed, weight = (np.array(column) for column in zip(*run, strict=True))
+    more = np.repeat(risk, weight), np.repeat(followed, weight), np.ones(weight.sum())
+    once = fit_isotonic(risk, followed, weight.astype(float), 5.0)
+    again = fit_isotonic(*more, 5.0)
+    assert np.array(once) == pytest.approx(np.array(again))
+    if followed.any() and not followed.all():
+        try:
+            lines = fit_platt(*more), fit_platt(risk, followed, weight.astype(float))
+        except ModelError:
+            return
+        odds = np.log(risk) - np.log1p(-risk)  # many lines are as good where all risks are equal
+        one, other = (line.slope * odds + line.intercept for line in lines)
+        assert one == pytest.approx(other, abs=1e-4)

@@ -11,7 +11,7 @@ from typing import Any
 from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import refuse_known
-from forewarn.cli.replay_command import replay_all
+from forewarn.cli.replay_command import add_censoring, replay_all
 from forewarn.errors import ConfigError
 from forewarn.models import CountModel
 from forewarn.models.recalibration import METHODS, Method
@@ -20,6 +20,7 @@ from forewarn.monitoring.calibration import Calibration
 from forewarn.monitoring.recalibrate import Fitted, fit
 from forewarn.properties.specification import CompiledSpec
 from forewarn.recordings import open_recording
+from forewarn.reports.run import weighted_runs
 
 
 def add_calibration(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +39,7 @@ def add_calibration(parser: argparse.ArgumentParser) -> None:
         help="how; none only measures. By default what the monitor file says (learning.calibration)"
         ", or isotonic",
     )
+    add_censoring(parser)
 
 
 def calibration_method(
@@ -71,6 +73,7 @@ def calibrate_model(
     output: Output,
     *,
     allow_missing: bool = False,
+    weigh: bool = False,
 ) -> tuple[CountModel, list[Fitted]]:
     """Return the model with its maps, and how they came about.
 
@@ -85,6 +88,8 @@ def calibrate_model(
     plain = replace(model, recalibration=())
     monitor = build_monitor(compiled, plain)
     runs = replay_all(monitor, recordings, output, allow_missing=allow_missing)
+    if weigh:
+        runs = weighted_runs(runs)
     digests = []
     for path in recordings:
         with open_recording(path) as recording:

@@ -42,6 +42,7 @@ from forewarn.cli.common import (
     whole_number,
 )
 from forewarn.cli.output import Bar, Output
+from forewarn.cli.replay_command import Censoring
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import Learned, RecordingReport, learn
 from forewarn.models import CountModel, load_model, merge_models, save_model
@@ -86,6 +87,7 @@ class Options:
     calibrate: list[Path]
     calibration: str | None
     allow_missing: bool
+    censoring: Censoring
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,6 +161,7 @@ def run(options: Options, output: Output) -> int:
             method,
             output,
             allow_missing=options.allow_missing,
+            weigh=options.censoring == "weigh",
         )
     save_model(model, options.output)
     _report(compiled, learned, model, requirement, options, output, fitted)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from forewarn.cli.common import (
     add_allow_missing,
@@ -30,7 +30,7 @@ from forewarn.outputfile import OutputFile, check_output, write_output
 from forewarn.recordings import open_recording
 from forewarn.reports.lines import verdict_line
 from forewarn.reports.results import result
-from forewarn.reports.run import RecordedRun, replay
+from forewarn.reports.run import RecordedRun, replay, weighted_runs
 
 DESCRIPTION = """\
 Run the monitor over recordings, tick by tick, with the code that runs live: the same recording
@@ -51,6 +51,9 @@ example: forewarn replay held_out.mcap -c monitor.yaml -m monitor.model.json --r
 _STDOUT = Path("-")
 
 
+Censoring = Literal["drop", "weigh"]
+
+
 @dataclass(frozen=True)
 class Options:
     """The arguments of ``replay``."""
@@ -63,6 +66,7 @@ class Options:
     allow_missing: bool
     exit_zero: bool
     whole_leads: bool
+    censoring: Censoring
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,8 +87,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count lead times from the start of the alert, also what exceeds the horizon",
     )
+    add_censoring(parser)
     parser.add_argument(
         "--exit-zero", action="store_true", help="exit with 0 even if there are alerts"
+    )
+
+
+def add_censoring(parser: argparse.ArgumentParser) -> None:
+    """Declare what to do about ticks that the end of a recording keeps from being judged."""
+    parser.add_argument(
+        "--censoring",
+        choices=("drop", "weigh"),
+        default="drop",
+        help="of ticks whose outcome the end of a recording hides, for calibration, Brier score "
+        "and ECE: drop them, or weigh others for them where recordings are short (drop)",
     )
 
 
@@ -115,6 +131,8 @@ def run(options: Options, output: Output) -> int:
         verdicts=options.verdicts,
         whole_leads=options.whole_leads,
     )
+    if options.censoring == "weigh":
+        runs = weighted_runs(runs)
     print_runs(monitor, runs, output)
     if options.report is not None:
         # plotly takes half a second to import: only who wants a picture waits for it.

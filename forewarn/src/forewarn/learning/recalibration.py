@@ -23,13 +23,15 @@ class Line(NamedTuple):
     intercept: float
 
 
-def judged(risk: Floats, followed: Bools) -> tuple[Floats, Bools]:
+def judged(risk: Floats, followed: Bools, weight: Floats) -> tuple[Floats, Bools, Floats]:
     """Return the ticks with a risk strictly between 0 and 1: what is certain is not calibrated."""
     inner = (risk > 0) & (risk < 1)
-    return risk[inner], followed[inner]
+    return risk[inner], followed[inner], weight[inner]
 
 
-def fit_isotonic(risk: Floats, followed: Bools, prior: float) -> tuple[tuple[float, float], ...]:
+def fit_isotonic(
+    risk: Floats, followed: Bools, weight: Floats, prior: float
+) -> tuple[tuple[float, float], ...]:
     """Return the knots of an isotonic map.
 
     Neighbouring risks whose order the frequencies contradict are pooled (the pool adjacent
@@ -43,6 +45,8 @@ def fit_isotonic(risk: Floats, followed: Bools, prior: float) -> tuple[tuple[flo
         Predicted, within (0, 1).
     followed : ndarray of bool, shape (n,)
         Whether a violation followed.
+    weight : ndarray of float, shape (n,)
+        How many ticks each stands for.
     prior : float
         Ticks; those of a horizon, say, since they share their outcome.
 
@@ -52,10 +56,10 @@ def fit_isotonic(risk: Floats, followed: Bools, prior: float) -> tuple[tuple[flo
         Risks rising, frequencies not falling.
     """
     values, where = np.unique(risk, return_inverse=True)
-    weight = np.bincount(where, minlength=len(values)).astype(np.float64)
-    hits = np.bincount(where, weights=followed, minlength=len(values))
+    total = np.bincount(where, weights=weight, minlength=len(values))
+    hits = np.bincount(where, weights=followed * weight, minlength=len(values))
     pools: list[list[float]] = []  # ticks, sum of risks, violations
-    for ticks, value, hit in zip(weight.tolist(), values.tolist(), hits.tolist(), strict=True):
+    for ticks, value, hit in zip(total.tolist(), values.tolist(), hits.tolist(), strict=True):
         pools.append([ticks, ticks * value, hit])
         # a/b >= c/d without dividing
         while len(pools) > 1 and pools[-2][2] * pools[-1][0] >= pools[-1][2] * pools[-2][0]:
@@ -69,7 +73,7 @@ def fit_isotonic(risk: Floats, followed: Bools, prior: float) -> tuple[tuple[flo
     return tuple(zip(middle[inner].tolist(), share[inner].tolist(), strict=True))
 
 
-def fit_platt(risk: Floats, followed: Bools) -> Line:
+def fit_platt(risk: Floats, followed: Bools, weight: Floats) -> Line:
     """Return Platt's line over the log-odds, by Newton's method with his softened targets.
 
     Parameters
@@ -78,28 +82,30 @@ def fit_platt(risk: Floats, followed: Bools) -> Line:
         Predicted, within (0, 1).
     followed : ndarray of bool, shape (n,)
         Whether a violation followed; both must occur.
+    weight : ndarray of float, shape (n,)
+        How many ticks each stands for.
 
     Raises
     ------
     ModelError
         If a higher risk goes with fewer violations: no rising map can mend that.
     """
-    hits = int(followed.sum())
-    misses = len(followed) - hits
+    hits = float(weight[followed].sum())
+    misses = float(weight[~followed].sum())
     target = np.where(followed, (hits + 1) / (hits + 2), 1 / (misses + 2))
     odds = np.log(risk) - np.log1p(-risk)
     design = np.stack((odds, np.ones_like(odds)), axis=1)
     line = np.array([0.0, np.log((hits + 1) / (misses + 1))])
-    loss = _loss(design @ line, target)
+    loss = _loss(design @ line, target, weight)
     for _ in range(STEPS):
         share = 1 / (1 + np.exp(-np.clip(design @ line, -700, 700)))
-        gradient = design.T @ (share - target)
-        curvature = (design.T * (share * (1 - share))) @ design + CLOSE * np.eye(2)
+        gradient = design.T @ (weight * (share - target))
+        curvature = (design.T * (weight * share * (1 - share))) @ design + CLOSE * np.eye(2)
         step = np.linalg.solve(curvature, gradient)
-        while _loss(design @ (line - step), target) > loss and np.abs(step).max() > CLOSE:
+        while _loss(design @ (line - step), target, weight) > loss and np.abs(step).max() > CLOSE:
             step = step / 2
         line = line - step
-        loss = _loss(design @ line, target)
+        loss = _loss(design @ line, target, weight)
         if np.abs(step).max() < CLOSE:
             break
     if not line[0] > 0:
@@ -110,5 +116,5 @@ def fit_platt(risk: Floats, followed: Bools) -> Line:
     return Line(float(line[0]), float(line[1]))
 
 
-def _loss(odds: Floats, target: Floats) -> float:
-    return float(np.sum(np.logaddexp(0, odds) - target * odds))
+def _loss(odds: Floats, target: Floats, weight: Floats) -> float:
+    return float(np.sum(weight * (np.logaddexp(0, odds) - target * odds)))

@@ -14,6 +14,7 @@ from forewarn.monitoring.history import UNKNOWN_STATE, Track
 from forewarn.monitoring.verdict import Status
 
 Ticks = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 UNDECIDED = (Status.SATISFIED_SO_FAR, Status.CANNOT_BE_VIOLATED)
 NEVER = np.iinfo(np.int64).max
@@ -31,11 +32,19 @@ class Predictions(NamedTuple):
         A violation did follow.
     censored : int
         Ticks with a risk whose outcome is not known: the run, or what is known, ends earlier.
+    weight : ndarray of float64, shape (m,), or None
+        How many ticks each stands for (`censoring`); None for one each.
     """
 
     risk: NDArray[np.float64]
     followed: NDArray[np.bool_]
     censored: int
+    weight: NDArray[np.float64] | None = None
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """How many ticks each stands for, shape (m,)."""
+        return np.ones(len(self.risk)) if self.weight is None else self.weight
 
 
 def predictions(track: Track) -> Predictions:
@@ -44,14 +53,19 @@ def predictions(track: Track) -> Predictions:
     Left out are ticks without a known state or risk, and those at which a violation lasts.
     """
     followed, known = outcomes(track)
-    predicted = (
+    here = predicted(track)
+    judged = here & known
+    censored = int((here & ~judged).sum())
+    return Predictions(track.probability[judged], followed[judged], censored)
+
+
+def predicted(track: Track) -> NDArray[np.bool_]:
+    """Tell for every tick whether there was a risk of a known state, and nothing violated yet."""
+    return np.asarray(
         ~np.isnan(track.probability)
         & (track.state != UNKNOWN_STATE)
         & np.isin(track.status, UNDECIDED)
     )
-    judged = predicted & known
-    censored = int((predicted & ~judged).sum())
-    return Predictions(track.probability[judged], followed[judged], censored)
 
 
 class Waits(NamedTuple):
@@ -123,10 +137,12 @@ def _next_after(ticks: Ticks, marked: NDArray[np.bool_]) -> Ticks:
 
 def pool(parts: Sequence[Predictions]) -> Predictions:
     """Return the predictions of several runs as one."""
+    weigh = any(part.weight is not None for part in parts)
     return Predictions(
         np.concatenate([np.zeros(0), *(part.risk for part in parts)]),
         np.concatenate([np.zeros(0, dtype=bool), *(part.followed for part in parts)]),
         sum(part.censored for part in parts),
+        np.concatenate([np.zeros(0), *(part.weights for part in parts)]) if weigh else None,
     )
 
 
@@ -191,31 +207,34 @@ def calibrate(pairs: Predictions, bins: int = 10) -> Calibration | None:
     count = len(pairs.risk)
     if not count:
         return None
-    outcome = pairs.followed.astype(np.float64)
-    base = float(outcome.mean())
-    brier = float(np.mean((pairs.risk - outcome) ** 2))
+    outcome, weight = pairs.followed.astype(np.float64), pairs.weights
+    base = float(np.average(outcome, weights=weight))
+    brier = float(np.average((pairs.risk - outcome) ** 2, weights=weight))
     reference = base * (1 - base)
     index = np.minimum((pairs.risk * bins).astype(np.int64), bins - 1)
+    members = {i: index == i for i in np.unique(index).tolist()}
     found = tuple(
-        _bin(i / bins, (i + 1) / bins, pairs.risk[index == i], outcome[index == i])
-        for i in np.unique(index).tolist()
+        _bin(i / bins, (i + 1) / bins, pairs.risk[m], outcome[m], weight[m])
+        for i, m in members.items()
     )
-    error = sum(each.ticks * abs(each.predicted - each.observed) for each in found) / count
+    shares = [weight[m].sum() for m in members.values()]
+    apart = [abs(each.predicted - each.observed) for each in found]
     return Calibration(
         ticks=count,
         censored=pairs.censored,
         base_rate=base,
         brier=brier,
         skill=1 - brier / reference if reference else None,
-        expected_error=error,
+        expected_error=float(np.average(apart, weights=shares)),
         bins=found,
     )
 
 
-def _bin(low: float, high: float, risk: NDArray[np.float64], outcome: NDArray[np.float64]) -> Bin:
-    observed = float(outcome.mean())
+def _bin(low: float, high: float, risk: Floats, outcome: Floats, weight: Floats) -> Bin:
+    observed = float(np.average(outcome, weights=weight))
     lower, upper = wilson(observed, len(risk))
-    return Bin(low, high, len(risk), float(risk.mean()), observed, lower, upper)
+    predicted = float(np.average(risk, weights=weight))
+    return Bin(low, high, len(risk), predicted, observed, lower, upper)
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from forewarn.errors import ModelError
 from forewarn.learning.recalibration import fit_isotonic, fit_platt, judged
 from forewarn.models import CountModel
 from forewarn.models.recalibration import Method, Recalibration
-from forewarn.monitoring.calibration import Calibration, Predictions, calibrate, pool, predictions
+from forewarn.monitoring.calibration import Calibration, Predictions, calibrate, pool
 from forewarn.monitoring.history import UNKNOWN_STATE, History, Track
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.sections import PropertySpec
@@ -79,10 +79,10 @@ def calibrated(table: RiskTable, found: Recalibration | None) -> RiskTable:
     )
 
 
-def raw_predictions(
+def raw_track(
     compiled: CompiledProperty, model: LoadedModel, history: History, track: Track
-) -> Predictions:
-    """Return what the chain by itself predicted in a run, for comparison.
+) -> Track:
+    """Return a run with what the chain by itself predicted, for comparison.
 
     Ticks at which more than one state of the automaton was possible are left out.
     """
@@ -93,7 +93,7 @@ def raw_predictions(
     place = np.maximum(row, 0), np.maximum(track.automaton, 0)
     same = known & (compiled.table.values[place] == track.probability)
     raw = np.where(same, compiled.raw.values[place], np.nan)
-    return predictions(replace(track, probability=raw))
+    return replace(track, probability=raw)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def fit(
 def _fitted(
     name: str, section: PropertySpec, seen: Predictions, method: Method, rate: float
 ) -> Recalibration:
-    risk, followed = judged(seen.risk, seen.followed)
+    risk, followed, weight = judged(seen.risk, seen.followed, seen.weights)
     if not followed.any() or followed.all():
         what = "no" if not followed.any() else "every"
         raise ModelError(
@@ -172,10 +172,10 @@ def _fitted(
         name, section.formula, section.horizon, section.paper_counting, method, ticks=len(risk)
     )
     if method == "platt":
-        line = fit_platt(risk, followed)
+        line = fit_platt(risk, followed, weight)
         return replace(blank, slope=line.slope, intercept=line.intercept)
     prior = 1.0 if math.isinf(section.horizon) else max(1.0, section.horizon * rate)
-    return replace(blank, knots=fit_isotonic(risk, followed, prior))
+    return replace(blank, knots=fit_isotonic(risk, followed, weight, prior))
 
 
 def _crossed(

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.monitoring.calibration import Calibration, calibrate, pool
+from forewarn.monitoring.censoring import judge
 from forewarn.monitoring.events import Outcome, Score, score
 from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.recalibrate import raw_predictions
+from forewarn.monitoring.recalibrate import raw_track
 from forewarn.reports.published import Published
 from forewarn.reports.run import RecordedRun
 from forewarn.signals.grid import NANOSECONDS
@@ -41,10 +42,10 @@ def raw_calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Cali
         if monitor.model is None or compiled.raw is compiled.table
         else calibrate(
             pool(
-                [
-                    raw_predictions(compiled, monitor.model, run.history, run.tracks[i])
-                    for run in runs
-                ]
+                judge(
+                    [raw_track(compiled, monitor.model, r.history, r.tracks[i]) for r in runs],
+                    weigh=any(run.predictions[i].weight is not None for run in runs),
+                )
             )
         )
         for i, compiled in enumerate(monitor.properties)

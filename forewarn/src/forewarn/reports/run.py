@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import wanted_types
 from forewarn.models import Provenance
 from forewarn.monitoring.calibration import Predictions, predictions
+from forewarn.monitoring.censoring import weighted
 from forewarn.monitoring.events import Events, find_events
 from forewarn.monitoring.history import History, Track
 from forewarn.monitoring.monitor import Monitor
@@ -142,6 +144,15 @@ def replay(
         notes=(*_flattery(recording, learned_from), *recording.warnings, *session.feed.notes),
         published=live,
     )
+
+
+def weighted_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return runs whose predictions are weighted for what their ends hide (`censoring`)."""
+    tracks = zip(*(run.tracks for run in runs), strict=True)
+    found = zip(*map(weighted, tracks), strict=True)
+    return [
+        dataclasses.replace(run, predictions=parts) for run, parts in zip(runs, found, strict=True)
+    ]
 
 
 def _told(

@@ -1,0 +1,8 @@
+"""Lets tests import runs that are written on one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
