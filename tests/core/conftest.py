@@ -212,5 +212,16 @@ def _risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) ->
         return risk(**values)
 
     header = types["std_msgs/msg/Header"](stamp, "")
-    array = types[RISK_TYPE](header, "digest", [message(row) for row in rows])
+    array = types[RISK_TYPE](
+        header=header,
+        session="a session",
+        sequence=1,
+        mode=0,
+        intervention_id=0,
+        action=0,
+        active=False,
+        speed_limit=0.0,
+        model_digest="digest",
+        risks=[message(row) for row in rows],
+    )
     return bytes(mtype.typestore.serialize_cdr(array, RISK_TYPE))
