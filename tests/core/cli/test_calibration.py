@@ -293,14 +293,15 @@ def test_damaged_maps_are_named(
 
 
 def test_recordings_that_end_early_can_be_weighed_for(
-    forewarn: Callable[..., Any], corridor_run: Any, learned: Path
+    forewarn: Callable[..., Any], corridor_run: Any, learned: Path, kept_back: Path
 ) -> None:
     def figures(*more: object) -> Any:
-        arguments = ("replay", corridor_run.held_out, "-c", corridor_run.config, "-m", learned)
+        arguments = ("replay", kept_back, "-c", corridor_run.config, "-m", learned)
         found = json.loads(forewarn(*arguments, "--json", "-q", *more).out)["properties"]
         return found["slow_down"]["calibration"], found["slow_down"]["calibration_of_the_chain"]
 
     for dropped, weighed in zip(figures(), figures("--censoring", "weigh"), strict=True):
         assert weighed["ticks"] >= dropped["ticks"]
         assert weighed["ticks"] + weighed["censored"] == dropped["ticks"] + dropped["censored"]
+        assert dropped["censored"]
         assert weighed["brier"] != dropped["brier"]
