@@ -171,6 +171,19 @@ def test_release_ends_an_alert_by_hand(
     assert (told[0]["requester"], told[0]["reason"]) == ("operator", "seen")
 
 
+@pytest.mark.parametrize("duration", [math.inf, 3600.1])
+def test_a_mute_lasts_mute_limit_at_the_most_and_needs_a_reason_to(
+    stepper: Stepper, probe: Probe, duration: float
+) -> None:
+    refused = probe.call(Mute, "mute", properties=["brake"], duration=duration)
+    assert not refused.success
+    assert "needs a reason (accepted: a reason, or at most 3600 s: mute_limit)" in refused.message
+    answer = probe.call(Mute, "mute", properties=["brake"], duration=duration, reason="works")
+    assert answer.success
+    assert answer.message.startswith("muted for 3600 s, which is mute_limit: brake")
+    assert [e for e in probe.events if e["event"] == "mute"][-1]["duration"] == 3600.0
+
+
 def test_mute_silences_alerts_and_not_figures(
     stepper: Stepper, probe: Probe, monitor: tuple[Process, Probe, Stepper]
 ) -> None:

@@ -208,7 +208,7 @@ def test_commands_and_jumps_are_replayed(
     stepper.steps(3, **near)
     stepper.tick += 5
     stepper.step(**near)
-    assert probe.call(Mute, "mute", duration=float("inf")).success
+    assert probe.call(Mute, "mute", duration=float("inf"), reason="a test").success
     stepper.steps(2, **near)
     assert process.stop() == 0
     assert check_record(record) == 37

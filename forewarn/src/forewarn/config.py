@@ -23,6 +23,7 @@ from forewarn.sections import (
     EscalationStep,
     Expr,
     LearningSpec,
+    Limit,
     PropertySpec,
     ShapeSpec,
     SignalSpec,
@@ -50,6 +51,8 @@ class MonitorSpec(Section):
         learned from.
     startup : float
         Seconds after activation within which missing signals raise no alert.
+    mute_limit : float
+        Seconds that a mute lasts at the most; infinite for ``never``.
     history : int
         2: a state also remembers the predicates of the tick before.
     actuators : ActuatorsSpec
@@ -61,6 +64,7 @@ class MonitorSpec(Section):
     time: Literal["arrival", "stamp"] = "arrival"
     settle: Seconds = 0.0
     startup: Seconds = 5.0
+    mute_limit: Limit = 3600.0
     history: Literal[1, 2] = 1
     signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
     shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)

@@ -18,6 +18,7 @@ def _expression(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
+Limit = Annotated[float, endless("never"), Field(gt=0)]
 Probability = Annotated[Finite, Field(ge=0, le=1)]
 Ticks = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=int(LARGEST))]
 Expr = Annotated[str, BeforeValidator(_expression), Field(min_length=1)]
@@ -53,7 +54,7 @@ class SignalSpec(Section):
     channel: str | None = None
     message: str | None = None
     value: Expr | None = None
-    timeout: Annotated[float, endless("never"), Field(gt=0)] | None = None
+    timeout: Limit | None = None
     default: SCALAR | None = None
     stale: Literal["worst", "hold", "ignore"] = "worst"
     unit: str = ""

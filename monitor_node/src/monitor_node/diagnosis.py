@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from forewarn.monitoring.policy import Level
+from forewarn.monitoring.rows import RiskRow
 from monitor_node.inputs import Input, Inputs
+from monitor_node.lasting import Lasting
 from monitor_node.runtime import Runtime
 from monitor_node.status import Severity, Status
+
+DEFAULT_TIMEOUT = 1.0
+"""Seconds for which a signal may have no number whose messages may stay away for ever."""
 
 
 def node_status(state: str, problem: str, twins: int) -> Status:
@@ -34,23 +40,57 @@ def node_status(state: str, problem: str, twins: int) -> Status:
     return Status("node", Severity.OK, state, values)
 
 
-def statuses(runtime: Runtime, period: float) -> Iterator[Status]:
+def mode_status(file: str, parameter: str) -> Status:
+    """Report whether the monitor acts, and if only one of two places says so.
+
+    Parameters
+    ----------
+    file, parameter : str
+        ``observe`` or ``act``, as the monitor file and the node's parameter say.
+    """
+    values = {"monitor file": file, "parameter": parameter}
+    if file == parameter:
+        return Status("mode", Severity.OK, file, values)
+    told = "observe: the monitor file says mode: {}, the parameter mode says {}: only observing"
+    # Observing with a file that may act is how one tries it; to ask for act in vain is a mistake.
+    level = Severity.ERROR if parameter == "act" else Severity.WARN
+    return Status("mode", level, told.format(file, parameter), values)
+
+
+def statuses(
+    runtime: Runtime,
+    lasting: Lasting,
+    shared: Collection[str] = (),
+    clocks: tuple[str, ...] | None = None,
+) -> Iterator[Status]:
     """Report on everything that runs.
 
     Parameters
     ----------
     runtime : Runtime
         The active part.
-    period : float
-        Seconds between ticks.
+    lasting : Lasting
+        What former reports have seen; takes in what this one sees.
+    shared : collection of str
+        Topics that may have several publishers.
+    clocks : tuple of str or None
+        Nodes that publish the simulated time; None by the system's clock.
     """
+    if runtime.latest is not None and runtime.pacer.last is not None:
+        names, values, _ = runtime.signals()
+        lasting.signals(runtime.pacer.first, runtime.pacer.last, zip(names, values, strict=True))
+    numberless = _numberless(runtime, lasting.unknown)
     yield _model_status(runtime)
-    yield _timing_status(runtime, period)
+    yield _timing_status(runtime, 1.0 / runtime.watch.spec.rate)
+    if clocks is not None:
+        lasting.clocks(len(clocks), runtime.pacer.jumps)
+        yield _clock_status(runtime, clocks, quarrel=lasting.quarrels)
     for each in runtime.inputs.inputs:
-        yield _input_status(runtime, each)
-    yield _signal_status(runtime)
+        yield _input_status(runtime, each, numberless, shared)
+    yield _signal_status(runtime, numberless)
     if runtime.record_path is not None or runtime.record_problem:
         yield _record_status(runtime)
+    yield _mute_status(runtime)
     yield from _risk_statuses(runtime)
 
 
@@ -65,7 +105,25 @@ def _model_status(runtime: Runtime) -> Status:
         told = f"loaded; {bounds.status}"
         if bounds.failed:
             return Status("model", Severity.WARN, told, values)
+    strange = [row.property for row in _rows(runtime) if not row.in_model]
+    if strange:
+        told += f"; it has never seen this state: no risk for {', '.join(strange)}"
+        return Status("model", Severity.WARN, told, values)
     return Status("model", Severity.OK, told, values)
+
+
+def _clock_status(runtime: Runtime, clocks: tuple[str, ...], *, quarrel: bool) -> Status:
+    values = {"publishers": len(clocks), "jumps": runtime.pacer.jumps}
+    if not clocks:
+        waiting = Severity.ERROR if runtime.pacer.started else Severity.WARN
+        return Status("clock", waiting, "nobody publishes /clock: time stands", values)
+    if len(clocks) > 1:
+        told = f"{len(clocks)} publishers of /clock: {', '.join(clocks)}"
+        if quarrel:
+            told += "; time goes back and forth, and each time everything begins anew"
+            return Status("clock", Severity.ERROR, told, values)
+        return Status("clock", Severity.WARN, told, values)
+    return Status("clock", Severity.OK, f"/clock comes from {clocks[0]}", values)
 
 
 def _timing_status(runtime: Runtime, period: float) -> Status:
@@ -87,7 +145,9 @@ def _timing_status(runtime: Runtime, period: float) -> Status:
     return Status("timing", Severity.OK, "on time", values)
 
 
-def _input_status(runtime: Runtime, each: Input) -> Status:
+def _input_status(
+    runtime: Runtime, each: Input, numberless: Mapping[str, float], shared: Collection[str]
+) -> Status:
     stale = _stale(runtime)
     affected = {
         name: age
@@ -116,7 +176,46 @@ def _input_status(runtime: Runtime, each: Input) -> Status:
     if affected:
         ages = ", ".join(f"{name} {age}" for name, age in affected.items())
         return Status(name, waiting, f"stale: {ages}", values)
+    silent = [
+        f"{signal} for {age:.1f} s"
+        for signal, age in numberless.items()
+        if runtime.watch.spec.signals[signal].topic == each.topic and _lasts(runtime, signal, age)
+    ]
+    if silent:
+        text = f"messages come, but no number: {', '.join(silent)}"
+        return Status(name, Severity.ERROR, text, values)
+    if len(each.publishers) > 1 and each.topic not in shared:
+        nodes = ", ".join(publisher.node for publisher in each.publishers)
+        text = f"{len(each.publishers)} publishers, whose values alternate: {nodes}"
+        return Status(name, Severity.WARN, text, values)
     return Status(name, Severity.OK, "in time", values)
+
+
+def _numberless(runtime: Runtime, unknown: Mapping[str, int]) -> dict[str, float]:
+    """Return the signals that are unknown and not too old, and for how many seconds.
+
+    Of derived signals only those whose arguments all have a value: the others are not to blame.
+    """
+    tick, stale = runtime.pacer.last, _stale(runtime)
+    if tick is None:
+        return {}
+    abstraction, rate = runtime.watch.monitor.abstraction, runtime.watch.spec.rate
+    blamed = {source.name for source in abstraction.sources} | {
+        derived.name
+        for derived in abstraction.derived
+        if not any(abstraction.signals[slot] in unknown for slot in derived.arguments)
+    }
+    return {
+        name: (tick - since) / rate
+        for name, since in unknown.items()
+        if name in blamed and name not in stale
+    }
+
+
+def _lasts(runtime: Runtime, signal: str, age: float) -> bool:
+    """Tell whether a signal has had no number for longer than its messages may stay away."""
+    timeout = runtime.watch.spec.signals[signal].timeout
+    return age > (DEFAULT_TIMEOUT if timeout is None or math.isinf(timeout) else timeout)
 
 
 def _starting(runtime: Runtime, each: Input) -> bool:
@@ -150,7 +249,7 @@ def _failing(runtime: Runtime) -> set[str]:
     }
 
 
-def _signal_status(runtime: Runtime) -> Status:
+def _signal_status(runtime: Runtime, numberless: Mapping[str, float]) -> Status:
     failures = {
         where: count
         for where, count in runtime.failures.items()
@@ -167,9 +266,16 @@ def _signal_status(runtime: Runtime) -> Status:
     if now:
         text = "; ".join(f"{where}: {reason}" for where, reason in now.items())
         return Status("signals", Severity.WARN, text, values)
-    unknown = _stale(runtime)
+    unknown = {**_stale(runtime), **{n: f"no number for {a:g} s" for n, a in numberless.items()}}
+    values |= unknown
     if unknown:
-        return Status("signals", Severity.WARN, f"unknown: {', '.join(unknown)}", values)
+        level, signals = Severity.WARN, runtime.watch.spec.signals
+        if any(
+            signals[name].topic is None and _lasts(runtime, name, age)
+            for name, age in numberless.items()
+        ):  # no input can say so
+            level = Severity.ERROR
+        return Status("signals", level, f"unknown: {', '.join(unknown)}", values)
     return Status("signals", Severity.OK, "all known", values)
 
 
@@ -177,6 +283,28 @@ def _record_status(runtime: Runtime) -> Status:
     if runtime.record_problem:
         return Status("record", Severity.ERROR, runtime.record_problem, {})
     return Status("record", Severity.OK, "writing", {"file": runtime.record_path})
+
+
+def _rows(runtime: Runtime) -> tuple[RiskRow, ...]:
+    return () if runtime.latest is None else runtime.latest.rows
+
+
+def _mute_status(runtime: Runtime) -> Status:
+    muted = runtime.watch.silenced()
+    if not muted:
+        return Status("mutes", Severity.OK, "nothing is muted", {})
+    latest = runtime.latest
+    verdicts = {} if latest is None else {each.name: each for each in latest.verdict.properties}
+    level, told = Severity.WARN, []
+    for name, left, reason in muted:
+        verdict = verdicts.get(name)
+        loud = verdict is not None and verdict.level is Level.ACT
+        if loud and math.isinf(left):
+            level = Severity.ERROR
+        span = "without end" if math.isinf(left) else f"for {left:.0f} s more"
+        risk = f", its risk is {verdict.probability:.2f} and would act" if loud and verdict else ""
+        told.append(f"{name} {span}{risk} ({reason or 'no reason given'})")
+    return Status("mutes", level, f"muted: {'; '.join(told)}", {"muted": len(muted)})
 
 
 def _risk_statuses(runtime: Runtime) -> Iterator[Status]:
@@ -196,6 +324,8 @@ def _risk_statuses(runtime: Runtime) -> Iterator[Status]:
         # take a mode away, which is what Autoware's graph would do.
         severity = Severity.ERROR if acting and level is Level.ACT else Severity.OK
         text = f"{level.name}{'' if acting else ' (only observing)'}" if level else "no alert"
+        if row.muted:
+            text = "muted"
         yield Status(f"risk {row.property}", severity, text, values)
 
 

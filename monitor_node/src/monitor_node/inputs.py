@@ -184,15 +184,14 @@ class Inputs:
         own = [
             info
             for info in self._node.get_subscriptions_info_by_topic(each.name)
-            if info.topic_type == each.type
-            and _owner(info) == self._node.get_fully_qualified_name()
+            if info.topic_type == each.type and owner(info) == self._node.get_fully_qualified_name()
         ]
         each.type_hash = _type_hash(own[0]) if own else ""
 
     def _publishers(self, each: Input) -> tuple[Publisher, ...]:
         name = each.name if each.subscription else self._node.resolve_topic_name(each.topic)
         return tuple(
-            Publisher(_owner(info), info.topic_type, offered(info.qos_profile), _type_hash(info))
+            Publisher(owner(info), info.topic_type, offered(info.qos_profile), _type_hash(info))
             for info in self._node.get_publishers_info_by_topic(name)
         )
 
@@ -205,7 +204,8 @@ class Inputs:
         )
 
 
-def _owner(info: Any) -> str:
+def owner(info: Any) -> str:
+    """Return the full name of the node that an endpoint belongs to."""
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
 
 

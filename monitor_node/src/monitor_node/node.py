@@ -29,9 +29,10 @@ from monitor_node import conversions, parameters
 from monitor_node.actuators import Actuators, check_messages, named
 from monitor_node.bond import Bond, check_bond
 from monitor_node.bounds import BackgroundBounds, open_watch
-from monitor_node.diagnosis import node_status, statuses
-from monitor_node.inputs import Inputs
+from monitor_node.diagnosis import mode_status, node_status, statuses
+from monitor_node.inputs import Inputs, owner
 from monitor_node.journal import Journal
+from monitor_node.lasting import Lasting
 from monitor_node.learning import BackgroundLearning
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
@@ -67,6 +68,8 @@ class MonitorNode(LifecycleNode):
         self._ticker: Ticker | None = None
         self._records = 0
         self._said: dict[str, float] = {}
+        self._modes = ("observe", "observe")
+        self._lasting = Lasting()
         self._diagnostics = self.create_publisher(conversions.DiagnosticArray, "/diagnostics", 10)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._reporter = self.create_timer(
@@ -145,6 +148,7 @@ class MonitorNode(LifecycleNode):
         """Subscribe and start the ticks."""
         assert self.watch is not None and self._outputs is not None
         self._journal = self._open_journal(self.watch.spec)
+        self._lasting = Lasting()
         record = self._open_record()
         pacer = Pacer(
             self.watch.session.grid,
@@ -259,12 +263,10 @@ class MonitorNode(LifecycleNode):
         mode = self._value("mode")
         if refused := parameters.refuse("mode", mode):
             raise ConfigError(f"parameter {refused}")
-        if spec.mode == "act" and mode != "act":
-            self.get_logger().warning(
-                "the monitor file says mode: act, the parameter mode does not: only observing"
-            )
-            return spec.model_copy(update={"mode": "observe"})
-        return spec
+        self._modes = (spec.mode, mode)
+        if told := mode_status(*self._modes).message.partition(": ")[2]:
+            self.get_logger().warning(told)
+        return spec if mode == "act" else spec.model_copy(update={"mode": "observe"})
 
     def _load_model(self, named: Path | None) -> CountModel | None:
         given = self._value("model")
@@ -344,6 +346,7 @@ class MonitorNode(LifecycleNode):
         runtime = self.runtime
         failure = "" if self._ticker is None else self._ticker.failure
         found = [node_status(self._state(), self.problem or failure, self._twins())]
+        found.append(mode_status(*self._modes))
         if runtime is not None:
             for change in runtime.inputs.match():
                 self.get_logger().info(change)
@@ -351,7 +354,8 @@ class MonitorNode(LifecycleNode):
             for each in runtime.inputs.inputs:
                 for problem in each.problems() if each.publishers else ("nobody publishes it",):
                     self._warn(f"{each.name}: {problem}")
-            found += statuses(runtime, 1.0 / runtime.watch.spec.rate)
+            shared = frozenset(self._value("shared_inputs"))
+            found += statuses(runtime, self._lasting, shared, self._clocks())
         if self._actuators is not None:
             found += self._actuators.statuses()
         if self._journal is not None:
@@ -361,6 +365,12 @@ class MonitorNode(LifecycleNode):
 
     def _state(self) -> str:
         return str(self._state_machine.current_state[1])
+
+    def _clocks(self) -> tuple[str, ...] | None:
+        """Return who publishes the simulated time; None by the system's clock."""
+        if not self.get_clock().ros_time_is_active:
+            return None
+        return tuple(map(owner, self.get_publishers_info_by_topic("/clock")))
 
     def _twins(self) -> int:
         own = (self.get_name(), self.get_namespace())

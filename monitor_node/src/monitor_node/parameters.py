@@ -13,6 +13,8 @@ from forewarn.sections import PropertySpec
 from monitor_node.qos import AUTO, DURABILITY, RELIABILITY
 
 PREFIX = "properties."
+LONGEST = 4096
+"""Characters of a text that a parameter may have: as many as a path in Linux."""
 NEXT_CONFIGURE = "Takes effect at the next configure transition."
 NEXT_ACTIVATE = "Takes effect at the next activate transition."
 
@@ -130,6 +132,14 @@ NODE_PARAMETERS = (
         _describe(
             f"Messages that may wait on each input between two ticks. {NEXT_ACTIVATE}",
             integers=(1, 10_000),
+        ),
+    ),
+    Parameter(
+        "shared_inputs",
+        [""],
+        _describe(
+            "Topics that several publishers share on purpose; on any other input a second "
+            "publisher is a WARN."
         ),
     ),
     Parameter(
@@ -312,6 +322,9 @@ def fixed_quality(node: Node, topic: str) -> tuple[bool | None, bool | None]:
 
 def refuse(name: str, value: Any) -> str:
     """Return why a value is refused that its descriptor allows; empty if it is not."""
+    texts = value if isinstance(value, (list, tuple)) else (value,)
+    if any(isinstance(each, str) and len(each) > LONGEST for each in texts):
+        return f"{name}: a text of more than {LONGEST} characters (accepted: that many at most)"
     choices: tuple[str, ...] = ()
     if name == "executor":
         choices = ("single", "events")

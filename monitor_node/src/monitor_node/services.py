@@ -25,6 +25,8 @@ from monitor_node.explaining import explain, reasons
 from monitor_node.runtime import Runtime
 
 Result = TypeVar("Result")
+LONGEST_TEXT, MOST_NAMES = 1000, 1000
+"""Characters of a text, and names in a list, that a request may have."""
 
 
 class Owner(Protocol):
@@ -83,12 +85,13 @@ class Services:
         for service in self._services:
             self._node.destroy_service(service)
 
-    def _answer(self, response: Any, command: Callable[[Watch], str]) -> Any:
+    def _answer(self, request: Any, response: Any, command: Callable[[Watch], str]) -> Any:
         watch = self._owner.watch
         if watch is None:
             response.success, response.message = False, "the monitor is not configured"
             return response
         try:
+            _check_lengths(request)
             response.message = command(watch)
             response.success = True
         except ForewarnError as error:
@@ -113,7 +116,7 @@ class Services:
             self._note({"event": "reset", "properties": list(names)})
             return f"reset: {', '.join(names)}"
 
-        return self._answer(response, command)
+        return self._answer(request, response, command)
 
     def _release(self, request: Any, response: Any) -> Any:
         def command(watch: Watch) -> str:
@@ -121,27 +124,37 @@ class Services:
             self._note({"event": "release", "properties": response.released, **_asker(request)})
             return f"released: {', '.join(response.released) or 'nothing alerted'}{_by(request)}"
 
-        return self._answer(response, command)
+        return self._answer(request, response, command)
 
     def _mute(self, request: Any, response: Any) -> Any:
         def command(watch: Watch) -> str:
-            names = watch.mute(request.properties, request.duration)
+            duration = min(request.duration, watch.spec.mute_limit)
+            if duration < request.duration and not request.reason.strip():
+                raise ForewarnError(
+                    f"a mute for {request.duration:g} s needs a reason "
+                    f"(accepted: a reason, or at most {duration:g} s: mute_limit)"
+                )
+            if math.isinf(duration) and not request.reason.strip():
+                raise ForewarnError("a mute without end needs a reason (accepted: any)")
+            names = watch.mute(request.properties, duration, _by(request).strip(" ()"))
             self._note(
                 {
                     "event": "mute",
                     "properties": list(names),
-                    "duration": request.duration,
+                    "duration": duration,
                     **_asker(request),
                 }
             )
-            if request.duration == 0:
+            if duration == 0:
                 return f"no longer muted: {', '.join(names)}{_by(request)}"
             span = "until further notice"
-            if not math.isinf(request.duration):
-                span = f"for {request.duration:g} s"
+            if not math.isinf(duration):
+                span = f"for {duration:g} s"
+            if duration < request.duration:
+                span += ", which is mute_limit"
             return f"muted {span}: {', '.join(names)}{_by(request)}"
 
-        return self._answer(response, command)
+        return self._answer(request, response, command)
 
     def _acknowledge(self, request: Any, response: Any) -> Any:
         def command(watch: Watch) -> str:
@@ -153,7 +166,7 @@ class Services:
             self._note({"event": "acknowledge", "lost": lost, **_asker(request)})
             return f"acknowledged{_by(request)}: {lost}"
 
-        return self._answer(response, command)
+        return self._answer(request, response, command)
 
     async def _load_model(self, request: Any, response: Any) -> Any:
         watch = self._owner.watch
@@ -161,6 +174,7 @@ class Services:
             response.success, response.message = False, "the monitor is not configured"
             return response
         try:
+            _check_lengths(request)
             model, monitor = await self._build(watch, request.path)
             if watch is not self._owner.watch:
                 raise ForewarnError("the monitor was configured anew while the model was built")
@@ -214,6 +228,11 @@ class Services:
         if runtime is None or runtime.latest is None:
             response.success, response.message = False, "no tick has been evaluated yet"
             return response
+        try:
+            _check_lengths(request)
+        except ForewarnError as error:
+            response.success, response.message = False, str(error)
+            return response
         rows = {row.property: row for row in runtime.latest.rows}
         if request.property and request.property not in rows:
             response.success = False
@@ -235,6 +254,18 @@ class Services:
 def _figure(row: Any) -> float:
     figure = row.upper if row.figure else row.probability
     return math.inf if figure != figure else figure
+
+
+def _check_lengths(request: Any) -> None:
+    """Refuse texts that nobody reads: they would be logged, published, recorded and kept."""
+    for name in request.get_fields_and_field_types():
+        value = getattr(request, name)
+        texts = value if isinstance(value, list) else [value]
+        if len(texts) > MOST_NAMES:
+            raise ForewarnError(f"{name}: {len(texts)} names (accepted: {MOST_NAMES} at most)")
+        longest = max((len(each) for each in texts if isinstance(each, str)), default=0)
+        if longest > LONGEST_TEXT:
+            raise ForewarnError(f"{name}: {longest} characters (accepted: {LONGEST_TEXT} at most)")
 
 
 def _asker(request: Any) -> dict[str, str]:

@@ -99,11 +99,13 @@ def test_a_crash_between_two_ticks_changes_nothing(run: Any, data: Any) -> None:
 def test_mutes_and_counts_survive() -> None:
     before = watch()
     tick(before, 1, 1.0, 1.0)
-    before.mute(["response"], math.inf)
+    before.mute(["response"], math.inf, "by anna: works")
     before.mute(["invariant"], 100.0)
     after = watch()
     recall(after, through_json(remember(before)), 2)
     assert after.mutes() == before.mutes()
+    assert after.silenced() == before.silenced()
+    assert after.silenced()[0].reason == "by anna: works"
     assert after.violations == [0, 1]
 
 

@@ -43,6 +43,7 @@ def remember(watch: Watch) -> Memory:
         "advisor": list(watch.advisor),
         "mutes": {name: None if math.isinf(end) else end for name, end in watch.mutes().items()},
         "heard": watch.heard(),
+        "reasons": watch.reasons(),
         "mode": watch.spec.mode,
     }
 
@@ -94,6 +95,7 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
             for name, end in memory["mutes"].items()
         }
         heard = {str(name): int(tick) for name, tick in memory.get("heard", {}).items()}
+        reasons = {str(name): str(why) for name, why in memory.get("reasons", {}).items()}
         if memory.get("mode", watch.spec.mode) != watch.spec.mode:
             # Whoever only observed has asked for nothing: a chain of escalation begins now.
             heard = dict.fromkeys(watch.names, first)
@@ -102,7 +104,7 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
             raise ValueError("it knows other properties")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordingError(f"the memory makes no sense: {error!r}") from error
-    watch.recall(state, violations, advisor, mutes, heard)
+    watch.recall(state, violations, advisor, mutes, heard, reasons)
 
 
 def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorState:

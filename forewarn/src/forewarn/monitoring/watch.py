@@ -54,6 +54,14 @@ class Draft(NamedTuple):
     advisor: AdvisorState
 
 
+class Muted(NamedTuple):
+    """A property whose alerts are silenced: for how many seconds more, by whom and why."""
+
+    name: str
+    left: float
+    reason: str
+
+
 class Watch:
     """A session with operator commands.
 
@@ -98,6 +106,7 @@ class Watch:
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()
         self._mutes: dict[str, float] = {}
+        self._why: dict[str, str] = {}  # who muted a property, and why; may outlast the mute
         self._waiting: dict[str, int] = {}  # ticks of mutes that begin with the next first tick
         self._heard: dict[str, int] = {}  # tick at which a property was heard again after a mute
         self._wishes = self._chains()
@@ -200,6 +209,20 @@ class Watch:
         """Return the tick at which each mute ends; infinite for those without an end."""
         return dict(self._mutes)
 
+    def reasons(self) -> dict[str, str]:
+        """Return who muted each property that is muted, and why."""
+        return {name: self._why.get(name, "") for name in self.muted}
+
+    def silenced(self) -> tuple[Muted, ...]:
+        """Return the mutes that last, in the order of the monitor file."""
+        now, reasons = self.session.state.tick or 0, self.reasons()
+        left = {name: end - 1 - now for name, end in self._mutes.items()} | self._waiting
+        return tuple(
+            Muted(name, left[name] / self.spec.rate, reasons[name])
+            for name in self.names
+            if name in left
+        )
+
     def durations(self) -> dict[str, float]:
         """Return the seconds that mutes last from the first tick on; before that tick."""
         waiting = {name: left / self.spec.rate for name, left in self._waiting.items()}
@@ -216,6 +239,7 @@ class Watch:
         advisor: AdvisorState,
         mutes: Mapping[str, float],
         heard: Mapping[str, int],
+        reasons: Mapping[str, str],
     ) -> None:
         """Go on with what was remembered of a former life; see `memory.recall`."""
         self.session.state = state
@@ -223,6 +247,7 @@ class Watch:
         self.advisor = advisor
         self._mutes = dict(mutes)
         self._heard = dict(heard)
+        self._why = dict(reasons)
 
     def reset(self, names: Iterable[str]) -> tuple[str, ...]:
         """Set the automata, alerts and counts of some properties (none named: all) back.
@@ -272,7 +297,7 @@ class Watch:
         )
         return alerting
 
-    def mute(self, names: Iterable[str], duration: float) -> tuple[str, ...]:
+    def mute(self, names: Iterable[str], duration: float, reason: str = "") -> tuple[str, ...]:
         """Silence the alerts of some properties (none named: all); return which.
 
         Parameters
@@ -282,6 +307,8 @@ class Watch:
         duration : float
             Seconds from the last tick, or from the first if there was none; infinite until further
             notice, 0 ends a mute.
+        reason : str
+            Who asks, and why.
 
         Raises
         ------
@@ -295,6 +322,7 @@ class Watch:
             )
         now, ticks = self.session.state.tick, duration * self.spec.rate
         for name in chosen:
+            self._why[name] = reason
             was_muted = self._waiting.pop(name, None) is not None or name in self._mutes
             self._mutes.pop(name, None)
             if math.isinf(ticks):
