@@ -1,87 +1,27 @@
-"""The gate over real topics: what the monitor asks for, and a monitor that dies or hangs."""
+"""The gate over real topics: what a monitor asks for, twins, and ways around the gate."""
 
 from __future__ import annotations
 
-import math
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from acting import config
-from forewarn_msgs.msg import Intervention, Risk, RiskArray
-from geometry_msgs.msg import Twist, TwistStamped
-from live_process import starving
-from live_ros import KEPT, Probe, Process, free_domain, monitor_parameters
+from forewarn_msgs.msg import Intervention
+from geometry_msgs.msg import Twist
+from live_ros import Probe, Process, monitor_parameters
 from nav_msgs.msg import Odometry
-from rclpy.duration import Duration
-from rclpy.qos import LivelinessPolicy, QoSProfile
-from small_world import MONITOR, serialized
+from rclpy.node import Node
+from robots import QUICK, Monitor, Robot, gated
+from small_world import MONITOR
+
+from monitor_node.status import Severity
+from monitor_node.twist_gate_node import output_status
 
 pytestmark = pytest.mark.ros
-QUICK = (
-    "input: /cmd_in, output: /cmd_out, max_speed: 2.0, max_turn: 2.0, odometry: /odom, "
-    "comfortable_deceleration: 5.0, acceleration: 5.0"
-)
-
-
-class Robot:
-    """A planner that commands 1 m/s with a curve all the time, and a base that obeys."""
-
-    def __init__(self, probe: Probe, *, stamped: bool = False) -> None:
-        self.probe = probe
-        self.stamped = stamped
-        self.kind = TwistStamped if stamped else Twist
-        self.obeyed: list[tuple[float, Any]] = []
-        self.applied: list[Intervention] = []
-        node = probe.node
-        self.commands = node.create_publisher(self.kind, "/cmd_in", 10)
-        node.create_subscription(self.kind, "/cmd_out", self._obey, 100)
-        node.create_subscription(
-            Intervention, "/twist_gate/output/applied", self.applied.append, KEPT
-        )
-        self._timer = node.create_timer(0.02, self._plan)
-        self.command = self.kind()
-        twist = self.command.twist if stamped else self.command
-        twist.linear.x, twist.angular.z = 1.0, 0.5
-        if stamped:
-            self.command.header.frame_id = "base_link"
-
-    def _plan(self) -> None:
-        self.commands.publish(self.command)
-
-    def _obey(self, message: Any) -> None:
-        twist = message.twist if self.stamped else message
-        self.obeyed.append((time.monotonic(), twist))
-
-    @property
-    def speed(self) -> float:
-        return self.obeyed[-1][1].linear.x if self.obeyed else math.nan
-
-    def wait_for(self, speed: float, why: str = "") -> None:
-        """Wait until the base moves at that speed, for that reason of the gate."""
-        self.probe.wait(
-            lambda: (
-                self.speed == speed
-                and (not why or (self.applied and why in self.applied[-1].reason))
-            ),
-            lambda: f"{speed} m/s {why} (now {self.speed}, {self.applied[-1:]})",
-        )
-
-
-@contextmanager
-def gated(folder: Path, section: str = QUICK, *, stamped: bool = False) -> Iterator[Robot]:
-    """Run a gate with a robot around it, and yield the robot."""
-    with free_domain() as domain:
-        probe = Probe(domain)
-        twist = f"{section}, stamped: {'true' if stamped else 'false'}"
-        file = config(folder, f"{{twist: {{{twist}}}}}", MONITOR)
-        with Process("twist_gate_node", domain, {"config": file}):
-            yield Robot(probe, stamped=stamped)
-        probe.close()
+SLACK = 2.0  # a machine with other work to do
 
 
 @pytest.fixture
@@ -89,56 +29,6 @@ def gate(tmp_path: Path) -> Iterator[Callable[..., Robot]]:
     """Return a function that starts a gate, and a robot around it."""
     with ExitStack() as running:
         yield lambda *section, **how: running.enter_context(gated(tmp_path, *section, **how))
-
-
-class Monitor:
-    """Topics as the monitor publishes them, at its rate, from this process."""
-
-    def __init__(self, probe: Probe, session: str = "5e55", mode: int = Intervention.ACT) -> None:
-        self._node = probe.node
-        promised = QoSProfile(
-            depth=10,
-            durability=KEPT.durability,
-            liveliness=LivelinessPolicy.MANUAL_BY_TOPIC,
-            liveliness_lease_duration=Duration(seconds=0.5),
-        )
-        self.intervention = probe.node.create_publisher(
-            Intervention, "/monitor/output/intervention", promised
-        )
-        promised.deadline = Duration(seconds=0.2)
-        self.risk = probe.node.create_publisher(RiskArray, "/monitor/output/risk", promised)
-        self.signed = {"session": session, "mode": mode}
-        self._number = 0
-        self.asked = Intervention(speed_limit=math.nan)
-        self.mute = False
-        self.timer = probe.node.create_timer(0.1, self._tick)
-
-    def _tick(self) -> None:
-        self._number += 2
-        for name, value in self.signed.items():
-            setattr(self.asked, name, value)
-        self.asked.sequence = self._number
-        if not self.mute:
-            self.intervention.publish(self.asked)
-        verdict = RiskArray(**self.signed, sequence=self._number + 1, intervention_id=self.asked.id)
-        for name in ("action", "active", "speed_limit"):
-            setattr(verdict, name, getattr(self.asked, name))
-        verdict.risks = [Risk()]
-        self.risk.publish(verdict)
-
-    def ask(self, action: int, *, active: bool = True, speed_limit: float = math.nan) -> None:
-        self.asked = Intervention(
-            id=1, action=action, active=active, speed_limit=speed_limit, risk=0.5
-        )
-
-    def withdraw(self) -> None:
-        self.asked = Intervention(id=1, speed_limit=math.nan, risk=math.nan)
-
-    def close(self) -> None:
-        """Leave the topics."""
-        self._node.destroy_timer(self.timer)
-        self._node.destroy_publisher(self.risk)
-        self._node.destroy_publisher(self.intervention)
 
 
 @pytest.mark.parametrize("stamped", [False, True], ids=["Twist", "TwistStamped"])
@@ -245,6 +135,50 @@ def test_a_planner_that_saturates_is_stopped_from_the_measured_speed(
     assert not [twist for _, twist in robot.obeyed[begun:] if 0.2 < twist.linear.x < 1.9]
 
 
+def test_a_bypass_is_an_error_within_a_second(gate: Callable[..., Robot]) -> None:
+    robot = gate()
+    probe = robot.probe
+    probe.wait_for_status("output", "OK", "drives the base", node="twist_gate")
+    planner = probe.node.create_publisher(Twist, "/cmd_out", 1)
+    begun = time.monotonic()
+    probe.wait_for_status("output", "ERROR", "/probe publishes /cmd_out", node="twist_gate")
+    assert time.monotonic() - begun < 1.0 + SLACK
+    probe.node.destroy_publisher(planner)
+    probe.wait_for_status("output", "OK", "drives the base", node="twist_gate")
+
+
+def test_a_gate_without_a_base_is_an_error(gate: Callable[..., Robot]) -> None:
+    """A recorder that listens is no base."""
+    robot = gate(f"{QUICK}, base: /base")
+    probe = robot.probe
+    probe.wait_for_status("output", "ERROR", "/base does not subscribe", node="twist_gate")
+    base = Node("base", context=probe.context)
+    begun = time.monotonic()
+    base.create_subscription(Twist, "/cmd_out", lambda message: None, 1)
+    probe.wait_for_status("output", "OK", "drives the base", node="twist_gate")
+    assert time.monotonic() - begun < 1.0 + SLACK
+    base.destroy_node()
+    probe.wait_for_status("output", "ERROR", "/base does not subscribe", node="twist_gate")
+
+
+@pytest.mark.parametrize(
+    ("publishers", "subscribers", "base", "problem"),
+    [
+        ([], ["/driver"], None, ""),
+        ([], ["/driver", "/rosbag"], "/driver", ""),
+        ([], [], None, "nobody subscribes to /cmd"),
+        ([], ["/rosbag"], "/driver", "/driver does not subscribe to /cmd"),
+        (["/joy", "/gate"], ["/driver"], None, "/gate, /joy publishes /cmd as well"),
+    ],
+)
+def test_who_else_may_drive_the_base(
+    publishers: list[str], subscribers: list[str], base: str | None, problem: str
+) -> None:
+    status = output_status("/cmd", publishers, subscribers, base)
+    assert (status.level == Severity.ERROR) == bool(problem)
+    assert problem in status.message
+
+
 def test_a_planner_that_dies_does_not_leave_the_robot_driving(
     gate: Callable[..., Robot],
 ) -> None:
@@ -265,86 +199,6 @@ def test_an_operator_opens_the_gate_for_a_while(
     other.close()
     robot.wait_for(1.0, "opened by hand")
     robot.wait_for(0.0, "has not spoken yet")
-
-
-class Scene:
-    """A robot, its gate, and a monitor that has nothing to say, with a killed one's successors."""
-
-    def __init__(self, robot: Robot, world: Path, config: Path, running: ExitStack) -> None:
-        self.robot = robot
-        self._parameters = monitor_parameters(world, config=str(config), mode="act")
-        self._running = running
-        self.monitor = self.start()
-        robot.probe.node.create_timer(0.05, lambda: self.feed(30.0))
-
-    def start(self) -> Process:
-        """Start a monitor; what it was before has ended."""
-        self.monitor = Process("main", self.robot.probe.domain, self._parameters)
-        return self._running.enter_context(self.monitor)
-
-    def feed(self, distance: float) -> None:
-        """Publish what the monitor watches."""
-        for topic, value in (("/world/odometry", 3.0), ("/world/distance", distance)):
-            self.robot.probe.publisher(topic).publish(serialized(topic, value))
-
-
-@pytest.fixture(scope="module")
-def watched(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    folder = tmp_path_factory.mktemp("scene")
-    with gated(folder) as robot, ExitStack() as running:
-        yield Scene(robot, world, folder / "monitor.yaml", running)
-
-
-@pytest.fixture
-def scene(watched: Scene) -> Scene:
-    """Let the robot drive, whatever a test before has left behind."""
-    watched.monitor.process.send_signal(signal.SIGCONT)
-    if watched.monitor.process.poll() is not None:
-        watched.start()
-    watched.robot.wait_for(1.0, "nothing is asked for")
-    return watched
-
-
-def test_a_killed_monitor_stops_the_robot_and_a_new_one_lets_it_go(scene: Scene) -> None:
-    robot = scene.robot
-    scene.monitor.process.kill()
-    scene.monitor.wait()
-    robot.wait_for(0.0, "monitor")
-    assert robot.applied[-1].action == Intervention.COMFORTABLE_STOP
-    scene.start()
-    robot.wait_for(1.0, "nothing is asked for")
-
-
-def test_a_stopped_monitor_stops_the_robot_until_it_goes_on(scene: Scene) -> None:
-    robot, monitor = scene.robot, scene.monitor
-    monitor.process.send_signal(signal.SIGSTOP)
-    robot.wait_for(0.0, "monitor")
-    monitor.process.send_signal(signal.SIGCONT)
-    robot.wait_for(1.0, "nothing is asked for")
-
-
-def test_a_starved_monitor_stops_the_robot(scene: Scene) -> None:
-    robot = scene.robot
-    with starving(scene.monitor):
-        robot.probe.wait(lambda: "monitor" in robot.applied[-1].reason, "the gate to notice")
-        assert robot.applied[-1].action == Intervention.COMFORTABLE_STOP
-
-
-def test_a_deactivated_monitor_stops_the_robot(scene: Scene) -> None:
-    robot = scene.robot
-    assert robot.probe.change("deactivate")
-    robot.wait_for(0.0, "monitor")
-    assert robot.probe.change("activate")
-    robot.wait_for(1.0, "nothing is asked for")
-
-
-def test_the_monitor_knows_whether_the_gate_follows(scene: Scene) -> None:
-    robot, probe = scene.robot, scene.robot.probe
-    probe.wait_for_status("actuator twist", "OK", "nothing is asked for")
-    timer = probe.node.create_timer(0.02, lambda: scene.feed(5.0))
-    probe.wait_for_status("actuator twist", "OK", "taken up")
-    assert robot.applied[-1].action in (Intervention.COMFORTABLE_STOP, Intervention.LIMIT_SPEED)
-    timer.cancel()
 
 
 def test_without_a_gate_the_monitor_reports_an_error(

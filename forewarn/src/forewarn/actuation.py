@@ -66,6 +66,9 @@ class AutowareSpec(Section):
         Constraints that go with a limit of 0.
     confirm_timeout : float
         Seconds after which a request that is not reported back is an error.
+    diagnostic_graph : bool
+        Whether a unit of Autoware's diagnostic graph takes the mode away when the node falls
+        silent on /diagnostics: without it, nothing happens when the node dies, which it warns of.
     """
 
     sender: Annotated[str, Field(min_length=1)] = "forewarn"
@@ -78,6 +81,7 @@ class AutowareSpec(Section):
     comfortable: Braking = Braking(deceleration=1.0, jerk=0.6)
     emergency: Braking = Braking(deceleration=2.5, jerk=1.5)
     confirm_timeout: Wait = 1.0
+    diagnostic_graph: bool = False
 
     @model_validator(mode="after")
     def _names_of_others(self) -> AutowareSpec:
@@ -96,7 +100,7 @@ class Nav2Spec(Section):
     actions : tuple of str
         Actions whose goals are cancelled to stop.
     lock_topic : str or None
-        Bool to a lock of twist_mux; none if not given.
+        Bool to a lock of twist_mux, whose timeout makes it a dead man's switch; none if not given.
     comfortable_stop, emergency_stop : tuple of str
         How to stop: ``cancel`` the goals, ``lock`` the velocity commands, or both.
     confirm_timeout : float
@@ -137,6 +141,9 @@ class TwistSpec(Section):
         TwistStamped instead of Twist.
     monitor, gate : str
         Full names of the two nodes.
+    base : str or None
+        Full name of the node that drives the base: an ERROR while it does not subscribe to the
+        output; where not given, any subscriber will do.
     comfortable_deceleration, emergency_deceleration : float
         m/s^2.
     comfortable_angular_deceleration, emergency_angular_deceleration : float
@@ -165,6 +172,7 @@ class TwistSpec(Section):
     stamped: bool = False
     monitor: NodeName = "/monitor"
     gate: NodeName = "/twist_gate"
+    base: NodeName | None = None
     comfortable_deceleration: Positive = 0.5
     comfortable_angular_deceleration: Positive = 1.0
     emergency_deceleration: Positive = 2.5

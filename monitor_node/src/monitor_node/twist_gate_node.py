@@ -234,15 +234,58 @@ class TwistGate(Node):
             "messages of the monitor that came late": self.watchdog.late,
         }
         level = Severity.OK if healthy else Severity.ERROR
-        status = Status("gate", level, f"{demand.action}: {reason}", values)
-        self._diagnostics.publish(
-            conversions.diagnostics(self._now_ns(), self.get_name(), [status])
-        )
+        found = [
+            Status("gate", level, f"{demand.action}: {reason}", values),
+            output_status(self._output.topic_name, *self._ends(), self.spec.base),
+        ]
+        self._diagnostics.publish(conversions.diagnostics(self._now_ns(), self.get_name(), found))
+
+    def _ends(self) -> tuple[list[str], list[str]]:
+        """Return who publishes the output besides the gate, and who subscribes to it."""
+        topic = self._output.topic_name
+        publishers = [_full_name(e) for e in self.get_publishers_info_by_topic(topic)]
+        own = self.get_fully_qualified_name()
+        if own in publishers:
+            publishers.remove(own)  # once: a second gate is another publisher, too
+        return publishers, [_full_name(e) for e in self.get_subscriptions_info_by_topic(topic)]
 
 
 def _velocity(twist: Any) -> Velocity:
     linear, angular = twist.linear, twist.angular
     return Velocity(linear.x, linear.y, linear.z, angular.x, angular.y, angular.z)
+
+
+def _full_name(endpoint: Any) -> str:
+    return f"{endpoint.node_namespace.rstrip('/')}/{endpoint.node_name}"
+
+
+def output_status(
+    topic: str, publishers: Sequence[str], subscribers: Sequence[str], base: str | None
+) -> Status:
+    """Report whether the gate, and it alone, drives the base.
+
+    Parameters
+    ----------
+    topic : str
+        The output.
+    publishers : sequence of str
+        Full names of the nodes that publish it besides the gate.
+    subscribers : sequence of str
+        Full names of the nodes that subscribe to it.
+    base : str or None
+        The node that drives the base, if the monitor file names it.
+    """
+    problems = []
+    if publishers:
+        others = ", ".join(sorted(publishers))
+        problems.append(f"{others} publishes {topic} as well: the base may follow that")
+    if base is not None and base not in subscribers:
+        problems.append(f"{base} does not subscribe to {topic}: the gate drives nothing")
+    elif not subscribers:
+        problems.append(f"nobody subscribes to {topic}: the gate drives nothing")
+    values = {"publishers besides the gate": len(publishers), "subscribers": len(subscribers)}
+    level = Severity.ERROR if problems else Severity.OK
+    return Status("output", level, "; ".join(problems) or "drives the base", values)
 
 
 def _seconds(value: float) -> Duration:
