@@ -12,6 +12,7 @@ from rclpy.node import Node
 
 from forewarn.actuation import ActuatorsSpec
 from forewarn.monitoring.intervention import Request
+from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import NOTHING, Actuator, Demand, demand_of
 from monitor_node.message_types import interface_class
 from monitor_node.status import Severity, Status
@@ -64,6 +65,10 @@ class Actuators:
         self.actuators: list[Actuator] = [
             module(name).make(node, section) for name, section in named(spec).items()
         ]
+        bond = node.has_parameter("bond") and bool(node.get_parameter("bond").value)
+        self._unwatched = unwatched(spec, bond=bond)
+        for name, text in self._unwatched.items():
+            warn(f"actuator {name}: {text}")
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = node.create_timer(POLL_PERIOD, self.poll, clock=steady)
 
@@ -84,6 +89,8 @@ class Actuators:
         # not do that, a stop should.
         level = Severity.ERROR if self.present.stops else Severity.OK
         yield Status("intervention", level, self.present.action, values)
+        for name, text in self._unwatched.items():
+            yield Status(f"dead man's switch of {name}", Severity.WARN, text, {})
         for actuator in self.actuators:
             failure = self._failures.get(actuator.name)
             if failure is None:
