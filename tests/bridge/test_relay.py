@@ -215,3 +215,29 @@ def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     bridge.relay.intervene(STOPPING, NOW)
     assert bridge.written == [STOP]
     assert "No such file or directory" in bridge.relay.remark
+
+
+def test_a_second_monitor_does_not_end_what_the_first_asked_for() -> None:
+    bridge = Bridge(None)
+    asked, over = (each._replace(session="a") for each in (STOPPING, OVER))
+    twin = NOTHING._replace(session="b")
+    bridge.relay.intervene(asked, NOW, alone=True)
+    for k in range(3):
+        bridge.relay.intervene(twin, NOW + 2 * k + 1, alone=False)
+        bridge.relay.intervene(asked, NOW + 2 * k + 2, alone=False)
+    assert bridge.written == [STOP]
+    assert "several monitors speak" in bridge.relay.remark
+    bridge.relay.intervene(over, NOW + 10, alone=False)
+    assert bridge.written == [STOP, RESUME]
+    bridge.relay.intervene(STOPPING._replace(session="b"), NOW + 11, alone=False)
+    assert bridge.written == [STOP, RESUME, STOP]  # any monitor's stop counts
+
+
+def test_a_restarted_monitor_is_followed_once_the_graph_has_forgotten_the_old_one() -> None:
+    bridge = Bridge(None)
+    bridge.relay.intervene(STOPPING._replace(session="a"), NOW)
+    bridge.relay.intervene(NOTHING._replace(session="b"), NOW + 1, alone=False)
+    assert bridge.written == [STOP]
+    bridge.relay.update(NOW + 2, alone=True)
+    assert bridge.written == [STOP, RESUME]
+    assert bridge.relay.remark == ""

@@ -224,8 +224,13 @@ class BridgeNode(LifecycleNode):
     def _intervene(self, message: Intervention) -> None:
         if self._relay is not None:
             name = NAMES.get(message.action, "")
-            wish = Wish(message.id, name, message.active, message.speed_limit, message.reason)
-            self._relay.intervene(wish, time.time_ns())
+            limit, session = message.speed_limit, message.session
+            wish = Wish(message.id, name, message.active, limit, message.reason, session)
+            self._relay.intervene(wish, time.time_ns(), alone=self._alone())
+
+    def _alone(self) -> bool:
+        """Tell whether the graph knows one monitor at most; it keeps a dead one for a while."""
+        return self._subscription is None or self._subscription.get_publisher_count() <= 1
 
     def _command(self) -> None:
         if self._relay is None or self.pump is None:
@@ -235,7 +240,7 @@ class BridgeNode(LifecycleNode):
             self._relay.connected(time.time_ns())
         for service in list(self.pump.answers):
             self._relay.answered(service, self.pump.answers.pop(service))
-        self._relay.update(time.time_ns())
+        self._relay.update(time.time_ns(), alone=self._alone())
 
     # Reports
 

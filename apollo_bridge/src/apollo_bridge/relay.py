@@ -7,10 +7,16 @@ from typing import NamedTuple, Protocol
 
 from apollo_bridge.commander import Command, Commander
 from apollo_bridge.memory import Memory
+from forewarn.monitoring.intervention import SEVERITY
 
 SETTLING_NS = 5_000_000_000
 """For so long after connecting, readers of Apollo may not have found the bridge's writers yet."""
 ENDS_WHILE_SETTLING = 3
+MOST_SESSIONS = 8
+TWO = (
+    "several monitors speak: the strongest of what they ask for is in force until one of them is "
+    "left"
+)
 
 
 class Wish(NamedTuple):
@@ -21,6 +27,46 @@ class Wish(NamedTuple):
     active: bool
     speed_limit: float
     reason: str
+    session: str = ""
+
+    @property
+    def strength(self) -> tuple[int, float]:
+        """How strong it is: what is stronger is greater."""
+        if not self.active:
+            return -1, 0.0
+        # What a newer monitor asks for is not taken for less than what is known.
+        known = self.action in SEVERITY
+        limit = -self.speed_limit if self.action == "LIMIT_SPEED" else 0.0
+        return SEVERITY.index(self.action) if known else len(SEVERITY), limit
+
+
+class Wishes:
+    """What each life of the monitor wants: none takes back what another one asks for."""
+
+    def __init__(self) -> None:
+        self._newest = ""
+        self._by_session: dict[str, Wish] = {}
+
+    def take(self, wish: Wish) -> None:
+        """Take in what one wants."""
+        self._newest = wish.session
+        self._by_session.pop(wish.session, None)
+        self._by_session[wish.session] = wish
+        if len(self._by_session) > MOST_SESSIONS:
+            weakest = min(self._by_session.values(), key=lambda each: each.strength)
+            del self._by_session[weakest.session]
+
+    def settle(self) -> None:
+        """Take note that one monitor is left: the wishes of others have ended with them."""
+        self._by_session = {k: v for k, v in self._by_session.items() if k == self._newest}
+
+    @property
+    def strongest(self) -> Wish | None:
+        """What is to be done; None before anybody spoke."""
+        return max(self._by_session.values(), key=lambda each: each.strength, default=None)
+
+    def __len__(self) -> int:
+        return len(self._by_session)
 
 
 class Log(Protocol):
@@ -58,7 +104,7 @@ class Relay:
         self._may_act = may_act
         self._log = log
         self._write: Callable[[str, bytes], bool] | None = None
-        self._wish: Wish | None = None
+        self._wishes = Wishes()
         self._remarks: dict[str, str] = {}
         self._former = ""
         self._connected_ns: int | None = None
@@ -67,7 +113,8 @@ class Relay:
     @property
     def remark(self) -> str:
         """What is to be said on /diagnostics; empty if all is as it should be."""
-        found = [*self._remarks.values(), self._former, self._memory.problem]
+        several = TWO if len(self._wishes) > 1 else ""
+        found = [*self._remarks.values(), several, self._former, self._memory.problem]
         return "; ".join(each for each in found if each)
 
     @property
@@ -77,30 +124,30 @@ class Relay:
 
     def start(self, write: Callable[[str, bytes], bool]) -> None:
         """Begin to write; nothing is known yet of what the monitor wants."""
-        self._write, self._wish, self._connected_ns = write, None, None
+        self._write, self._wishes, self._connected_ns = write, Wishes(), None
         held = self.commander.described
         if held:
             self._former = f"{held} from before may be in force in Apollo until the monitor speaks"
 
     def stop(self) -> None:
         """Write nothing more; what is in force in Apollo stays in force."""
-        self._write = self._wish = None
+        self._write, self._wishes = None, Wishes()
         held = self.commander.described
         if held:
             self._log.warning(
                 f"{held} stays in force in Apollo; {self.commander.way.resume} ends a stop"
             )
 
-    def intervene(self, wish: Wish, now_ns: int) -> None:
-        """Take in what the monitor wants."""
+    def intervene(self, wish: Wish, now_ns: int, *, alone: bool = True) -> None:
+        """Take in what a monitor wants; `alone` tells whether no other one is known to be there."""
         if self._write is None:
             return
-        if self._wish is None:
+        if not len(self._wishes):
             self._first(wish)
         elif wish.active:
             self._former = ""
-        self._wish = wish
-        self.update(now_ns)
+        self._wishes.take(wish)
+        self.update(now_ns, alone=alone)
 
     def _first(self, wish: Wish) -> None:
         """Say what the first message after the start means for what came before."""
@@ -134,9 +181,13 @@ class Relay:
             self._log.warning(problem, throttle_duration_sec=5.0)
         self._remarks[target] = problem
 
-    def update(self, now_ns: int) -> None:
+    def update(self, now_ns: int, *, alone: bool = True) -> None:
         """Write what is due."""
-        wish = self._wish
+        if alone:
+            self._wishes.settle()
+        elif len(self._wishes) > 1:
+            self._log.warning(TWO, throttle_duration_sec=5.0)
+        wish = self._wishes.strongest
         if wish is None or self._write is None:
             return
         before = self.commander.in_force
