@@ -365,7 +365,9 @@ class Listener:
         if risk.violations > self._counted.get(name, 0):
             since = self._alerts.get(name)
             foreseen = since is not None and since < tick and risk.level == risk.LEVEL_ACT
-            lead = (tick - since) * self._period if foreseen and since is not None else None
+            lead = None
+            if foreseen and since is not None:
+                lead = min((tick - since) * self._period, risk.horizon)
             self._leads.append(lead)
             told = "not foreseen" if lead is None else f"foreseen {lead:.1f} s before"
             self._print(tick, f"[bold red]VIOLATION {name}[/]: {told}")
