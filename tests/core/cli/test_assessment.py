@@ -275,3 +275,24 @@ def test_inspect_tells_the_coverage_of_each_state(
     assert with_file["horizon"] == 2.0
     assert with_file["factor"] == reach_sensitivity(model, estimate_chain(model), 20)
     assert json.loads(forewarn(*whole, "--per-transition").out)["coverage"]["factor"] == 1.0
+
+
+def test_learn_says_what_was_never_seen(forewarn: Run, tmp_path: Path) -> None:
+    config, trace = tmp_path / "m.yaml", tmp_path / "run.jsonl"
+    config.write_text(
+        "rate: 10\nsignals: {v: {timeout: 1}, d: {timeout: 1}}\n"
+        "predicates: {moving: v > 0.5, bad: d < 1}\n"
+        "properties: {p: {formula: always(not bad), horizon: 2}}\n"
+    )
+    lines = [{"t": k / 10, "v": float(k // 3 % 2), "d": 5.0} for k in range(40)]
+    trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    learned = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json")
+    assert learned.code in (0, 1), learned.err
+    said = learned.out + learned.err
+    assert "mean risk of p: 0 (never seen) with alpha: sparse" in said
+    assert "0.0000" not in said
+    shown = forewarn("inspect", tmp_path / "m.json", "-c", config)
+    assert (
+        "p: no state has a risk above 0: a violation, or a way to one, was never seen" in shown.out
+    )
+    assert "0.0000" not in shown.out

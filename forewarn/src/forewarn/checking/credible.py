@@ -10,12 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from forewarn.checking.countdown import TRIGGER, is_countdown
 from forewarn.checking.interface import RiskTable
+from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import mark_unseen, point_values, risk_table
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel, Smoothing
-from forewarn.models.estimation import Successors, estimate_chain, valid_successors
+from forewarn.models.estimation import (
+    Successors,
+    estimate_chain,
+    missing_weights,
+    valid_successors,
+)
 from forewarn.properties.automaton import Automaton
 
 SAMPLES = 200
@@ -53,12 +60,16 @@ def credible_tables(
     samples: int = SAMPLES,
     confidence: float = CONFIDENCE,
     smoothing: Smoothing | None = None,
+    complete: bool = False,
 ) -> list[RiskTable]:
     """Return risk tables with credible bounds, the same sampled chains serving all properties.
 
     Each row of a sampled chain is drawn from its Dirichlet posterior, ``count + alpha`` for each
     valid successor; with `alpha` 'none' the prior is the one of 'sparse', for a posterior needs
-    one. Sampling is seeded from the model's counts: the same counts give the same bounds.
+    one. A step may also lead to a state that the model does not have (`missing_weights`): every
+    other sampled chain takes it for a violation, or for the surest way to one, and the rest for the
+    end of the episode. Sampling is seeded from the model's counts: the same counts give the same
+    bounds.
 
     Parameters
     ----------
@@ -72,28 +83,50 @@ def credible_tables(
         Posterior probability between the bounds, half of the rest on either side.
     smoothing : Smoothing, optional
         Used instead of the model's own choice.
+    complete : bool
+        There are no other states than the model's.
     """
     choice = smoothing or model.smoothing
     chain = estimate_chain(model, choice)
     tables = [risk_table(chain, *question) for question in questions]
     drawn = _affordable(tables, samples)
     values = [np.empty((drawn, *table.values.shape), dtype=np.float32) for table in tables]
-    sampler = PosteriorSampler(model, choice)
+    sampler = PosteriorSampler(model, choice, None if complete else missing_weights(model))
     done = 0
     while done < drawn:
         count = min(drawn - done, sampler.affordable)
         block = sampler.draw(count)
         for question, kept in zip(questions, values, strict=True):
-            tiled = np.tile(question.classes, count)
+            automaton, classes = question.automaton, np.tile(question.classes, (count, 1))
+            if sampler.width > model.size:
+                automaton, hazard = _with_hazard(automaton)
+                fates = np.where((done + np.arange(count)) % 2 == 0, hazard, ENDED)
+                classes = np.column_stack([classes, fates])
             found, _ = point_values(
-                block, question.automaton, tiled, question.horizon, PRECISION, count
+                block, automaton, classes.ravel(), question.horizon, PRECISION, count
             )
-            kept[done : done + count] = found.reshape(count, *kept.shape[1:])
+            kept[done : done + count] = found.reshape(count, sampler.width, -1)[:, : model.size]
         done += count
     return [
         _with_bounds(table, question, chain, kept, confidence)
         for table, question, kept in zip(tables, questions, values, strict=True)
     ]
+
+
+def _with_hazard(automaton: Automaton) -> tuple[Automaton, int]:
+    """Return an automaton, and the letter class of a state in which the worst goes on for ever.
+
+    That is a trigger without response, or a letter that violates at once.
+    """
+    if automaton.violated is None:
+        return automaton, ENDED
+    if is_countdown(automaton):
+        return automaton, TRIGGER
+    worst = np.full((automaton.n_states, 1), automaton.violated, dtype=np.int32)
+    if automaton.satisfied is not None:
+        worst[automaton.satisfied] = automaton.satisfied
+    transitions = np.hstack([automaton.transitions, worst])
+    return replace(automaton, transitions=transitions), automaton.n_classes
 
 
 def _affordable(tables: Sequence[RiskTable], samples: int) -> int:
@@ -152,13 +185,21 @@ class PosteriorSampler:
         The counts.
     smoothing : Smoothing
         The prior.
+    missing : ndarray, shape (n,), optional
+        Prior weight of a state that the model does not have; it comes last in each sampled chain,
+        which never leaves it.
     """
 
-    def __init__(self, model: CountModel, smoothing: Smoothing) -> None:
+    def __init__(
+        self, model: CountModel, smoothing: Smoothing, missing: Floats | None = None
+    ) -> None:
         if smoothing.alpha == "none":
             smoothing = Smoothing("sparse", smoothing.candidates)
         self._rng = np.random.default_rng(int(model.seed[:16], 16))
         self._size = model.size
+        self._missing = np.zeros(model.size) if missing is None else missing
+        self._new = np.flatnonzero(self._missing)
+        self.width = model.size + bool(self._new.size)
         self._terminal = model.terminal
         successors = valid_successors(model, smoothing, with_terminals=True)
         weights = np.array([smoothing.weight(int(k)) for k in successors.numbers])
@@ -186,8 +227,8 @@ class PosteriorSampler:
         return max(1, int(MAX_BLOCK_ENTRIES // max(entries, 1)))
 
     def draw(self, count: int) -> Chain:
-        """Return `count` sampled chains side by side in one chain of ``count * n`` states."""
-        n, rng, rows = self._size, self._rng, self._rows
+        """Return `count` sampled chains side by side in one of ``count * width`` states."""
+        n, rng, rows = self.width, self._rng, self._rows
         seen = rng.standard_gamma(self._shapes, size=(count, self._shapes.size))
         rest = rng.standard_gamma(self._concentration[rows], size=(count, rows.size))
         shift = n * np.arange(count)[:, None]
@@ -195,15 +236,20 @@ class PosteriorSampler:
         summed = np.bincount(where, weights=seen.ravel(), minlength=count * n)
         total: Floats = summed.astype(np.float64).reshape(count, n)
         total[:, rows] += rest
-        total[total == 0] = 1.0
         shares, left = self._break_sticks(count)
         shares[-1] += left
         targets = self._draw_targets(count)
+        lost = rng.standard_gamma(self._missing[self._new], size=(count, self._new.size))
+        total[:, self._new] += lost
+        total[total == 0] = 1.0
+        stays = np.arange(self._size, n)
         ends = np.flatnonzero(self._terminal)
         parts = [
             (self._known.row, self._known.col, seen / total[:, self._known.row]),
             (np.broadcast_to(rows, targets.shape), targets, shares * rest / total[:, rows]),
             (ends, ends, np.ones((count, ends.size))),
+            (self._new, np.full_like(self._new, n - 1), lost / total[:, self._new]),
+            (stays, stays, np.ones((count, stays.size))),
         ]
         matrix = sparse.csr_matrix(
             (
@@ -220,9 +266,12 @@ class PosteriorSampler:
             prior=np.zeros(count * n),
             group=np.zeros(count * n, dtype=np.int64),
             supports=sparse.csr_matrix((1, count * n), dtype=np.float64),
-            absorbing=np.tile(self._terminal, count),
-            unseen=np.tile(self._unseen, count),
+            absorbing=self._tiled(self._terminal, count),
+            unseen=self._tiled(self._unseen, count),
         )
+
+    def _tiled(self, mask: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+        return np.tile(np.append(mask, np.zeros(self.width - self._size, dtype=bool)), count)
 
     def _break_sticks(self, count: int) -> tuple[Floats, Floats]:
         """Return the pieces of each row's unseen mass, (sticks, count, rows), and what is left."""

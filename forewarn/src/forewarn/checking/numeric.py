@@ -53,7 +53,7 @@ def risk_table(
     """
     check_arguments(chain, automaton, classes, horizon)
     values, notes = point_values(chain, automaton, classes, horizon, precision)
-    notes += horizon_notes(automaton, horizon)
+    notes += horizon_notes(automaton, horizon) or _never_seen(chain, automaton, classes, values)
     if chain.unseen.any():
         notes.append(_unseen_note(chain, horizon))
         values = mark_unseen(chain, automaton, values)
@@ -88,6 +88,21 @@ def point_values(
     values, sure = general.unbounded(chain, automaton, classes)
     first = automaton.initial
     return values, _trivial_notes(chain, Certain(sure.zero[:, first], sure.one[:, first]))
+
+
+def _never_seen(
+    chain: Chain, automaton: Automaton, classes: NDArray[np.int64], values: Floats
+) -> list[str]:
+    """Say if the estimate is 0 in every state, for want of a violation that was recorded."""
+    if automaton.violated is None or not chain.live.any():
+        return []
+    entered = automaton.transitions[automaton.initial, np.maximum(classes, 0)]
+    if values[np.flatnonzero(chain.live), entered[chain.live]].any():
+        return []
+    return [
+        "the estimate is 0 because a violation, or a way to one, was never seen: only the bounds "
+        "tell how likely it may be"
+    ]
 
 
 def _countdown(

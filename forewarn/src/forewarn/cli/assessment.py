@@ -18,6 +18,7 @@ from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
 from forewarn.learning.markov import SIGNIFICANCE, MarkovTest, markov_tests
 from forewarn.models import CountModel, estimate_chain
 from forewarn.properties.specification import CompiledSpec
+from forewarn.reports.states import risk_text
 from forewarn.signals.grid import Grid
 
 LISTED = 10
@@ -285,7 +286,7 @@ def print_estimators(
 ) -> None:
     """Say how much the risk depends on the choice of estimator."""
     for name, choices in () if table else found.items():
-        means = ", ".join(f"{each.mean:.4f} with {each.name}" for each in choices)
+        means = ", ".join(f"{_mean_text(each.mean)} with {each.name}" for each in choices)
         worst = max(choices, key=lambda each: each.difference)
         apart = ""
         if worst.difference > 0:
@@ -295,7 +296,7 @@ def print_estimators(
         [
             name,
             each.name + (" (chosen)" if at == 0 else ""),
-            f"{each.mean:.4f}",
+            _mean_text(each.mean),
             "" if at == 0 else f"{each.difference:.3f}",
             model.name(each.state) if each.difference > 0 else "",
         ]
@@ -304,6 +305,10 @@ def print_estimators(
     ]
     columns = ("property", "estimator", ">mean risk", ">differs by up to", "in state")
     output.table(columns, rows if table else ())
+
+
+def _mean_text(mean: float) -> str:
+    return "0 (never seen)" if mean == 0 else risk_text(mean)
 
 
 def estimator_record(

@@ -22,7 +22,15 @@ from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.reasons import Reasons, explain_risk, in_words
-from forewarn.reports.states import RiskyState, by_visits, riskiest, successors
+from forewarn.monitoring.tables import CompiledProperty
+from forewarn.reports.states import (
+    RiskyState,
+    by_visits,
+    no_risk_text,
+    risk_text,
+    riskiest,
+    successors,
+)
 
 DESCRIPTION = """\
 Show a model: where its counts come from, its states with their visits, the visits that they
@@ -100,7 +108,7 @@ def run(options: Options, output: Output) -> int:
     if monitor is not None:
         for each in monitor.properties:
             risks[each.name] = riskiest(each, model, limit)
-            _print_risks(each.name, risks[each.name], output)
+            _print_risks(each, risks[each.name], output)
             if options.why:
                 reasons[each.name] = _explain(monitor, model, each.name, risks[each.name], output)
         for note in monitor.notes:
@@ -149,13 +157,13 @@ def _print_states(model: CountModel, found: Sufficiency, limit: int, output: Out
     output.say()
 
 
-def _print_risks(name: str, rows: list[RiskyState], output: Output) -> None:
+def _print_risks(compiled: CompiledProperty, rows: list[RiskyState], output: Output) -> None:
     if not rows:
-        output.say(f"{name}: no state has a risk above 0")
+        output.say(f"{compiled.name}: {no_risk_text(compiled)}")
         return
     cells = [
         [
-            f"{row.risk:.4f}",
+            risk_text(row.risk),
             "" if row.lower != row.lower else f"{row.lower:.3f}..{row.upper:.3f}",
             row.name,
             row.automaton,
@@ -164,7 +172,9 @@ def _print_risks(name: str, rows: list[RiskyState], output: Output) -> None:
         for row in rows
     ]
     output.table(
-        (">risk", "bounds", "state", "obligation", ">visits"), cells, f"{name}: the riskiest states"
+        (">risk", "bounds", "state", "obligation", ">visits"),
+        cells,
+        f"{compiled.name}: the riskiest states",
     )
     output.say()
 
@@ -179,7 +189,7 @@ def _explain(
             continue
         found[each.state] = why
         time = "" if math.isnan(why.expected_time) else f", in {why.expected_time:.1f} s if so"
-        output.say(f"{each.name} ({each.automaton}): {why.risk:.4f}{time}")
+        output.say(f"{each.name} ({each.automaton}): {risk_text(why.risk)}{time}")
         for way in why.ways:
             output.say(f"  {100 * way.share:3.0f} %  {way.time:.1f} s  {' > '.join(way.states)}")
         for sentence in in_words(why)[bool(why.ways) :]:

@@ -104,3 +104,32 @@ def estimate_chain(model: CountModel, smoothing: Smoothing | None = None) -> Cha
         absorbing=model.terminal,
         unseen=unseen,
     )
+
+
+def missing_weights(model: CountModel) -> NDArray[np.float64]:
+    """Return the prior weight, for each state, of a next state that the model does not have.
+
+    A row meets a successor that is new to it every so often; at times the state is new to the
+    model as well. Good's estimate of how often (1953) leaves one out: of all distinct transitions,
+    the share of those without which a state would not be known. A row is expected to meet another
+    successor once, and once more for each that it has met once only. One is added on both sides of
+    the share, so that what was never seen is never ruled out. Summed over all visits this is the
+    Good-Turing rate of new states; rows with many visits carry little of it.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        In units of visits, like the weights of `Smoothing`; 0 in terminal states, and everywhere if
+        the candidates are all admissible states or no other combination of predicates is left.
+    """
+    plain = int((model.observed & ~model.terminal).sum())
+    if model.smoothing.candidates == "admissible" or plain >> len(model.vocabulary.predicates):
+        return np.zeros(model.size)
+    seen = model.counts.tocoo()
+    kept = (seen.data > 0) & ~model.terminal[seen.col]
+    row, column, data = seen.row[kept], seen.col[kept], seen.data[kept]
+    arrives = row != column
+    ways = np.bincount(column[arrives], minlength=model.size)
+    share = (int((ways == 1).sum()) + 1.0) / (len(data) + 1.0)
+    once = np.bincount(row[arrives & (data == 1)], minlength=model.size)
+    return np.where(model.terminal, 0.0, min(share, 1.0) * (1.0 + once))

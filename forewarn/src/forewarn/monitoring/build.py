@@ -20,7 +20,7 @@ from forewarn.monitoring.outlook import look_ahead
 from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.recalibrate import calibrated, maps_of, unused
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
-from forewarn.predicates.validity import build_validity
+from forewarn.predicates.validity import Validity, build_validity
 from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.sections import BoundsSpec, PropertySpec
 from forewarn.signals.grid import Grid
@@ -65,7 +65,7 @@ def build_monitor(
     chain = None
     if model is not None:
         maps = maps_of(spec, model)
-        raw = _solve(model, questions, spec.bounds, solver)
+        raw = _solve(model, questions, spec.bounds, solver, validity)
         tables = [calibrated(table, each) for table, each in zip(raw, maps.values(), strict=True)]
         chain = estimate_chain(model)
     properties: list[CompiledProperty] = []
@@ -120,14 +120,24 @@ def _questions(
 
 
 def _solve(
-    model: CountModel, questions: Sequence[Question], bounds: BoundsSpec, solver: Checker | None
+    model: CountModel,
+    questions: Sequence[Question],
+    bounds: BoundsSpec,
+    solver: Checker | None,
+    validity: Validity,
 ) -> list[RiskTable]:
     if solver is not None or bounds.kind == "none":
         chain = estimate_chain(model)
         return [(solver or risk_table)(chain, *question) for question in questions]
     if bounds.kind == "sound":
         return [sound_table(model, *q, confidence=bounds.confidence) for q in questions]
-    return credible_tables(model, questions, samples=bounds.samples, confidence=bounds.confidence)
+    return credible_tables(
+        model,
+        questions,
+        samples=bounds.samples,
+        confidence=bounds.confidence,
+        complete=validity.is_covered(model.states),
+    )
 
 
 def check_model(compiled: CompiledSpec, model: CountModel) -> None:

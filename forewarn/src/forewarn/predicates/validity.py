@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,6 +154,16 @@ class Validity:
             if len(found) > limit:
                 raise self._too_many(limit)
         return sorted(found)
+
+    def is_covered(self, states: Collection[int]) -> bool:
+        """Tell whether `states` are all the admissible ones; no, if there are too many to try."""
+        plain = sum(state >= 0 for state in states)
+        if plain > MAX_STATES:
+            return False
+        try:
+            return len(self.states(plain)) <= plain
+        except ConfigError:
+            return False
 
     def _too_many(self, limit: int) -> ConfigError:
         return ConfigError(

@@ -11,7 +11,7 @@ from forewarn.models import CountModel
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS, axis, base_layout
-from forewarn.reports.states import RiskyState, riskiest, successors
+from forewarn.reports.states import RiskyState, risk_text, riskiest, successors
 from forewarn.reports.ways import Way
 
 STATES, EDGES = 300, 700
@@ -83,7 +83,7 @@ def _nodes(
     model: CountModel,
 ) -> dict[str, Any]:
     texts = [
-        f"{label(model.name(row))}<br>risk {ranked[row].risk if row in ranked else 0:.4f}, "
+        f"{label(model.name(row))}<br>risk {risk_text(ranked[row].risk if row in ranked else 0)}, "
         f"{int(model.visits[row])} visits"
         for row in rows
     ]

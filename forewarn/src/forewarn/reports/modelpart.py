@@ -11,7 +11,7 @@ from forewarn.reports.chain import chain_figure
 from forewarn.reports.cover import cover
 from forewarn.reports.page import absent, escape, plot, section, table
 from forewarn.reports.run import RecordedRun
-from forewarn.reports.states import riskiest
+from forewarn.reports.states import no_risk_text, risk_text, riskiest
 from forewarn.reports.treepicture import tree_picture
 from forewarn.reports.ways import likeliest_way
 
@@ -66,7 +66,7 @@ def _riskiest(compiled: CompiledProperty, model: CountModel) -> str:
     bounded = compiled.table.lower is not None
     rows = [
         [
-            f"{each.risk:.4f}",
+            risk_text(each.risk),
             f"{each.lower:.3f} to {each.upper:.3f}" if bounded else "-",
             escape(each.name),
             escape(each.automaton),
@@ -74,7 +74,11 @@ def _riskiest(compiled: CompiledProperty, model: CountModel) -> str:
         ]
         for each in riskiest(compiled, model, RISKY_STATES)
     ]
-    shown = table(COLUMNS, rows, long="state") if rows else absent("No state has a risk above 0.")
+    shown = (
+        table(COLUMNS, rows, long="state")
+        if rows
+        else absent(f"{no_risk_text(compiled).capitalize()}.")
+    )
     return f"<details><summary><small>The riskiest states</small></summary>{shown}</details>"
 
 

@@ -97,6 +97,22 @@ def successors(model: CountModel, index: int) -> list[tuple[int, int]]:
     return sorted(((int(j), int(n)) for j, n in pairs if n), key=lambda pair: (-pair[1], pair[0]))
 
 
+def risk_text(risk: float) -> str:
+    """Return a risk in four digits; 0 only where the estimate is 0."""
+    if risk == 0:
+        return "0"
+    return f"{risk:.4f}" if risk >= 0.00005 else "<0.0001"
+
+
+def no_risk_text(compiled: CompiledProperty) -> str:
+    """Say why no state has a risk above 0, and how sure that is."""
+    text = "no state has a risk above 0: a violation, or a way to one, was never seen"
+    upper = None if compiled.table is None else compiled.table.upper
+    if upper is None or not upper.size:
+        return text
+    return f"{text}; the upper bounds reach {risk_text(upper[:, compiled.automaton.initial].max())}"
+
+
 def by_visits(model: CountModel) -> list[int]:
     """Return all rows, the most visited states first."""
     entered = np.asarray(model.counts.sum(axis=0)).ravel()
