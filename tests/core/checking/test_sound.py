@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse, stats
 
-from forewarn.checking import ENDED, risk_table
+from forewarn.checking import ENDED, label_states, risk_table
 from forewarn.checking.sound import (
     Intervals,
     row_radii,
@@ -19,6 +19,7 @@ from forewarn.checking.sound import (
 )
 from forewarn.errors import CheckingError
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.properties import compile_formula, parse_formula
 from forewarn.properties.automaton import Automaton
 from forewarn.vocabulary import Vocabulary
 
@@ -208,3 +209,30 @@ def test_a_fuller_model_gives_narrower_bounds(response: Response) -> None:
         assert table.kind == "sound"
     assert widths[0] > widths[1] > widths[2]
     assert replace(table, notes=()).confidence == 0.95
+
+
+def test_an_estimate_that_smoothing_leads_astray_stays_within_its_bounds() -> None:
+    states = (*range(32), -1)
+    counts = np.zeros((33, 33), dtype=np.int64)
+    counts[0, 0], counts[0, 1], counts[1, 0] = 5000, 60, 60
+    vocabulary = Vocabulary(("a", "b", "c", "d", "e"), ("end",))
+    automaton = compile_formula(parse_formula("always(not e)"), rate=1.0)
+    classes = label_states(automaton, vocabulary, states)
+    smoothing = Smoothing(1.0, "admissible")
+    model = CountModel(
+        vocabulary,
+        1.0,
+        "",
+        states,
+        sparse.csr_matrix(counts),
+        np.zeros(33, dtype=np.int64),
+        smoothing,
+    )
+    plain = sound_table(model, automaton, classes, 2, smoothing=Smoothing("none", "admissible"))
+    table = sound_table(model, automaton, classes, 2)
+    assert table.lower is not None and table.upper is not None and plain.upper is not None
+    assert table.values[0, 0] > plain.upper[0, 0], "or this would show nothing"
+    assert (table.lower <= table.values).all()
+    assert (table.values <= table.upper).all()
+    assert any("smoothing puts the estimate outside" in note for note in table.notes)
+    assert not any("smoothing puts" in note for note in plain.notes)

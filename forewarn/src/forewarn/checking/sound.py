@@ -146,7 +146,7 @@ def sound_table(
     Within a horizon, robust backward induction takes the worst (and the best) chain that the
     intervals allow, anew at each step, with a successor *elsewhere* whose value is 1 (0). Without
     one, the bound is ``|x - x^| <= (I - Q^)^-1 w`` with w the total variation that each row
-    allows.
+    allows. An estimate that smoothing leads out of these bounds widens them.
 
     Parameters
     ----------
@@ -179,6 +179,8 @@ def sound_table(
         unknown = np.isnan(mark_unseen(chain, automaton, table.values))
         lower[unknown], upper[unknown] = 0.0, 1.0
     notes = table.notes + _vacuous_note(chain, automaton, lower, upper)
+    notes += _outside_note(table.values, lower, upper)
+    lower, upper = np.fmin(lower, table.values), np.fmax(upper, table.values)
     return replace(
         table, lower=lower, upper=upper, kind="sound", confidence=confidence, notes=notes
     )
@@ -303,6 +305,19 @@ def total_error(chain: Chain, radius: Floats) -> Floats:
         error[finite] = np.where(np.isfinite(solved) & (solved >= 0), solved, np.inf)
     error[:n][chain.unseen] = np.inf
     return error[:n]
+
+
+def _outside_note(values: Floats, lower: Floats, upper: Floats) -> tuple[str, ...]:
+    """Say where smoothing leads the estimate out of what the counts allow."""
+    beyond = np.maximum(lower - values, values - upper)
+    outside = beyond > 0.0
+    if not outside.any():
+        return ()
+    return (
+        f"smoothing puts the estimate outside of what the counts allow, by up to "
+        f"{np.nanmax(beyond):.3g} ({int(outside.sum())} product states): the bounds are widened to "
+        "it; alpha: sparse or none stays closer to the counts",
+    )
 
 
 def _vacuous_note(
