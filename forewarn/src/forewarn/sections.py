@@ -217,6 +217,8 @@ class PropertySpec(Section):
         Seconds an alert lasts at the least.
     unseen : str
         Level taken in a state the model does not know, for `unseen_limit` seconds.
+    unseen_speed : float
+        m/s, the limit from then on where `unseen` is ``act`` and an actuator can limit the speed.
     intervention : str
         Action asked for at `act`.
     speed_limit : float or None
@@ -240,6 +242,7 @@ class PropertySpec(Section):
     hold: Seconds = 1.0
     unseen: Literal["act", "warn", "ignore"] = "act"
     unseen_limit: Seconds = 3.0
+    unseen_speed: Positive = 0.5
     intervention: Action = "COMFORTABLE_STOP"
     speed_limit: Seconds | None = None
     escalation: tuple[EscalationStep, ...] = ()

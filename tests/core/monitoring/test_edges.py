@@ -11,12 +11,13 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.config import PropertySpec
+from forewarn.config import PropertySpec, parse_spec
 from forewarn.monitoring.intervention import (
     AdvisorState,
     Request,
     Wish,
     advise,
+    unseen_wishes,
     wishes_of,
     withdraw,
 )
@@ -31,6 +32,7 @@ from forewarn.monitoring.policy import (
 )
 from forewarn.monitoring.rows import RiskRow
 from forewarn.signals.grid import Grid
+from forewarn.yamlfile import parse_document
 
 RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
 SHORT = replace(RULES, hold=0)
@@ -197,6 +199,60 @@ def test_of_two_steps_within_a_tick_the_last_one_counts() -> None:
         assert request is not None
         asked.append(request.action)
     assert asked == ["LIMIT_SPEED", "EMERGENCY_STOP", "EMERGENCY_STOP"]
+
+
+SPEC = """
+version: 1
+rate: 10
+signals: {{x: {{topic: /x, type: std_msgs/msg/Float32, value: data}}}}
+predicates: {{p: x > 0}}
+properties:
+  acts: {{formula: always(p), unseen_speed: 0.75}}
+  default: {{formula: always(p)}}
+  warns: {{formula: always(p), unseen: warn}}
+  ignores: {{formula: always(p), unseen: ignore}}
+actuators: {}
+"""
+
+
+@pytest.mark.parametrize(
+    "actuators",
+    ["{nav2: {}}", "{autoware: {}}", "{twist: {input: a, output: b, max_speed: 1, max_turn: 1}}"],
+)
+def test_after_its_limit_an_unknown_state_limits_the_speed_by_any_actuator(actuators: str) -> None:
+    found = unseen_wishes(parse_spec(parse_document(SPEC.format(actuators))))
+    assert found == {"acts": Wish("LIMIT_SPEED", 0.75), "default": Wish("LIMIT_SPEED", 0.5)}
+
+
+def test_without_an_actuator_an_unknown_state_only_warns() -> None:
+    assert unseen_wishes(parse_spec(parse_document(SPEC.format("{}")))) == {}
+
+
+UNSEEN = {"p": Wish("LIMIT_SPEED", 0.75)}
+
+
+def unseen(rows: list[RiskRow], chains: list[tuple[Wish, ...]]) -> tuple[str, float]:
+    _, request = advise(AdvisorState(), rows, [0] * len(rows), chains, UNSEEN, act=True)
+    assert request is not None
+    return request.action, request.speed_limit
+
+
+def test_a_limit_for_an_unknown_state_takes_the_place_of_its_warning_and_of_nothing_else() -> None:
+    assert unseen([row("p", level=1, in_model=False)], [STOP]) == ("LIMIT_SPEED", 0.75)
+    for other in (row("p", level=1), row("q", level=1, in_model=False)):
+        action, limit = unseen([other], [STOP])
+        assert action == "WARN" and math.isnan(limit)
+    assert unseen([row("p", level=2, in_model=False)], [SLOW]) == ("LIMIT_SPEED", 5.0)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_that_limit_stands_beside_what_others_ask_for(order: int) -> None:
+    strange = row("p", level=1, in_model=False)
+    for chain, asked in ((SLOW, "LIMIT_SPEED"), ((Wish("REPLAN", None),), "LIMIT_SPEED")):
+        rows, chains = [strange, row("q", level=2)][::order], [STOP, chain][::order]
+        assert unseen(rows, chains) == (asked, 0.75)
+    action, _ = unseen([strange, row("q", level=2)][::order], [STOP, STOP][::order])
+    assert action == "COMFORTABLE_STOP"
 
 
 def test_a_withdrawal_asks_for_nothing_and_says_why() -> None:

@@ -118,6 +118,33 @@ def test_release_ends_alerts_and_names_them(watch: Watch) -> None:
     assert ticks(watch, 3, 4)[0].level == Level.ACT, "the figure asks for it anew"
 
 
+def asked(watch: Watch, first: int, last: int, slow: float) -> list[tuple[str, float]]:
+    """Return what is asked for, and for the limit, at ticks in the same state."""
+    found = []
+    for tick in range(first, last):
+        tell(watch, tick, 1.0, slow)
+        request = watch.tick(tick).request
+        found.append(("", math.nan) if request is None else (request.action, request.speed_limit))
+    return found
+
+
+@pytest.mark.parametrize("known_again", [False, True])
+def test_a_state_never_seen_stops_then_limits_until_it_is_known_or_released(
+    known_again: bool,
+) -> None:
+    text = TEXT.replace("always(not (p and q))", "always(p)") + "actuators: {nav2: {}}\n"
+    compiled = compile_spec(parse_spec(parse_document(text)))
+    watch = Watch(compiled, learned(compiled=compiled), {})
+    found = asked(watch, 100, 200, slow=1.0)  # p and q never held together
+    assert {action for action, _ in found[:30]} == {"COMFORTABLE_STOP"}
+    assert found[30:] == [("LIMIT_SPEED", 0.5)] * 70
+    if known_again:
+        assert asked(watch, 200, 202, slow=0.0)[-1][0] not in ("LIMIT_SPEED", "WARN")
+    else:
+        watch.release([])
+        assert {action for action, _ in asked(watch, 200, 300, slow=1.0)} <= {"NONE", ""}
+
+
 def test_a_mute_lasts_as_long_as_it_was_asked_for(watch: Watch) -> None:
     ticks(watch, 0, 2)
     watch.mute(["stop"], 0.3)

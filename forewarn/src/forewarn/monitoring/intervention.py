@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
+from forewarn.config import MonitorSpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.rows import RiskRow
 from forewarn.sections import PropertySpec
@@ -61,6 +63,10 @@ class Wish(NamedTuple):
     after: int = 0
 
 
+WARNING = Wish("WARN", None)
+NO_WISHES: Mapping[str, Wish] = MappingProxyType({})
+
+
 def wishes_of(section: PropertySpec, grid: Grid) -> tuple[Wish, ...]:
     """Return the escalation chain of a property, the first step first."""
     return (
@@ -72,11 +78,28 @@ def wishes_of(section: PropertySpec, grid: Grid) -> tuple[Wish, ...]:
     )
 
 
+def unseen_wishes(spec: MonitorSpec) -> dict[str, Wish]:
+    """Return what each property asks for in a state that it still does not know after its limit.
+
+    That is a speed limit where an actuator can set one, and else, or if the property does not act
+    on such states, a warning: no entry.
+    """
+    actuators = spec.actuators
+    if actuators.autoware is None and actuators.nav2 is None and actuators.twist is None:
+        return {}
+    return {
+        name: Wish("LIMIT_SPEED", section.unseen_speed)
+        for name, section in spec.properties.items()
+        if section.unseen == "act"
+    }
+
+
 def advise(
     state: AdvisorState,
     rows: Sequence[RiskRow],
     since: Sequence[int],
     wishes: Sequence[Sequence[Wish]],
+    unseen: Mapping[str, Wish] = NO_WISHES,
     *,
     act: bool,
 ) -> tuple[AdvisorState, Request | None]:
@@ -92,11 +115,13 @@ def advise(
         Tick at which the level of each property began.
     wishes : sequence of sequence of Wish
         Escalation chain of each property.
+    unseen : mapping of str to Wish
+        What a property asks for at WARN in a state unknown to the model, if more than a warning.
     act : bool
         False while the monitor only observes.
     """
     alerting = [
-        (row, _due(chain, row.tick - begin))
+        (row, _wish(row, _due(chain, row.tick - begin), unseen))
         for row, begin, chain in zip(rows, since, wishes, strict=True)
         if row.level
     ]
@@ -105,11 +130,11 @@ def advise(
         return state._replace(asking=False), withdrawn
     episodes = state.episodes + (not state.asking)
     row, wish = max(alerting, key=_urgency)
-    action = _action(row, wish)
+    action = wish.intervention
     limits = [
         each.speed_limit
-        for other, each in alerting
-        if _action(other, each) == "LIMIT_SPEED" and each.speed_limit is not None
+        for _, each in alerting
+        if each.intervention == "LIMIT_SPEED" and each.speed_limit is not None
     ]
     request = Request(
         id=episodes,
@@ -135,14 +160,16 @@ def _due(chain: Sequence[Wish], lasted: int) -> Wish:
     return next(wish for wish in reversed(chain) if wish.after <= lasted)
 
 
-def _action(row: RiskRow, wish: Wish) -> str:
-    return wish.intervention if row.level == Level.ACT else "WARN"
+def _wish(row: RiskRow, due: Wish, unseen: Mapping[str, Wish]) -> Wish:
+    if row.level == Level.ACT:
+        return due
+    return WARNING if row.in_model else unseen.get(row.property, WARNING)
 
 
 def _urgency(alert: tuple[RiskRow, Wish]) -> tuple[int, int, float]:
     row, wish = alert
     figure = row.upper if row.figure else row.probability
-    return row.level, SEVERITY.index(_action(row, wish)), math.inf if figure != figure else figure
+    return SEVERITY.index(wish.intervention), row.level, math.inf if figure != figure else figure
 
 
 def _reason(row: RiskRow) -> str:

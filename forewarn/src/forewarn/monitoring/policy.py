@@ -33,7 +33,7 @@ class Rules:
         Ticks an alert lasts at the least.
     unseen : Level
         What a state unknown to the model asks for, during the first `unseen_limit` ticks; from
-        then on it asks for WARN at most.
+        then on it asks for WARN at most, which may be a speed limit (`intervention.advise`).
     cooldown : int
         Ticks after the end of an alert during which no other begins; there are warnings only.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from forewarn.monitoring.monitor import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
@@ -11,6 +12,14 @@ from forewarn.recordings.interface import Recording, Sample
 from forewarn.signals import MessageType
 from forewarn.signals.feed import Payload
 from forewarn.signals.grid import Grid
+
+
+class Muted(NamedTuple):
+    """A property whose alerts are silenced: for how many seconds more, by whom and why."""
+
+    name: str
+    left: float
+    reason: str
 
 
 class Session:

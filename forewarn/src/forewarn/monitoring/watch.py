@@ -21,13 +21,14 @@ from forewarn.monitoring.intervention import (
     Request,
     Wish,
     advise,
+    unseen_wishes,
     wishes_of,
     withdraw,
 )
 from forewarn.monitoring.monitor import Monitor, MonitorState, PropertyState
 from forewarn.monitoring.policy import RESTING, Level, release
 from forewarn.monitoring.rows import RiskRow, risk_rows
-from forewarn.monitoring.session import Session
+from forewarn.monitoring.session import Muted, Session
 from forewarn.monitoring.verdict import Verdict
 from forewarn.predicates import Observation
 from forewarn.sections import BoundsSpec
@@ -52,14 +53,6 @@ class Draft(NamedTuple):
     mutes: dict[str, float]
     heard: dict[str, int]
     advisor: AdvisorState
-
-
-class Muted(NamedTuple):
-    """A property whose alerts are silenced: for how many seconds more, by whom and why."""
-
-    name: str
-    left: float
-    reason: str
 
 
 class Watch:
@@ -109,7 +102,7 @@ class Watch:
         self._why: dict[str, str] = {}  # who muted a property, and why; may outlast the mute
         self._waiting: dict[str, int] = {}  # ticks of mutes that begin with the next first tick
         self._heard: dict[str, int] = {}  # tick at which a property was heard again after a mute
-        self._wishes = self._chains()
+        self._wishes, self._unseen = self._chains(), unseen_wishes(self.spec)
 
     @property
     def monitor(self) -> Monitor:
@@ -161,7 +154,7 @@ class Watch:
         act = self.spec.mode == "act"
         # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
         since = [max(each.alert_since, heard.get(each.name, 0)) for each in verdict.properties]
-        advisor, request = advise(self.advisor, rows, since, self._wishes, act=act)
+        advisor, request = advise(self.advisor, rows, since, self._wishes, self._unseen, act=act)
         return Draft(Outcome(verdict, rows, request), state, violations, mutes, heard, advisor)
 
     def commit(self, draft: Draft) -> Outcome:
@@ -344,7 +337,7 @@ class Watch:
             If a value is out of range; then nothing has changed.
         """
         self.session.swap(self.with_policy(self.monitor, {name: values}))
-        self._wishes = self._chains()
+        self._wishes, self._unseen = self._chains(), unseen_wishes(self.spec)
 
     @staticmethod
     def with_policy(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
