@@ -113,6 +113,20 @@ def test_commands_reach_the_server(server: Server, transport: TcpTransport) -> N
     assert server.line() == {"published": PAD, "message": "1004"}
 
 
+def test_a_connection_to_a_host_that_answers_no_more_is_given_up_after_two_seconds(
+    transport: TcpTransport,
+) -> None:
+    """The kernel does that: it asks after a second of silence, and waits for one more."""
+    connection = transport._socket
+    assert connection is not None
+    assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    names = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+    found = [connection.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in names]
+    idle, interval, count, timeout_ms = found
+    assert idle + interval * count <= 2
+    assert 0 < timeout_ms <= 2000  # also while something was sent and not acknowledged
+
+
 def test_connects_anew_after_the_server_was_restarted(
     server: Server, transport: TcpTransport
 ) -> None:

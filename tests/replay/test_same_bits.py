@@ -227,16 +227,18 @@ def test_a_record_of_a_killed_monitor_still_replays(
     assert check_record(record) >= 15
 
 
-def test_an_existing_file_is_not_recorded_over(start: Start, probe: Probe, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_recorded_over_and_keeps_nobody_from_monitoring(
+    start: Start, probe: Probe, tmp_path: Path
+) -> None:
     record = tmp_path / "record.mcap"
     record.write_bytes(b"precious")
-    process = start(record=str(record), autostart=False)
-    assert probe.change("configure")
-    assert not probe.change("activate")
-    assert "never overwritten" in process.output
+    (tmp_path / "record-2.mcap").write_bytes(b"another")
+    start(record=str(record))  # as after a crash
+    probe.wait_for_start()
+    probe.wait_for_status("record", "OK")
+    assert probe.values("record")["file"] == str(tmp_path / "record-3.mcap")
     assert record.read_bytes() == b"precious"
-    assert probe.set(record="").successful
-    assert probe.change("activate")
+    assert (tmp_path / "record-2.mcap").read_bytes() == b"another"
 
 
 def test_a_foreign_file_is_no_record(world: Path) -> None:

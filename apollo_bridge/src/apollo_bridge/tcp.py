@@ -23,6 +23,15 @@ LONGEST_NAME, LARGEST_MESSAGE = 1 << 12, 1 << 28
 RETRY_PAUSE = 1.0
 CONNECT_LIMIT = 3.0
 PORT = 9090
+OPTIONS = (
+    ((socket.IPPROTO_TCP, socket.TCP_NODELAY), 1),
+    ((socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1),
+    ((socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), 1),
+    ((socket.IPPROTO_TCP, socket.TCP_KEEPINTVL), 1),
+    ((socket.IPPROTO_TCP, socket.TCP_KEEPCNT), 1),
+    ((socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT), 2000),
+)
+"""A host that loses power answers nothing more: it is asked after 1 s, and given up after 2."""
 
 
 class ProtocolError(ValueError):
@@ -139,7 +148,8 @@ class TcpTransport:
     def _connect(self) -> list[Event]:
         try:
             connection = socket.create_connection(self.address, CONNECT_LIMIT)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for option, value in OPTIONS:
+                connection.setsockopt(*option, value)
             connection.sendall(self._greeting)
         except OSError as error:
             return [self._broken(f"{error.strerror or error}; is cyber_bridge running?")]

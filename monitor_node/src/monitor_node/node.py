@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -66,7 +67,6 @@ class MonitorNode(LifecycleNode):
         self._bounds: BackgroundBounds | None = None
         self._commands: Services | None = None
         self._ticker: Ticker | None = None
-        self._records = 0
         self._said: dict[str, float] = {}
         self._modes = ("observe", "observe")
         self._lasting = Lasting()
@@ -312,10 +312,7 @@ class MonitorNode(LifecycleNode):
         path = self._value("record")
         if not path:
             return None
-        self._records += 1
-        target = Path(path)
-        if self._records > 1:  # activated again: another file, the first one is complete
-            target = target.with_name(f"{target.stem}-{self._records}{target.suffix}")
+        target = _free(Path(path))
         names = Names.of(self.get_fully_qualified_name())
         return RecordWriter(target, names, self._spec_text, self._types)
 
@@ -378,3 +375,11 @@ class MonitorNode(LifecycleNode):
         if twins > 0:
             self._warn(f"{twins} more nodes are called {self.get_fully_qualified_name()}")
         return max(0, twins)
+
+
+def _free(path: Path) -> Path:
+    """Return a name that is free: a crash, or a former activation, has left a record."""
+    numbered = (path.with_name(f"{path.stem}-{i}{path.suffix}") for i in range(2, 100_000))
+    candidates = itertools.chain([path], numbered)
+    # What is there and no plain file, such as a FIFO, is written into.
+    return next((each for each in candidates if not each.is_file()), path)

@@ -72,7 +72,7 @@ NODE_PARAMETERS = (
         "",
         _describe(
             "MCAP file to write all inputs and verdicts to, so that they can be replayed to the "
-            f"same bits; empty: none. It must not exist. {NEXT_ACTIVATE}"
+            f"same bits; empty: none. Where there is one it gets a number: NAME-2. {NEXT_ACTIVATE}"
         ),
     ),
     Parameter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,11 +27,15 @@ def read_json(path: Path | str) -> Any:
     """Return the JSON document in `path`; raises ModelError if there is none that is sound."""
     file = Path(path)
     try:
-        size = file.stat().st_size
+        # A FIFO would be waited for, and opening some devices does things.
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            raise ModelError("is no plain file", accepted="a model file (JSON text)", file=file)
+        size = found.st_size
         if size <= MAX_BYTES:
             with file.open("rb") as stream:
                 raw = stream.read(MAX_BYTES + 1)
-            size = max(size, len(raw))  # of a device, which tells no size
+            size = max(size, len(raw))  # it may have grown
         if size > MAX_BYTES:
             raise ModelError(f"{size} bytes", accepted=f"at most {MAX_BYTES} bytes", file=file)
         text = raw.decode("utf-8")
