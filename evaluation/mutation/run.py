@@ -19,7 +19,7 @@ import time
 import venv
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -100,8 +100,8 @@ class Subject(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name on the command line."""
-        return Path(self.module).stem
+        """The module as it is imported."""
+        return self.module.removesuffix(".py").replace("/", ".")
 
 
 def subjects(text: str) -> list[Subject]:
@@ -183,9 +183,12 @@ def called(folder: Path, *command: str | Path) -> str:
 
 def answers(subject: Subject, folder: Path) -> list[tuple[str, str, str]]:
     """Return name, outcome and diff of each mutant of the module."""
-    prefix = subject.module.removesuffix(".py").replace("/", ".") + "."
     found = json.loads(called(folder, tool().with_name("python"), "-c", ANSWERS))
-    return [(name, outcome, diff) for name, outcome, diff in found if name.startswith(prefix)]
+    return [
+        (name, outcome, diff)
+        for name, outcome, diff in found
+        if name.startswith(f"{subject.name}.")
+    ]
 
 
 def try_all(subject: Subject, again: bool, processes: int) -> list[str]:
@@ -216,16 +219,20 @@ def try_all(subject: Subject, again: bool, processes: int) -> list[str]:
 def main() -> int:
     """Try all changes and print those that no test notices."""
     known = subjects(Path(__file__).with_name("modules.yaml").read_text(encoding="utf-8"))
-    names: Any = [each.name for each in known]
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(names)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="end of a module's name")
     parser.add_argument("--again", action="store_true", help="try only what nothing noticed last")
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
-    if unknown := set(options.names) - set(names):
-        parser.error(f"no module {min(unknown)!r} (accepted: {', '.join(names)})")
+    chosen = [
+        each
+        for each in known
+        if not options.names or any(f".{each.name}".endswith(f".{n}") for n in options.names)
+    ]
+    if not chosen:
+        listed = ", ".join(each.name for each in known)
+        parser.error(f"no module ends with {' or '.join(options.names)} (accepted: {listed})")
     OUT.mkdir(parents=True, exist_ok=True)
-    chosen = [each for each in known if not options.names or each.name in options.names]
     wrong = [
         finding for each in chosen for finding in try_all(each, options.again, options.processes)
     ]

@@ -44,10 +44,40 @@ def test_no_file_of_somebody_else_is_touched(
     path = tmp_path_factory.mktemp("foreign") / "journal"
     content = b"#" + content
     path.write_bytes(content)
-    with pytest.raises(RecordingError, match="no journal of ours"):
-        journal(path).read(plain)
+    refused(path, "is no journal of ours, and is not written over")
     assert path.read_bytes() == content
     assert list(path.parent.iterdir()) == [path]
+
+
+def refused(path: Path, problem: str) -> None:
+    """Expect that nothing is read, and that the error says all that a user needs."""
+    with pytest.raises(RecordingError) as caught:
+        journal(path).read(plain)
+    found = caught.value
+    assert (found.problem, found.file, found.key) == (problem, str(path), "journal")
+    assert found.accepted == "a name that is free, or the journal of a former life of this process"
+
+
+def test_blank_space_is_no_damaged_journal(path: Path) -> None:
+    path.write_bytes(b"  \n")
+    refused(path, "is no journal of ours, and is not written over")
+
+
+def test_what_cannot_be_read_is_refused(path: Path) -> None:
+    path.write_bytes(b"a file, and no folder")
+    refused(path / "journal", "cannot be read (Not a directory)")
+
+
+def test_a_damaged_journal_that_cannot_be_kept_aside_stays(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 250)  # with its ending the new name is too long
+    path.write_bytes(b"")
+    refused(path, "is damaged and cannot be renamed (File name too long)")
+    assert path.exists()
+
+
+def test_the_largest_journal_is_read(path: Path, tmp_path: Path) -> None:
+    path.write_bytes(whole(tmp_path).ljust(LARGEST))
+    assert journal(path).read(plain) == (BODY, "")
 
 
 def test_a_journal_of_another_kind_of_process_is_somebody_else_s(path: Path) -> None:
@@ -61,7 +91,7 @@ def whole(folder: Path) -> bytes:
     return (folder / "whole").read_bytes()
 
 
-@pytest.mark.parametrize("cut", [0, 1, 10, 40, 60, -1])
+@pytest.mark.parametrize("cut", [0, 1, 10, 36, 40, 60, -1])
 def test_a_torn_journal_is_kept_aside_and_not_read(path: Path, tmp_path: Path, cut: int) -> None:
     torn = whole(tmp_path)[:cut]
     path.write_bytes(torn)
@@ -74,26 +104,29 @@ def test_a_torn_journal_is_kept_aside_and_not_read(path: Path, tmp_path: Path, c
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        lambda text: text.replace(b"2.5", b"2.6"),
-        lambda text: text.replace(b'"format": 1', b'"format": 9'),
-        lambda text: text + b"}",
-        lambda text: b"\0" * len(text),
-        lambda text: text[:40] + b"[" * 100_000,
-        lambda text: text + b" " * LARGEST,
+        (lambda text: text.replace(b"2.5", b"2.6"), "its checksum is wrong"),
+        (lambda text: text.replace(b'"format": 1', b'"format": 9'), "format 9, not 1"),
+        (lambda text: text[:20], "cut short"),
+        (lambda text: text + b"}", "Extra data: "),
+        (lambda text: b"\0" * len(text), "cut short"),
+        (lambda text: text[:40] + b"[" * 100_000, ""),
+        (lambda text: text + b" " * LARGEST, "larger than 1000000 bytes"),
     ],
-    ids=["byte", "format", "longer", "zeros", "nested", "large"],
+    ids=["byte", "format", "cut", "longer", "zeros", "nested", "large"],
 )
 def test_a_changed_journal_is_kept_aside_and_not_read(
-    path: Path, tmp_path: Path, change: Any
+    path: Path, tmp_path: Path, change: Any, reason: str
 ) -> None:
     changed = change(whole(tmp_path))
     path.write_bytes(changed)
     found, damage = journal(path).read(plain)
+    aside = path.with_name("journal.damaged-1")
     assert found is None
-    assert "is damaged" in damage
-    assert path.with_name("journal.damaged-1").read_bytes() == changed
+    assert damage.startswith(f"{path} is damaged ({reason}")
+    assert damage.endswith(f") and was kept as {aside}")
+    assert aside.read_bytes() == changed
 
 
 def test_one_that_makes_no_sense_is_damaged(path: Path) -> None:
@@ -116,5 +149,4 @@ def test_each_damaged_journal_gets_a_name_of_its_own(path: Path) -> None:
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "folder"])
 def test_what_is_no_plain_file_is_refused_and_not_waited_for(path: Path, make: Any) -> None:
     make(path)
-    with pytest.raises(RecordingError, match="is no plain file"):
-        journal(path).read(plain)
+    refused(path, "is no plain file")

@@ -12,6 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -84,7 +85,7 @@ class JournalFile:
 
     def _bytes(self) -> bytes:
         # A FIFO would be waited for, and opening some devices does things.
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise self._refused("is no plain file")
@@ -105,9 +106,10 @@ class JournalFile:
         return body
 
     def _aside(self) -> Path:
+        numbers = count(1)
         try:
-            for number in range(1, 10_000):
-                target = self.path.with_name(f"{self.path.name}.damaged-{number}")
+            while True:
+                target = self.path.with_name(f"{self.path.name}.damaged-{next(numbers)}")
                 try:
                     target.open("xb").close()  # the name is ours from now on
                 except FileExistsError:
@@ -116,11 +118,10 @@ class JournalFile:
         except OSError as error:
             reason = error.strerror
             raise self._refused(f"is damaged and cannot be renamed ({reason})") from error
-        raise self._refused("is damaged, as 9,999 before it")
 
     def _refused(self, problem: str) -> RecordingError:
         return RecordingError(problem, accepted=ACCEPTED, file=self.path, key="journal")
 
 
 def _sum(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(body).encode()).hexdigest()
