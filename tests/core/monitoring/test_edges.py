@@ -255,6 +255,11 @@ def test_that_limit_stands_beside_what_others_ask_for(order: int) -> None:
     assert action == "COMFORTABLE_STOP"
 
 
+def test_a_limit_beside_another_action_has_no_say() -> None:
+    chains = [SLOW, (Wish("REPLAN", 0.1),)]
+    assert ask([row("p", level=2), row("q", level=2)], chains).speed_limit == 5.0
+
+
 def test_a_withdrawal_asks_for_nothing_and_says_why() -> None:
     state, _ = advise(AdvisorState(), [row("p")], [0], [STOP], act=True)
     state, request = advise(state, [row("p", level=0)], [0], [STOP], act=True)
