@@ -79,8 +79,9 @@ def set_up():
     if ensure_venv(done):
         done, due = {"prefix": str(VENV)}, steps
     for name, inputs, run in due:
+        before = digest(inputs())  # what changes meanwhile is due the next time
         run()
-        done[name] = digest(inputs())
+        done[name] = before
         STAMP.write_text(json.dumps(done, indent=1) + "\n")
     say("ready: .venv/bin/forewarn --help")
 
