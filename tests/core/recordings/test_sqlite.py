@@ -114,6 +114,31 @@ def test_a_bag_without_definitions_uses_the_installed_ones(bags, database):
         assert bags.read(recording) == bags.expected(bags.drive(200))
 
 
+def test_a_bag_of_schema_4_without_definitions_is_not_called_damaged(bags, database):
+    with sqlite3.connect(database) as connection:
+        connection.execute("DROP TABLE message_definitions")
+        assert connection.execute("SELECT schema_version FROM schema").fetchall() == [(4,)]
+    connection.close()
+    with open_recording(database) as recording:
+        assert bags.read(recording) == bags.expected(bags.drive(200))
+        assert recording.topics["/odom"].error is None
+        assert recording.warnings[0] == (
+            "the table message_definitions is missing, which bags of its schema have; "
+            "all 400 messages can be read, with the definitions that are installed"
+        )
+        assert not any("damaged" in each or "cut" in each for each in recording.warnings)
+
+
+def test_a_bag_without_definitions_that_is_damaged_as_well_is_called_so(bags, database):
+    with sqlite3.connect(database) as connection:
+        connection.execute("DROP TABLE message_definitions")
+        connection.execute("UPDATE messages SET data = 'text' WHERE id = 7")
+    connection.close()
+    with open_recording(database) as recording:
+        assert recording.count == 399
+        assert "the file is cut short or damaged (some of its rows" in recording.warnings[0]
+
+
 @pytest.mark.parametrize("encoding", ["unknown", "proto"])
 def test_a_definition_in_an_unknown_language_spoils_its_own_topic_only(bags, database, encoding):
     with sqlite3.connect(database) as connection:

@@ -18,6 +18,7 @@ from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
 from forewarn.learning.markov import SIGNIFICANCE, MarkovTest, markov_tests
 from forewarn.models import CountModel, estimate_chain
 from forewarn.properties.specification import CompiledSpec
+from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
 from forewarn.signals.grid import Grid
 
@@ -167,7 +168,7 @@ def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Ou
 def _met(model: CountModel, found: Coverage) -> str:
     live = ~model.terminal
     return (
-        f"needs {float(found.required.sum()):,.4g} visits, {100 * found.share:.2g} % made; "
+        f"needs {float(found.required.sum()):,.4g} visits, {percent(found.share)} made; "
         f"{int((found.covered & live).sum())} of {int(live.sum())} states have theirs"
     )
 

@@ -49,6 +49,7 @@ from forewarn.models import CountModel, load_model, merge_models, save_model
 from forewarn.monitoring.recalibrate import Fitted
 from forewarn.outputfile import check_output
 from forewarn.properties.specification import CompiledSpec
+from forewarn.reports.figures import percent
 from forewarn.reports.results import stale_remark
 
 DESCRIPTION = """\
@@ -183,7 +184,7 @@ class _Stop:
     def __call__(self, model: CountModel) -> float:
         """Return the share of the required visits that were made."""
         share = self.requirement.judge(merge_models([model, *self.others])).share
-        self.tell(label=f"learning, coverage {100 * share:.3g} %")
+        self.tell(label=f"learning, coverage {percent(share, 3)}")
         return share
 
 

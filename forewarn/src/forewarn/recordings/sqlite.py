@@ -64,8 +64,8 @@ def open_sqlite(path: Path, source: Path | None = None) -> Storage:
     try:
         try:
             return SqliteFile(path, source, warnings, release)
-        except RecordingError:
-            return DamagedSqliteFile(path, source, warnings, release)
+        except RecordingError as error:
+            return RowByRowSqliteFile(path, source, warnings, release, error.problem)
     except BaseException:
         if release is not None:
             release()
@@ -212,19 +212,21 @@ class SqliteFile:
             self._release()
 
 
-class DamagedSqliteFile:
-    """An SQLite bag that cannot be read as a whole: the rows before the damage."""
+class RowByRowSqliteFile:
+    """An SQLite bag that `rosbags` refuses: all its rows, or those before the damage."""
 
     def __init__(
         self,
         path: Path,
         source: Path,
         warnings: list[str],
-        release: Callable[[], None] | None = None,
+        release: Callable[[], None] | None,
+        problem: str,
     ) -> None:
         self.path = path
         self.warnings = warnings
         self._release = release
+        self._problem = problem
         try:
             self._connection = _connect(source)
             topics = self._rows("SELECT id, name, type, serialization_format FROM topics")
@@ -232,6 +234,7 @@ class DamagedSqliteFile:
             raise RecordingError(
                 f"cannot be read as a bag ({error})", accepted=ACCEPTED, file=path
             ) from error
+        self._cut = _is_cut(source)
         self._names = {number: name for number, name, _, _ in topics}
         self._index: list[tuple[int, int, int]] = []
         counts = self._scan()
@@ -262,7 +265,7 @@ class DamagedSqliteFile:
         """Index the rows that can be read: time, position and topic."""
         query = "SELECT timestamp, id, topic_id, typeof(data) FROM messages NOT INDEXED ORDER BY id"
         counts: Counter[int] = Counter()
-        why = "some of its rows are damaged"
+        why, lost = "", 0
         try:
             for time_ns, number, topic, kind in self._connection.execute(query):
                 if (
@@ -273,14 +276,32 @@ class DamagedSqliteFile:
                 ):
                     self._index.append((time_ns, number, topic))
                     counts[topic] += 1
+                else:
+                    lost += 1
         except (*DAMAGE, OverflowError) as error:
             why = str(error)
         self._index.sort()
-        self.warnings.append(
-            f"the file is cut short or damaged ({why}); "
-            f"{plural(len(self._index), 'message')} before the damage can be read"
-        )
+        found = plural(len(self._index), "message")
+        if why or lost or self._cut:
+            why = why or "some of its rows are damaged"
+            self.warnings.append(
+                f"the file is cut short or damaged ({why}); {found} before the damage can be read"
+            )
+        elif self._has("message_definitions"):
+            self.warnings.append(f"it {self._problem}; row by row, all {found} can be read")
+        else:
+            self.warnings.append(
+                "the table message_definitions is missing, which bags of its schema have; "
+                f"all {found} can be read, with the definitions that are installed"
+            )
         return counts
+
+    def _has(self, table: str) -> bool:
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?"
+        try:
+            return self._connection.execute(query, (table,)).fetchone() is not None
+        except DAMAGE:
+            return True
 
     def _definitions(self) -> dict[str, tuple[str, str]]:
         query = "SELECT topic_type, encoded_message_definition, encoding FROM message_definitions"

@@ -14,6 +14,7 @@ from forewarn.checking.sensitivity import reach_sensitivity
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
 from forewarn.models import CountModel, estimate_chain
 from forewarn.monitoring.monitor import Monitor
+from forewarn.reports.figures import percent
 from forewarn.reports.page import absent, escape, label, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.run import RecordedRun
@@ -69,7 +70,7 @@ def cover(monitor: Monitor, model: CountModel, runs: Sequence[RecordedRun]) -> s
         f"For every transition probability to be right to within {EPSILON:g}, with probability "
         f"{1 - DELTA:g} for all of them together, a state needs a number of visits (PAC bound of "
         f"ProbGuard and Bazille et al.). {covered} of {int(live.sum())} states have theirs; "
-        f"{100 * found.share:.2g} % of all required visits were made."
+        f"{percent(found.share)} of all required visits were made."
     )
     return (
         f'<p class="lead">{escape(lead)}</p>'
@@ -90,7 +91,7 @@ def _here(here: Stay, found: Coverage) -> str:
         (here.unseen, "in states that the model has never seen"),
         (here.unknown, "in states not fully known"),
     )
-    told = ", ".join(f"{100 * n / total:.3g} % {text}" for n, text in parts if n)
+    told = ", ".join(f"{percent(n / total)} {text}" for n, text in parts if n)
     return f"These recordings spent {told}. "
 
 
@@ -107,13 +108,9 @@ def _for_the_risk(monitor: Monitor, model: CountModel) -> str:
     share = coverage(model, factor=factor).share
     return (
         f"For the risk itself to be right to within {EPSILON:g} in the worst case (an error of a "
-        f"transition can grow {factor:,.0f} times), {_percent(share)} of the visits were made: "
+        f"transition can grow {factor:,.0f} times), {percent(share)} of the visits were made: "
         "its bounds in the timeline say more."
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share >= 1e-4 or not share else "less than 0.01 %"
 
 
 def _most_wanted(monitor: Monitor, model: CountModel, found: Coverage, here: Stay) -> str:

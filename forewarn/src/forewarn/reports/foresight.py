@@ -12,6 +12,7 @@ from forewarn.monitoring.episodes import AlertRule, Trace, trace_of
 from forewarn.monitoring.events import LeadTimes, Score
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.tradeoff import Point, every_threshold, trade_off
+from forewarn.reports.figures import percent, rounded
 from forewarn.reports.page import absent, escape, label, plot, section
 from forewarn.reports.palette import COLOURS, SERIES, SYMBOLS, axis, base_layout
 from forewarn.reports.run import RecordedRun
@@ -53,7 +54,7 @@ def _card(monitor: Monitor, each: Score) -> str:
         (f"{each.false_alarms} / {each.alerts}", "alerts were false"),
         ("-" if per_hour is None else f"{per_hour:.1f}", "false alarms an hour"),
         ("-" if each.precision is None else f"{100 * each.precision:.0f} %", "precision"),
-        ("-" if each.alert_share is None else f"{100 * each.alert_share:.2g} %", "time in alert"),
+        ("-" if each.alert_share is None else percent(each.alert_share), "time in alert"),
     ]
     cells = "".join(f"<div><b>{escape(v)}</b><span>{escape(t)}</span></div>" for v, t in figures)
     spec = monitor.spec.properties[each.name]
@@ -237,9 +238,9 @@ def _told(p: Point) -> str:
     lead = "" if p.median_lead is None else f", median lead {p.median_lead:.2f} s"
     return (
         f"threshold {p.threshold:.4g}: {p.detected} of {p.violations} foreseen{lead}<br>"
-        f"{p.false_alarms} false alarms in {p.hours:.3g} h, precision "
+        f"{p.false_alarms} false alarms in {rounded(p.hours)} h, precision "
         + ("-" if p.precision is None else f"{p.precision:.0%}")
-        + f"<br>in alert {100 * (p.alert_share or 0.0):.3g} % of the time"
+        + f"<br>in alert {percent(p.alert_share or 0.0)} of the time"
     )
 
 

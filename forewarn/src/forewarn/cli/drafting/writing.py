@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from forewarn.cli.common import span
 from forewarn.cli.drafting.catalogue import Role
 from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic
+from forewarn.reports.figures import rounded
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./]*\Z")
 _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
@@ -135,7 +136,8 @@ def _describe(topic: DraftTopic) -> str:
     info = topic.info
     text = f"{info.name}  {info.msgtype}, {info.count} messages"
     if topic.period == topic.period and topic.period > 0:
-        text += f", about {1 / topic.period:.3g} Hz, longest pause {topic.longest:.2g} s"
+        rate, longest = rounded(1 / topic.period), rounded(topic.longest, 2)
+        text += f", about {rate} Hz, longest pause {longest} s"
     return " ".join(text.split())
 
 
