@@ -80,6 +80,20 @@ def test_the_largest_journal_is_read(path: Path, tmp_path: Path) -> None:
     assert journal(path).read(plain) == (BODY, "")
 
 
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_nothing_is_written_that_would_be_called_damaged(path: Path, extra: int) -> None:
+    journal(path).write(BODY)
+    room = LARGEST - path.stat().st_size - len(', "more": ""')
+    longer = {**BODY, "more": "m" * (room + extra)}
+    if extra <= 0:
+        journal(path).write(longer)
+    else:
+        with pytest.raises(RecordingError, match=f"{LARGEST + extra} bytes .*at most {LARGEST}"):
+            journal(path).write(longer)
+    assert journal(path).read(plain) == (longer if extra <= 0 else BODY, "")
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_a_journal_of_another_kind_of_process_is_somebody_else_s(path: Path) -> None:
     journal(path, "bridge").write(BODY)
     with pytest.raises(RecordingError, match="no journal of ours"):
@@ -112,7 +126,7 @@ def test_a_torn_journal_is_kept_aside_and_not_read(path: Path, tmp_path: Path, c
         (lambda text: text + b"}", "Extra data: "),
         (lambda text: b"\0" * len(text), "cut short"),
         (lambda text: text[:40] + b"[" * 100_000, ""),
-        (lambda text: text + b" " * LARGEST, "larger than 1000000 bytes"),
+        (lambda text: text + b" " * LARGEST, f"larger than {LARGEST} bytes"),
     ],
     ids=["byte", "format", "cut", "longer", "zeros", "nested", "large"],
 )

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from forewarn.errors import RecordingError
 from forewarn.outputfile import write_output
 
-LARGEST = 1_000_000
-"""Bytes that a journal has at the most; a larger one is damaged."""
+LARGEST = 16_000_000
+"""Bytes that a journal has at most: none is written that is larger, and one found is damaged."""
 ACCEPTED = "a name that is free, or the journal of a former life of this process"
 
 
@@ -79,9 +79,17 @@ class JournalFile:
         return None, f"{self.path} is damaged ({reason}) and was kept as {self._aside()}"
 
     def write(self, body: Mapping[str, Any]) -> None:
-        """Replace the journal; raises RecordingError."""
+        """Replace the journal; raises RecordingError, also if it would be longer than is read."""
         rest = json.dumps({"format": self._format, "sum": _sum(body), "body": body})
-        write_output(self.path, self._mark.decode() + rest[1:], RecordingError)
+        text = self._mark.decode() + rest[1:]
+        if len(text) > LARGEST:  # JSON is ASCII: as many bytes
+            raise RecordingError(
+                f"{len(text)} bytes were to be kept; what was kept before stays",
+                accepted=f"at most {LARGEST} bytes",
+                file=self.path,
+                key="journal",
+            )
+        write_output(self.path, text, RecordingError)
 
     def _bytes(self) -> bytes:
         # A FIFO would be waited for, and opening some devices does things.
