@@ -66,7 +66,8 @@ def serve(connection: socket.socket, readers: dict[str, list[socket.socket]]) ->
 
 def main() -> None:
     """Listen, and carry out commands until the input ends."""
-    server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+    host = sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"
+    server = socket.create_server((host, int(sys.argv[1])))
     readers: dict[str, list[socket.socket]] = {}
     print(json.dumps({"port": server.getsockname()[1]}), flush=True)
 

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from apollo_bridge.layouts import own_class
-from apollo_bridge.tcp import ProtocolError, Publications, TcpTransport
+from apollo_bridge.tcp import LARGEST_MESSAGE, ProtocolError, Publications, TcpTransport
 from apollo_bridge.transport import Arrival, Channels, Connected, Event, Lost
 
 CHASSIS, PAD = "/apollo/canbus/chassis", "/apollo/planning/pad"
@@ -113,10 +114,8 @@ def test_commands_reach_the_server(server: Server, transport: TcpTransport) -> N
     assert server.line() == {"published": PAD, "message": "1004"}
 
 
-def test_a_connection_to_a_host_that_answers_no_more_is_given_up_after_two_seconds(
-    transport: TcpTransport,
-) -> None:
-    """The kernel does that: it asks after a second of silence, and waits for one more."""
+def test_the_kernel_is_to_ask_a_silent_host_after_a_second(transport: TcpTransport) -> None:
+    """What comes of it is seen between two hosts, in test_power_loss.py."""
     connection = transport._socket
     assert connection is not None
     assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
@@ -240,6 +239,35 @@ def test_a_message_that_went_half_way_ends_the_connection(
     assert client.receive(0.001) == []
     assert not client.write(PAD, bytes(1 << 26))
     assert "closed the connection" in wait_for(client, Lost).reason
+
+
+def test_a_message_takes_memory_as_it_arrives_and_not_as_it_claims() -> None:
+    piece = 1 << 20
+    cutter = Publications()
+    tracemalloc.start()
+    try:
+        assert list(cutter.feed(b"\4\2\0\0\0/a" + LARGEST_MESSAGE.to_bytes(4, "little"))) == []
+        assert tracemalloc.get_traced_memory()[1] < piece
+        for _ in range(16):
+            assert list(cutter.feed(bytes(piece))) == []
+        assert 16 * piece <= tracemalloc.get_traced_memory()[0] < 20 * piece
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_message_that_is_whole_is_copied_once() -> None:
+    size = 1 << 24
+    cutter = Publications()
+    data = b"\4\2\0\0\0/a" + size.to_bytes(4, "little") + bytes(size)
+    tracemalloc.start()
+    try:
+        ((channel, message),) = cutter.feed(data)
+        assert (channel, len(message)) == ("/a", size)
+        assert tracemalloc.get_traced_memory()[1] < 2.5 * size  # what came, and the message
+        del message
+        assert tracemalloc.get_traced_memory()[0] < size / 4
+    finally:
+        tracemalloc.stop()
 
 
 def test_publications_cut_anywhere() -> None:

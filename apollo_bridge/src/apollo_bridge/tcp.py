@@ -31,7 +31,10 @@ OPTIONS = (
     ((socket.IPPROTO_TCP, socket.TCP_KEEPCNT), 1),
     ((socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT), 2000),
 )
-"""A host that loses power answers nothing more: it is asked after 1 s, and given up after 2."""
+"""The kernel asks a silent host after 1 s, and gives it up after 2, or somewhat later."""
+SILENCE_LIMIT = 1.5
+"""Seconds without any answer, also to the kernel's question, after which a host is given up."""
+_LAST_ANSWER = struct.Struct("=56xI")  # tcpi_last_ack_recv of Linux' tcp_info, in ms
 
 
 class ProtocolError(ValueError):
@@ -83,7 +86,10 @@ class Publications:
         if length > most:  # else all that comes would be kept, in wait for the rest
             raise ProtocolError(f"a field of {length} bytes where {most} are the most")
         end = begin + length
-        return (bytes(self._buffer[begin:end]), end) if end <= len(self._buffer) else (b"", 0)
+        if end > len(self._buffer):
+            return b"", 0
+        with memoryview(self._buffer) as view:  # a slice of the buffer would be one copy more
+            return bytes(view[begin:end]), end
 
 
 class TcpTransport:
@@ -122,17 +128,18 @@ class TcpTransport:
         """Return what has happened; see `Transport.receive`."""
         if self._closed.is_set():
             return []
-        if self._socket is None:
+        connection = self._socket
+        if connection is None:
             wait = self._retry_at - time.monotonic()
             if wait > 0:
                 self._closed.wait(min(wait, timeout))
                 return []
             return self._connect()
-        self._socket.settimeout(max(timeout, 0.001))
+        connection.settimeout(max(min(timeout, SILENCE_LIMIT / 10), 0.001))
         try:
-            data = self._socket.recv(1 << 20)
+            data = connection.recv(1 << 20)
         except TimeoutError:
-            return []
+            return self._silent(connection)
         except OSError as error:
             return [self._broken(str(error))]
         now = time.time_ns()
@@ -144,6 +151,17 @@ class TcpTransport:
         except ProtocolError as error:
             events.append(self._broken(f"it is no cyber_bridge: {error}"))
         return events
+
+    def _silent(self, connection: socket.socket) -> list[Event]:
+        """Give a connection up whose other host has not even answered the kernel's probes."""
+        try:
+            known = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ANSWER.size)
+        except OSError as error:
+            return [self._broken(str(error))]
+        (ago_ms,) = _LAST_ANSWER.unpack(known)
+        if ago_ms <= SILENCE_LIMIT * 1000:
+            return []
+        return [self._broken(f"no answer for {ago_ms / 1000:.1f} s; has its host lost power?")]
 
     def _connect(self) -> list[Event]:
         try:
