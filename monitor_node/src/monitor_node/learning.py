@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from forewarn.errors import ForewarnError
-from forewarn.models import CountModel, save_model
+from forewarn.models import CountModel, check_replaceable, save_model
 from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.online import OnlineLearner
 from forewarn.monitoring.watch import Outcome, Watch
@@ -91,6 +91,7 @@ class BackgroundLearning:
         if self._save_to is None:
             return
         try:
+            check_replaceable(self._save_to)  # something may have come there meanwhile
             save_model(self._learner.model(), self._save_to)
         except ForewarnError as error:
             self._warn(f"what was learned cannot be saved: {error}")

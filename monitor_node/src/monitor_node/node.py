@@ -16,7 +16,7 @@ from rclpy.subscription import Subscription
 
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ModelError
-from forewarn.models import CountModel, load_model
+from forewarn.models import CountModel, check_replaceable, load_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.external import EXTERNAL_TYPE
@@ -149,6 +149,8 @@ class MonitorNode(LifecycleNode):
         assert self.watch is not None and self._outputs is not None
         self._journal = self._open_journal(self.watch.spec)
         self._lasting = Lasting()
+        if learned := self._value("learn_to"):
+            check_replaceable(Path(learned))
         record = self._open_record()
         pacer = Pacer(
             self.watch.session.grid,

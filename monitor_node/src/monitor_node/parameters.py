@@ -80,7 +80,8 @@ NODE_PARAMETERS = (
         "",
         _describe(
             "Model file to write at the end with all counts, where the monitor file has "
-            f"`learning: {{online: true}}`; empty: none. {NEXT_ACTIVATE}"
+            "`learning: {online: true}`; empty: none. What is no model file is not written over. "
+            f"{NEXT_ACTIVATE}"
         ),
     ),
     Parameter(

@@ -3,13 +3,20 @@
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel, Provenance, Smoothing
 from forewarn.models.estimation import estimate_chain
-from forewarn.models.file import dump_model, load_model, merge_models, save_model
+from forewarn.models.file import (
+    check_replaceable,
+    dump_model,
+    load_model,
+    merge_models,
+    save_model,
+)
 
 __all__ = [
     "Chain",
     "CountModel",
     "Provenance",
     "Smoothing",
+    "check_replaceable",
     "dump_model",
     "estimate_chain",
     "load_model",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from forewarn.errors import ModelError
+from forewarn.inputfile import open_plain
 from forewarn.models import recalibration
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
@@ -23,13 +25,17 @@ from forewarn.models.counts import (
     with_states,
 )
 from forewarn.models.reading import Reader, read_json
-from forewarn.outputfile import write_output
+from forewarn.outputfile import check_output, write_output
 
 FORMAT = "forewarn-model"
 VERSION = 1
 RECALIBRATED = 2  # who does not know of maps must not take the chain's risk for the model's
 MAX_STATES = 1 << 17
 MAX_COUNT = 1 << 40
+
+_BEGIN = 100
+_OURS = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % FORMAT.encode())
+_REPLACEABLE = "a name that is free, or a model file"
 
 
 def save_model(model: CountModel, path: Path | str) -> None:
@@ -41,6 +47,30 @@ def save_model(model: CountModel, path: Path | str) -> None:
         If the file cannot be written.
     """
     write_output(path, dump_model(model), ModelError)
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse a place for a model that somebody else's file has taken.
+
+    Raises
+    ------
+    InputError
+        If something is there that is not a model file, or nothing can be written there.
+    """
+    check_output(path)
+    try:
+        with open_plain(path) as file:
+            begin = file.read(_BEGIN)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ModelError(
+            f"cannot be replaced: {error.strerror}", accepted=_REPLACEABLE, file=path
+        ) from error
+    if not _OURS.match(begin):
+        raise ModelError(
+            "is no model file, and is not written over", accepted=_REPLACEABLE, file=path
+        )
 
 
 def load_model(path: Path | str) -> CountModel:
