@@ -333,25 +333,17 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
     return float(f"{value:.{digits}g}")
 
 
-IN_ALERT = "In alert"
 HEADINGS = (
     *("Monitor", "Threshold", "Found", "Lead mean", "median", "5 %"),
-    *("False alarms/h", IN_ALERT, "Precision", "PR area"),
+    *("False alarms/h", "In alert", "Precision", "PR area"),
 )
 
 
 def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the rows as a table, intervals in brackets.
-
-    Rows of before there was a share of the time in alert have no column for it.
-    """
-    rows = list(rows)
-    table: list[Sequence[str]] = [HEADINGS, *map(_cells, rows)]
-    if not any("alert_share" in row for row in rows):
-        at = HEADINGS.index(IN_ALERT)
-        table = [[*cells[:at], *cells[at + 1 :]] for cells in table]
-    lines = ["| " + " | ".join(cells) + " |" for cells in table]
-    return "\n".join([lines[0], "|" + "---|" * len(table[0]), *lines[1:]])
+    """Return the rows as a table, intervals in brackets."""
+    lines = ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
+    lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+    return "\n".join(lines)
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -366,14 +358,16 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         seconds(row["lead_median"]),
         seconds(row["lead_fifth_percentile"]),
         _with_interval(row["false_alarms_per_hour"], row["false_alarms_interval"], "{:.0f}"),
-        _share(row.get("alert_share")),
+        _share(row["alert_share"]),
         _with_interval(row["precision"], row["precision_interval"], "{:.2f}"),
         _with_interval(row["area"], row["area_interval"], "{:.2f}"),
     ]
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2g} %"
+    if value is None:
+        return "-"
+    return f"{100 * value:.2g} %" if value < 0.0995 else f"{100 * value:.0f} %"
 
 
 def _tuned(values: Sequence[float | None]) -> str:
