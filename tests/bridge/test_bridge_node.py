@@ -63,6 +63,22 @@ def test_over_tcp_from_a_channel_to_a_pad(world: Any, server: Any, listener: Any
     assert "STOP stays in force in Apollo" in written
 
 
+def test_the_access_policy_is_what_the_bridge_does(
+    repository: Path, world: Any, server: Any
+) -> None:
+    from access import compare
+    from live_ros import Probe
+
+    port = server.wait_for(lambda line: "port" in line)["port"]
+    bridge = world.bridge(transport="tcp", port=port)
+    probe = Probe(world.domain)
+    try:
+        compare(repository, probe.node, probe.wait, "apollo_bridge", set())
+    finally:
+        probe.close()
+    assert "Traceback" not in bridge.interrupt()
+
+
 @pytest.mark.parametrize(
     ("kind", "number"),
     [

@@ -39,6 +39,7 @@ from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
 from monitor_node.runtime import Runtime
+from monitor_node.security import announce_security
 from monitor_node.services import Services
 from monitor_node.telling import Teller
 from monitor_node.ticking import Ticker
@@ -70,6 +71,7 @@ class MonitorNode(LifecycleNode):
         self._said: dict[str, float] = {}
         self._modes = ("observe", "observe")
         self._lasting = Lasting()
+        self._security = announce_security(self)
         self._diagnostics = self.create_publisher(conversions.DiagnosticArray, "/diagnostics", 10)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._reporter = self.create_timer(
@@ -345,7 +347,7 @@ class MonitorNode(LifecycleNode):
         runtime = self.runtime
         failure = "" if self._ticker is None else self._ticker.failure
         found = [node_status(self._state(), self.problem or failure, self._twins())]
-        found.append(mode_status(*self._modes))
+        found += [self._security, mode_status(*self._modes)]
         if runtime is not None:
             for change in runtime.inputs.match():
                 self.get_logger().info(change)

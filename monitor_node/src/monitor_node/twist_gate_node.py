@@ -35,6 +35,7 @@ from monitor_node.actuators.twist import APPLIED
 from monitor_node.interrupt import Interrupt, middleware
 from monitor_node.main import spin
 from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
+from monitor_node.security import announce_security
 from monitor_node.status import Severity, Status
 from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
 from monitor_node.watchdog import BY_MONITOR, NOTHING_ASKED, Watchdog
@@ -68,6 +69,7 @@ class TwistGate(Node):
         self._dead = 0
         self.rules = GateRules.of(self.spec)
         self.state = GateState()
+        self._security = announce_security(self)
         self._frame = ""
         self._commands = 0
         self._refused = 0
@@ -237,6 +239,7 @@ class TwistGate(Node):
         found = [
             Status("gate", level, f"{demand.action}: {reason}", values),
             output_status(self._output.topic_name, *self._ends(), self.spec.base),
+            self._security,
         ]
         self._diagnostics.publish(conversions.diagnostics(self._now_ns(), self.get_name(), found))
 
