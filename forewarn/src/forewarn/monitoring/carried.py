@@ -220,13 +220,7 @@ class TableReader:
 
 
 def _opened(packed: bytes) -> tuple[dict[str, Any], memoryview]:
-    blocks, size = [], 0
-    for block in unpacked(io.BytesIO(packed)):
-        size += len(block)
-        if size > LARGEST:
-            raise ValueError(f"they are larger than {LARGEST} bytes")
-        blocks.append(block)
-    data = memoryview(b"".join(blocks))
+    data = memoryview(b"".join(unpacked(io.BytesIO(packed), LARGEST)))
     (length,) = _HEAD.unpack_from(data)
     end = _HEAD.size + length
     return json.loads(bytes(data[_HEAD.size : end])), data[end:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import io
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
@@ -23,6 +24,7 @@ from forewarn.recordings.interface import (
 )
 from forewarn.recordings.ros1 import ConversionError
 from forewarn.recordings.topics import Topics
+from forewarn.recordings.zstd import CutError, unpacked
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _MESSAGE_LIMIT = 1 << 30
@@ -220,9 +222,9 @@ def _decompressor() -> Callable[[bytes], bytes]:
             if size > _MESSAGE_LIMIT:
                 raise ConversionError(f"it claims to unpack to {size} bytes")
             if size < 0:
-                return unpacker.decompressobj().decompress(data)
+                return b"".join(unpacked(io.BytesIO(data), _MESSAGE_LIMIT))
             return unpacker.decompress(data)
-        except (zstandard.ZstdError, MemoryError) as error:
+        except (CutError, zstandard.ZstdError, MemoryError) as error:
             raise ConversionError(f"it cannot be unpacked ({error})") from error
 
     return decompress

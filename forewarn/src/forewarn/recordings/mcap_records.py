@@ -35,10 +35,11 @@ from mcap.records import (
 )
 
 from forewarn.recordings.interface import TIME_LIMIT_NS, Row
+from forewarn.recordings.zstd import UNPACKED_LIMIT
 
 MAGIC = b"\x89MCAP0\r\n"
 FOOTER_LENGTH = 9 + 20
-CHUNK_LIMIT = 1 << 31
+CHUNK_LIMIT = UNPACKED_LIMIT
 """Largest chunk that is unpacked: a damaged length must not take all memory."""
 COMPRESSIONS = ("zstd", "lz4", "")
 
@@ -47,7 +48,7 @@ _MESSAGE = struct.Struct("<BQHIQQ").unpack_from
 _CHUNK = struct.Struct("<QQQII").unpack_from
 _LENGTH = struct.Struct("<Q").unpack_from
 _OWN_HEAD = 9
-_PIECE = 1 << 14
+_PIECE = 1 << 11
 _MESSAGE_HEAD = 31
 
 _PARSERS = {
@@ -160,7 +161,8 @@ def unpack_chunk(body: bytes) -> bytes:
                 raise DamageError("its size differs from the declared one")
             records = zstandard.ZstdDecompressor().decompress(stored, max_output_size=head.size)
         elif head.compression == "lz4":
-            records = lz4.frame.decompress(stored)
+            unpacker = lz4.frame.LZ4FrameDecompressor()
+            records = unpacker.decompress(stored, max_length=head.size + 1)
         else:
             records = stored
     except (zstandard.ZstdError, RuntimeError, ValueError, EOFError, MemoryError) as error:
@@ -187,6 +189,8 @@ def unpack_cut_chunk(body: bytes) -> bytes:
     try:
         for first in range(0, len(stored), _PIECE):
             records += unpack(bytes(stored[first : first + _PIECE]))
+            if len(records) >= head.size:
+                break
     except (zstandard.ZstdError, RuntimeError, ValueError, EOFError, MemoryError):
         pass  # what came before the damage is what the chunk holds
     return bytes(records[: head.size])

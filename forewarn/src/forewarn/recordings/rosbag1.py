@@ -34,12 +34,14 @@ from forewarn.recordings.ordering import (
     segment_disorder,
     sort_rows,
 )
+from forewarn.recordings.zstd import UNPACKED_LIMIT
 from forewarn.signals.definitions import normal_type_name
 
 ACCEPTED = "a ROS 1 bag of version 2.0 with chunks in bz2, lz4 or no compression"
 MAGIC = b"#ROSBAG V"
 
 _MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = 2, 3, 4, 5, 6, 7
+_UNPACKERS = {"bz2": bz2.BZ2Decompressor, "lz4": lz4.frame.LZ4FrameDecompressor}
 _LENGTH = struct.Struct("<I").unpack_from
 _NUMBER = struct.Struct("<I")
 _TIME = struct.Struct("<II")
@@ -315,10 +317,12 @@ class DamagedRosbag1File:
         stored = self._file.read(segment.length)
         compression = self._compressions[segment.offset]
         try:
-            if compression == "bz2":
-                return bz2.BZ2Decompressor().decompress(stored)
-            if compression == "lz4":
-                return bytes(lz4.frame.LZ4FrameDecompressor().decompress(stored))
+            if compression in _UNPACKERS:
+                unpacker = _UNPACKERS[compression]()
+                found = bytes(unpacker.decompress(stored, max_length=UNPACKED_LIMIT + 1))
+                if len(found) > UNPACKED_LIMIT:
+                    raise ValueError(f"it unpacks to more than {UNPACKED_LIMIT} bytes")
+                return found
         except (OSError, RuntimeError, EOFError, MemoryError) as error:
             raise ValueError(f"it cannot be unpacked ({error})") from error
         if compression != "none":

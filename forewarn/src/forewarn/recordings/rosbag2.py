@@ -17,7 +17,7 @@ from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Storage, plural
 from forewarn.recordings.mcap import McapFile
 from forewarn.recordings.sqlite import open_sqlite
-from forewarn.recordings.zstd import CutError, unpacked
+from forewarn.recordings.zstd import CutError, most, unpacked
 
 ACCEPTED = "a folder with .mcap or .db3 files of one recording, each maybe with .zstd"
 SUFFIXES = (".mcap", ".db3", ".mcap.zstd", ".db3.zstd")
@@ -148,7 +148,7 @@ def _unpack(packed: Path, target: Path, warnings: list[str]) -> None:
     """Unpack a file compressed by rosbag2, as far as it goes."""
     try:
         with open_plain(packed) as source, target.open("wb") as sink:
-            for block in unpacked(source):
+            for block in unpacked(source, most(packed.stat().st_size)):
                 sink.write(block)
     except CutError as error:
         if not target.stat().st_size:

@@ -20,6 +20,7 @@ import math
 import sys
 import zlib
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
@@ -33,13 +34,15 @@ from forewarn.recordings.interface import (
     TopicInfo,
     digest_files,
 )
-from forewarn.recordings.zstd import CutError, ZstdFile
+from forewarn.recordings.zstd import CutError, ZstdFile, most
 
 ACCEPTED = 'a line like {"t": 12.3, "speed": 1.2}'
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 
 NAN = float("nan")
 LARGEST = sys.float_info.max
+LONGEST = 1 << 26
+"""Characters of a line: a packed file of a few bytes may hold one that takes all memory."""
 
 
 def is_trace(path: Path, head: bytes) -> bool:
@@ -103,7 +106,9 @@ class JsonTrace:
         number = 0
         with _open_text(self.path) as file:
             try:
-                for number, line in enumerate(file, 1):
+                for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), ""), 1):
+                    if len(line) > LONGEST:
+                        raise self._error(number, f"is longer than {LONGEST} characters")
                     if line.strip():
                         try:
                             yield _sample(line)
@@ -165,7 +170,8 @@ def _open_text(path: Path) -> TextIO:
     if path.suffix == ".gz":
         return io.TextIOWrapper(gzip.GzipFile(fileobj=raw), encoding="utf-8")
     if path.suffix == ".zst":
-        return io.TextIOWrapper(io.BufferedReader(ZstdFile(raw)), encoding="utf-8")
+        unpacked = io.BufferedReader(ZstdFile(raw, most(path.stat().st_size)))
+        return io.TextIOWrapper(unpacked, encoding="utf-8")
     return io.TextIOWrapper(raw, encoding="utf-8")
 
 
