@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import rclpy
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from forewarn_msgs.msg import Intervention, Risk, RiskArray
 from lifecycle_msgs.msg import Transition
@@ -270,12 +271,15 @@ class Stepper:
 
     def tell(self, tick: int, heard: Callable[[], Any], later_ns: int = 0) -> None:
         """Say what time it is until it was heard: that of a tick, or a little later."""
-        time_ns = self.grid.time_ns(tick) + later_ns
+        self.say(to_time(self.grid.time_ns(tick) + later_ns), heard)
+
+    def say(self, moment: Time, heard: Callable[[], Any]) -> None:
+        """Say a time until it was heard."""
         # /clock is best effort on the receiving side: say it again until it has an effect.
         end = time.monotonic() + LIMIT
         while not heard():
-            assert time.monotonic() < end, f"in vain: /clock {time_ns}"
-            self._clock.publish(Clock(clock=to_time(time_ns)))
+            assert time.monotonic() < end, f"in vain: /clock {moment}"
+            self._clock.publish(Clock(clock=moment))
             again = time.monotonic() + 0.5
             while not heard() and time.monotonic() < again:
                 self.probe.executor.spin_once(timeout_sec=0.05)

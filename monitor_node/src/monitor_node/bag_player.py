@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.errors import ForewarnError, InputError
@@ -29,6 +28,7 @@ from monitor_node.message_types import message_class
 from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
 from monitor_node.qos import Quality, missing, offered, profile
+from monitor_node.simulated import SimulatedTime
 
 RESEND = 0.5
 WAKE = 0.5
@@ -60,7 +60,7 @@ class Grounds(NamedTuple):
     by_arrival: frozenset[str]
 
 
-class BagPlayer(Node):
+class BagPlayer(SimulatedTime):
     """Plays one recording; see `parameters.PLAYER_PARAMETERS`.
 
     Parameters

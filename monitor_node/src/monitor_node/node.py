@@ -41,6 +41,7 @@ from monitor_node.policies import Policies
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
+from monitor_node.simulated import SimulatedTime
 from monitor_node.telling import Teller
 from monitor_node.ticking import Ticker
 from monitor_node.transitions import reported
@@ -48,7 +49,7 @@ from monitor_node.transitions import reported
 THROTTLE = 5.0
 
 
-class MonitorNode(LifecycleNode):
+class MonitorNode(SimulatedTime, LifecycleNode):
     """The monitor; parameters, topics and services are described in docs/design/node.md."""
 
     def __init__(self, **arguments: Any) -> None:

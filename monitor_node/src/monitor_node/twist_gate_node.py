@@ -22,7 +22,6 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
@@ -36,6 +35,7 @@ from monitor_node.interrupt import Interrupt, middleware
 from monitor_node.main import spin
 from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
 from monitor_node.security import announce_security
+from monitor_node.simulated import SimulatedTime
 from monitor_node.status import Severity, Status
 from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
 from monitor_node.watchdog import BY_MONITOR, NOTHING_ASKED, Watchdog
@@ -51,7 +51,7 @@ LOOK_PERIOD = 0.1
 """Seconds between two looks at who publishes: the graph says nothing of itself."""
 
 
-class TwistGate(Node):
+class TwistGate(SimulatedTime):
     """The gate.
 
     Raises
