@@ -23,10 +23,10 @@ from scipy import sparse
 from benchmarks._harness import LEAST, Cell, Table, Target, run, take_turns
 from forewarn.checking import ENDED, risk_table
 from forewarn.checking.credible import Question, credible_tables
-from forewarn.checking.general import product_graph
+from forewarn.checking.product import product_graph
+from forewarn.logic import Automaton, compile_formula, parse_formula
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.properties import Automaton, compile_formula, parse_formula
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 BOUND = 100
 SUCCESSORS = 8

@@ -21,16 +21,16 @@ from rosbags.highlevel import AnyReader
 from benchmarks._harness import Cell, Table, Target, quantile, take_turns
 from benchmarks._harness import run as serve
 from forewarn.config import load_spec, parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.pipeline import count_recording, learn
+from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.session import Session, recorded_types, run
-from forewarn.predicates.validity import build_validity
-from forewarn.properties.specification import compile_spec
+from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
-from forewarn.yamlfile import parse_document
+from forewarn.states.predicates.validity import build_validity
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"

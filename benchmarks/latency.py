@@ -25,8 +25,8 @@ from benchmarks._live import KEPT, SCALARS, RiskArray, monitor, process
 from benchmarks.core import tick_yaml, walk
 from forewarn.config import load_spec
 from forewarn.learning.counting import TransitionCounter, build_model
+from forewarn.logic.specification import compile_spec
 from forewarn.models import save_model
-from forewarn.properties.specification import compile_spec
 
 RATES = (10.0, 50.0, 100.0)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from apollo_bridge import underlying
+from apollo_bridge import cyber_record_reader as underlying
 from benchmarks._harness import Table, Target, run, take_turns
 from benchmarks.bridge import load
 from forewarn.recordings import open_recording

@@ -15,10 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forewarn.learning.pipeline import learn
-from forewarn.models import CountModel
-from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.calibration import (
+from forewarn.assessment.reliability import (
     UNDECIDED,
     Calibration,
     Predictions,
@@ -27,7 +24,8 @@ from forewarn.monitoring.calibration import (
     pool,
     predictions,
 )
-from forewarn.monitoring.tradeoff import (
+from forewarn.assessment.replay import RecordedRun, replay
+from forewarn.assessment.tradeoff import (
     MAX_THRESHOLDS,
     AlertRule,
     Point,
@@ -40,9 +38,11 @@ from forewarn.monitoring.tradeoff import (
     trace_of,
     trade_off,
 )
-from forewarn.properties.specification import CompiledSpec
+from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import CountModel
+from forewarn.monitoring.build import build_monitor
 from forewarn.recordings import open_recording
-from forewarn.reports.run import RecordedRun, replay
 
 THRESHOLDS = (0.3, 0.5, 0.7)
 """Of risk: what the paper's 0.7, 0.5 and 0.3 for the probability of safety are."""

@@ -4,8 +4,8 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            "forewarn.signals._cdr",
-            ["src/forewarn/signals/_cdr.c"],
+            "forewarn.messages._cdr",
+            ["src/forewarn/messages/_cdr.c"],
             extra_compile_args=["-std=c11", "-O2"],
             optional=True,
         )

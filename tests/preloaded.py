@@ -22,7 +22,12 @@ from typing import Any
 
 from monitor_node.interrupt import Interrupt
 
-LIBRARY = ("monitoring.bridging", "monitoring.external", "monitoring.record", "monitoring.online")
+LIBRARY = (
+    "monitoring.bridging",
+    "monitoring.external_signals",
+    "monitoring.record",
+    "monitoring.online_learning",
+)
 MESSAGES = ("diagnostic", "forewarn", "geometry", "lifecycle", "rcl_interfaces", "rosgraph", "std")
 
 

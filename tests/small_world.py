@@ -12,10 +12,10 @@ import numpy as np
 
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
+from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import save_model
 from forewarn.monitoring.build import compile_spec
 from forewarn.recordings import RecordingWriter
-from forewarn.signals import MessageType, installed_message_type
 
 LATENCY_NS = 25_000_000
 START_NS = 1_700_000_000_040_000_000

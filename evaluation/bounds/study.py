@@ -22,9 +22,9 @@ from forewarn.checking import label_states, risk_table
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.sound import sound_table
+from forewarn.logic import compile_formula, parse_formula
 from forewarn.models import Chain, CountModel, Smoothing
-from forewarn.properties import compile_formula, parse_formula
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 HERE = Path(__file__).resolve().parent
 LENGTHS = (1_000, 10_000, 100_000)

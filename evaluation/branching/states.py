@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forewarn.models import CountModel
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.step import Monitor
 
 EDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 VISITS = 100  # at the least, in the recordings that the model was learned from

@@ -26,7 +26,7 @@ from evaluation.closed_loop.town import NoEgoError, Run, town_scenario
 from evaluation.sumo.messages import Published
 from evaluation.sumo.simulation import Frame
 from forewarn.models import CountModel
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.step import Monitor
 
 PROPERTIES = ("red_light", "collision")
 VIOLATIONS = ("ran_red",)

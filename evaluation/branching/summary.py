@@ -17,7 +17,7 @@ from evaluation.branching.states import predictions_of
 from evaluation.branching.tables import tables
 from evaluation.closed_loop.page import put
 from forewarn.models import CountModel
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.step import Monitor
 
 HERE = Path(__file__).resolve().parent
 RESAMPLES = 2000

@@ -20,13 +20,13 @@ import numpy as np
 
 from evaluation.branching.summary import refresh
 from evaluation.closed_loop.loading import CONFIG, load_monitor
+from forewarn.assessment.history import UNKNOWN_STATE
+from forewarn.assessment.reliability import outcomes
+from forewarn.assessment.replay import RecordedRun, replay
 from forewarn.models import CountModel
-from forewarn.monitoring.calibration import outcomes
-from forewarn.monitoring.history import UNKNOWN_STATE
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Status
 from forewarn.recordings import open_recording
-from forewarn.reports.run import RecordedRun, replay
 
 Visits = dict[str, dict[str, tuple[int, int]]]
 

@@ -10,8 +10,8 @@ from evaluation.closed_loop.controllers import Library, OnSignals, Policies
 from evaluation.closed_loop.demands import physical_quantities, stops_for_everything
 from evaluation.closed_loop.loading import open_watch
 from forewarn.config import MonitorSpec, load_spec
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
-from forewarn.properties.specification import CompiledSpec, compile_spec
 
 NOBODY = "nobody"
 REACTIVE = "reactive"

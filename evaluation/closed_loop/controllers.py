@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluation.closed_loop.demands import Demand, Quantity, QuantityRules, demand_of
 from evaluation.sumo.messages import Published
-from forewarn.monitoring.watch import Outcome, Watch
+from forewarn.monitoring.live_session import Outcome, Watch
 
 Policies = Mapping[str, Mapping[str, object]]
 

@@ -18,7 +18,7 @@ from evaluation.closed_loop.loading import CONFIG, open_watch
 from evaluation.closed_loop.town import NoEgoError, town_scenario
 from evaluation.closed_loop.trip import LIMIT, drive
 from forewarn.models.file import save_model
-from forewarn.monitoring.online import OnlineLearner
+from forewarn.monitoring.online_learning import OnlineLearner
 
 
 def main() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from forewarn.config import MonitorSpec, load_spec
+from forewarn.logic.specification import CompiledSpec
+from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.session import Session
-from forewarn.monitoring.watch import Watch
-from forewarn.properties.specification import CompiledSpec
-from forewarn.signals import MessageType, installed_message_type
+from forewarn.monitoring.step import Monitor
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
 

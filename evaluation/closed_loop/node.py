@@ -33,7 +33,7 @@ from evaluation.closed_loop.page import put, table
 from evaluation.closed_loop.town import NoEgoError, town_scenario
 from evaluation.closed_loop.trip import LIMIT, Trip, drive
 from evaluation.sumo.messages import EPOCH_NS, Published
-from forewarn.monitoring.rows import RiskRow, same_bits
+from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_player import LOCK_STEP_DEPTH, BagPlayer

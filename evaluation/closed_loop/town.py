@@ -9,7 +9,7 @@ from typing import Any
 from evaluation.sumo.messages import EPOCH_NS, Published, publish
 from evaluation.sumo.network import EGO, Scenario, Town, build_scenario
 from evaluation.sumo.simulation import STEP, Frame, Observer, sumo_command
-from forewarn.signals.grid import Grid
+from forewarn.signals.clock import Grid
 
 WARM_UP = 50.0  # s
 RATE = 10.0  # Hz: a frame with objects and lights for each tick of the monitor

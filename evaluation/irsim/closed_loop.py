@@ -22,9 +22,9 @@ from evaluation.irsim.governors import Gate, Monitored, Rule, Ruled, SpeedLimit
 from evaluation.irsim.robot import Governor, Simulator, drive, ending, simulator
 from evaluation.irsim.scenes import RATE, draw_scene
 from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.sections import BoundsSpec
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
-from forewarn.properties.specification import CompiledSpec, compile_spec
-from forewarn.sections import BoundsSpec
 from monitor_node.actuators.interface import Demand
 
 HERE = Path(__file__).resolve().parent

@@ -11,11 +11,11 @@ from evaluation.irsim.messages import Message, Publisher, commanded, time_of
 from evaluation.irsim.planner import Planner
 from evaluation.irsim.robot import Command, Frame
 from evaluation.irsim.scenes import RATE
-from forewarn.actuation import TwistSpec
+from forewarn.config.actuators import TwistSpec
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.policy import RESTING, Level, Rules, decide
-from forewarn.monitoring.watch import Watch
-from forewarn.properties.specification import CompiledSpec
 from monitor_node.actuators.interface import NOTHING, Demand, demand_of
 from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
 

@@ -33,9 +33,9 @@ from evaluation.irsim.planner import Planner
 from evaluation.irsim.robot import Command, Frame, drive, ending, simulator
 from evaluation.irsim.scenes import LIMIT, RATE, draw_scene
 from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
-from forewarn.monitoring.rows import same_bits
-from forewarn.properties.specification import compile_spec
+from forewarn.monitoring.risk_rows import same_bits
 
 PATIENCE = 0.05
 """Seconds of wall-clock time within which the gate's answer to a command counts."""

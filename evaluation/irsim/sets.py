@@ -18,9 +18,9 @@ import numpy as np
 
 from evaluation.comparison import risk_traces, rounded
 from evaluation.irsim.study import HERE, load, observe_halves, recordings
+from forewarn.assessment.tradeoff import precision_recall
 from forewarn.learning.pipeline import learn
-from forewarn.monitoring.tradeoff import precision_recall
-from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec, compile_spec
 
 PRESENT = "monitor.yaml"
 FINER = "finer bins"

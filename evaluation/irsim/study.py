@@ -27,11 +27,11 @@ from evaluation.comparison import (
     signal_contenders,
     within,
 )
+from forewarn.assessment.replay import RecordedRun
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import save_model
-from forewarn.properties.specification import CompiledSpec, compile_spec
-from forewarn.reports.run import RecordedRun
 
 HERE = Path(__file__).resolve().parent
 BUDGET = 60.0

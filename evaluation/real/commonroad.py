@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.signals.geometry import Shapes
-from forewarn.signals.shapes import LINE, Shape
+from forewarn.expressions.functions.geometry import Shapes
+from forewarn.expressions.functions.shapes import LINE, Shape
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.real.commonroad import Car, Scene, at_step, backward_slope, load_scene
-from forewarn.signals.geometry import Place, Polyline
+from forewarn.expressions.functions.geometry import Place, Polyline
 
 SIGHT = 80.0
 """Metres of lane ahead that are looked at."""

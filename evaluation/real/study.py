@@ -31,10 +31,10 @@ from evaluation.comparison import (
 )
 from evaluation.real.comma import write_bags
 from evaluation.real.ngsim import write_traces
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.tradeoff import count_violations
 from forewarn.config import load_spec
-from forewarn.monitoring.tradeoff import count_violations
-from forewarn.properties.specification import CompiledSpec, compile_spec
-from forewarn.reports.run import RecordedRun
+from forewarn.logic.specification import CompiledSpec, compile_spec
 
 HERE = Path(__file__).resolve().parent
 CUT = 40.0

@@ -18,10 +18,10 @@ import numpy as np
 import yaml
 
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.learning.pipeline import observe
-from forewarn.properties.specification import compile_spec
+from forewarn.logic.specification import compile_spec
 from forewarn.recordings import open_recording
-from forewarn.yamlfile import parse_document
 
 SIGNALS = Path(__file__).parent / "signals.yaml"
 # Nothing but signals is wanted, but a monitor file has at least one property.

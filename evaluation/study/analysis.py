@@ -37,9 +37,9 @@ from evaluation.comparison import (
 from evaluation.study import rivals
 from evaluation.study.passes import Pass, key_of, learn_from, pass_over, with_risk
 from evaluation.study.record import FIRST_SEED
+from forewarn.assessment.tradeoff import AlertRule, Point, Trace, count_violations
 from forewarn.config import load_spec
-from forewarn.monitoring.tradeoff import AlertRule, Point, Trace, count_violations
-from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec, compile_spec
 
 HERE = Path(__file__).parent
 SCENARIOS = tuple(rivals.SCENARIOS)

@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.assessment.history import UNKNOWN_STATE, History, Track
+from forewarn.assessment.signal_values import with_log
 from forewarn.learning.counting import TransitionCounter
 from forewarn.learning.pipeline import RecordingReport, assemble, wanted_types
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.history import UNKNOWN_STATE, History, Track
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.verdict import Status
-from forewarn.predicates.validity import build_validity
-from forewarn.properties.specification import CompiledSpec
 from forewarn.recordings import Recording, Sample, open_recording
-from forewarn.reports.signals import with_log
+from forewarn.states.predicates.validity import build_validity
 
 TRACK_ARRAYS = tuple(
     field.name

@@ -13,7 +13,7 @@ import numpy as np
 import rtamt
 from numpy.typing import NDArray
 
-from forewarn.monitoring.tradeoff import Trace
+from forewarn.assessment.tradeoff import Trace
 
 Floats = NDArray[np.float64]
 Signals = Mapping[str, Floats]

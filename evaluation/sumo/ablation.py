@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.sumo.runs import bag_path
+from forewarn.assessment.tradeoff import AlertRule, Point, Trace, precision_recall, trade_off
 from forewarn.config import load_spec
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
 from forewarn.learning.pipeline import observe
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.estimation import estimate_chain
-from forewarn.monitoring.tradeoff import AlertRule, Point, Trace, precision_recall, trade_off
 from forewarn.monitoring.verdict import Status
-from forewarn.properties.specification import CompiledSpec, compile_spec
 from forewarn.recordings import open_recording
-from forewarn.vocabulary import Vocabulary, terminal_code
+from forewarn.states.vocabulary import Vocabulary, terminal_code
 
 ROOT = Path(__file__).resolve().parents[2]
 PROPERTY = "collision"

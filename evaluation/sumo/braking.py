@@ -36,20 +36,20 @@ from evaluation.sumo.ablation import (
     write_report,
 )
 from evaluation.sumo.judging import Told, brier_difference, by_past, judge_ticks
+from forewarn.assessment.calibration import fit
+from forewarn.assessment.reliability import Predictions
+from forewarn.assessment.tradeoff import Trace
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.sections import SignalSpec
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import estimate_chain
+from forewarn.models.calibration_map import Recalibration
 from forewarn.models.counts import Smoothing
-from forewarn.models.recalibration import Recalibration
-from forewarn.monitoring.calibration import Predictions
-from forewarn.monitoring.recalibrate import fit
-from forewarn.monitoring.tradeoff import Trace
-from forewarn.properties.specification import CompiledSpec, compile_spec
-from forewarn.sections import SignalSpec
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 SHIPPED = Smoothing(alpha="sparse", candidates="observed")
 BRANCHED = ROOT / "evaluation" / "branching" / "results.json"

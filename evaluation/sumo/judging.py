@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.sumo.ablation import Run, truth_of
-from forewarn.monitoring.calibration import Predictions, calibrate, outcomes, pool
-from forewarn.monitoring.tradeoff import AlertRule, Trace, precision_recall, trade_off
+from forewarn.assessment.reliability import Predictions, calibrate, outcomes, pool
+from forewarn.assessment.tradeoff import AlertRule, Trace, precision_recall, trade_off
+from forewarn.config.sections import PropertySpec
+from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.verdict import Status
-from forewarn.properties.specification import CompiledSpec
-from forewarn.sections import PropertySpec
 
 RESAMPLES = 1000
 REMEMBERED = 30  # ticks

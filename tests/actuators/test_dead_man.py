@@ -11,7 +11,7 @@ from acting import config
 from live_ros import Probe, Process, monitor_parameters
 from small_world import MONITOR
 
-from forewarn.actuation import ActuatorsSpec
+from forewarn.config.actuators import ActuatorsSpec
 from monitor_node.actuators.dead_man import unwatched
 
 pytestmark = pytest.mark.ros

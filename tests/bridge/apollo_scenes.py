@@ -19,8 +19,8 @@ import pytest
 
 from apollo_bridge.layouts import own_class, own_pool
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.predicates.inputs import open_feed
-from forewarn.properties.specification import compile_spec
+from forewarn.logic.specification import compile_spec
+from forewarn.states.predicates.inputs import open_feed
 
 FRONT = 3.89
 NOW = 1_000_000_000_000

@@ -10,7 +10,7 @@ from apollo_scenes import FRONT, Player, Scene
 
 from apollo_bridge.layouts import own_class
 from forewarn.config import load_spec
-from forewarn.properties.specification import compile_spec
+from forewarn.logic.specification import compile_spec
 
 
 def test_the_vehicle_itself(scene: Scene) -> None:

@@ -20,10 +20,10 @@ from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.cyber_process import Frames, frame
 from apollo_bridge.derivation import Derivation
 from apollo_bridge.diagnosis import ERROR, WARN, Status, statuses
-from apollo_bridge.memory import Memory
-from apollo_bridge.pump import Pump
+from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay
 from apollo_bridge.transport import Channels, Event, Lost, Topology
+from apollo_bridge.worker import Pump
 from forewarn.config import load_spec
 
 

@@ -19,7 +19,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 from mcap.reader import make_reader
 
-from apollo_bridge import underlying
+from apollo_bridge import cyber_record_reader as underlying
 from apollo_bridge.sections import RecordFile
 from forewarn.recordings import open_recording
 

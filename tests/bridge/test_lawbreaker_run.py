@@ -14,10 +14,10 @@ import pytest
 from apollo_bridge.layouts import own_class, own_pool
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn, observe
+from forewarn.logic.specification import compile_spec
 from forewarn.models import save_model
-from forewarn.predicates.inputs import open_feed
-from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
+from forewarn.states.predicates.inputs import open_feed
 
 CHASSIS, POSE = "/apollo/canbus/chassis", "/apollo/localization/pose"
 OBSTACLES, LIGHTS = "/apollo/perception/obstacles", "/apollo/perception/traffic_light"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from apollo_bridge.derivation import Derivation
 from apollo_bridge.layouts import own_class
-from apollo_bridge.pump import Pump
 from apollo_bridge.transport import Arrival, Channels, Event
+from apollo_bridge.worker import Pump
 from forewarn.config import load_spec
 
 CHASSIS = "/apollo/canbus/chassis"

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from apollo_bridge import underlying
+from apollo_bridge import cyber_record_reader as underlying
 from apollo_bridge.messages import Pool
 from apollo_bridge.records import CyberRecording
 from forewarn.errors import RecordingError
+from forewarn.expressions import Unknown, parse_expression
+from forewarn.messages import compile_extractor
 from forewarn.recordings import find_recordings, open_recording
-from forewarn.signals import Unknown, compile_extractor, parse_expression
 
 
 def cyber_record() -> Any:

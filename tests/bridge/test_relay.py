@@ -11,7 +11,7 @@ import pytest
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import WAYS
 from apollo_bridge.layouts import own_class
-from apollo_bridge.memory import Memory
+from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay, Wish
 from forewarn.errors import RecordingError
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
+from forewarn.messages import MessageType, installed_message_type
 from forewarn.monitoring.record import RISK_TYPE
-from forewarn.monitoring.rows import RiskRow
+from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.recordings import RecordingWriter
-from forewarn.signals import MessageType, installed_message_type
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 ODOMETRY, SCAN, BOOL = "nav_msgs/msg/Odometry", "sensor_msgs/msg/LaserScan", "std_msgs/msg/Bool"

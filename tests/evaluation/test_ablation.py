@@ -19,12 +19,12 @@ from evaluation.sumo.ablation import (
     project,
     trace,
 )
+from forewarn.assessment.tradeoff import AlertRule, trade_off
 from forewarn.config import load_spec
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import load_model
-from forewarn.monitoring.tradeoff import AlertRule, trade_off
 from forewarn.monitoring.verdict import Status
-from forewarn.properties.specification import CompiledSpec, compile_spec
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 WORDS = Vocabulary(("near", "gap<1", "gap<2", "fast"), ("collision",))
 

@@ -26,9 +26,9 @@ from evaluation.sumo.judging import (
     judge_ticks,
 )
 from forewarn.config import load_spec
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import Smoothing
 from forewarn.monitoring.verdict import Status
-from forewarn.properties.specification import CompiledSpec, compile_spec
 
 COLLIDED = -1
 

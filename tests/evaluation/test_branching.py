@@ -26,10 +26,10 @@ from evaluation.branching.summary import (
 from evaluation.branching.tables import single_moments, tables
 from evaluation.sumo.simulation import Frame, Light
 from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.monitor import Monitor
-from forewarn.properties.specification import compile_spec
+from forewarn.monitoring.step import Monitor
 
 HORIZONS = Future(5, 3)
 CALM, RED, CONTACT = Glance(False, False), Glance(False, True), Glance(True, False)

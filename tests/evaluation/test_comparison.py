@@ -20,7 +20,7 @@ from evaluation.comparison import (
     rows_of,
     within,
 )
-from forewarn.monitoring.tradeoff import AlertRule, Trace, trade_off
+from forewarn.assessment.tradeoff import AlertRule, Trace, trade_off
 from forewarn.monitoring.verdict import Status
 
 HORIZON = 5

@@ -32,10 +32,10 @@ from evaluation.irsim.scenes import (
 from evaluation.irsim.sets import BINS, FINER, PRESENT, figures_of, sets
 from evaluation.irsim.simulator import world_of
 from evaluation.irsim.study import HERE, load
+from forewarn.assessment.replay import replay
 from forewarn.config import load_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.recordings import open_recording
-from forewarn.reports.run import replay
 from monitor_node.actuators.interface import NOTHING, Demand
 
 

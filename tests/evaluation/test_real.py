@@ -15,7 +15,7 @@ from evaluation.real.comma import load_segment, write_bags
 from evaluation.real.commonroad import backward_slope, load_scene
 from evaluation.real.ngsim import trace_lines, write_traces
 from evaluation.real.study import load, study_comma
-from forewarn.monitoring.tradeoff import count_violations, trace_of
+from forewarn.assessment.tradeoff import count_violations, trace_of
 from forewarn.recordings import open_recording
 
 STEPS = 30

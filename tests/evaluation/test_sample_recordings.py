@@ -12,8 +12,8 @@ import pytest
 from rosbags.highlevel import AnyReader
 
 from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
-from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
 
 NAMES = ("train_1", "train_2", "train_3", "held_out")

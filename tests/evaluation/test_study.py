@@ -17,13 +17,13 @@ from evaluation.study.analysis import judge
 from evaluation.study.passes import learn_from, pass_over, with_risk
 from evaluation.study.study import jobs_for
 from evaluation.study.table import BEGIN, END, document, put_into, readable
+from forewarn.assessment.replay import replay
 from forewarn.config import load_spec
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_monitor
-from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
-from forewarn.reports.run import replay
 
 MONITOR = """
 version: 1

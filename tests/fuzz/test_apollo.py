@@ -16,9 +16,10 @@ from apollo_bridge.layouts import own_class, own_pool
 from apollo_bridge.maps import load_map
 from apollo_bridge.tcp import ProtocolError, Publications
 from forewarn.errors import DecodeError, FieldError, RecordingError
+from forewarn.expressions import parse_expression
+from forewarn.expressions.functions.shapes import MapError
+from forewarn.messages import compile_extractor
 from forewarn.recordings import open_recording
-from forewarn.signals import compile_extractor, parse_expression
-from forewarn.signals.shapes import MapError
 
 CHASSIS, SPEED = "apollo.canbus.Chassis", "speed_mps + engine_started"
 

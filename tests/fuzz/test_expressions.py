@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from mutations import changed_text, soup
 
 from forewarn.errors import ForewarnError
-from forewarn.signals import CONSTANTS, FUNCTIONS, compile_expression, normal_form, parse_expression
-from forewarn.signals.values import Unknown
+from forewarn.expressions import (
+    CONSTANTS,
+    FUNCTIONS,
+    compile_expression,
+    normal_form,
+    parse_expression,
+)
+from forewarn.expressions.values import Unknown
 
 SIGNALS = ("a", "b", "xs", "ys", "name")
 EXAMPLES = (

@@ -26,7 +26,7 @@ from forewarn.models import (
 )
 from forewarn.models.file import _checksum
 from forewarn.monitoring.build import compile_spec
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 MONITOR = """\
 version: 1

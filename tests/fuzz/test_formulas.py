@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mutations import changed_text, soup
 
 from forewarn.errors import ForewarnError, FormulaError
-from forewarn.properties import compile_formula, explain, format_formula, parse_formula
+from forewarn.logic import compile_formula, explain, format_formula, parse_formula
 
 EXAMPLES = (
     "always(p implies eventually[0:2](q))",

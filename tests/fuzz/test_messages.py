@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from mutations import changed_bytes, changed_text
 
 from forewarn.errors import DecodeError, ForewarnError
-from forewarn.signals import compile_extractor, message_type, parse_expression
-from forewarn.signals.decoder import COMPILED
+from forewarn.expressions import parse_expression
+from forewarn.messages import compile_extractor, message_type
+from forewarn.messages.decoder import COMPILED
 
 DEFINITION = """\
 bool flag

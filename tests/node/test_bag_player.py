@@ -17,8 +17,8 @@ from small_world import DISTANCE, ODOMETRY, START_NS, TYPES, serialized
 from std_msgs.msg import Float32
 
 from forewarn.errors import ForewarnError
+from forewarn.messages import installed_message_type
 from forewarn.recordings import RecordingWriter
-from forewarn.signals import installed_message_type
 from monitor_node.bag_player import BagPlayer
 from monitor_node.conversions import from_time
 

@@ -12,7 +12,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
-from forewarn.monitoring.watch import Watch
+from forewarn.monitoring.live_session import Watch
 from monitor_node import node as node_module
 from monitor_node.main import make_executor
 from monitor_node.node import MonitorNode

@@ -12,7 +12,7 @@ from forewarn_msgs.srv import LoadModel
 from live_ros import Probe, monitor_parameters
 from rclpy.parameter import Parameter
 
-from forewarn.monitoring.watch import Watch
+from forewarn.monitoring.live_session import Watch
 from monitor_node.main import make_executor
 from monitor_node.node import MonitorNode
 

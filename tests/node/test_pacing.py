@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
-from forewarn.signals.grid import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS, Grid
 from monitor_node.conversions import from_time, to_time
 from monitor_node.pacing import Pacer
 

@@ -7,11 +7,11 @@ import math
 import pytest
 
 from forewarn.monitoring.intervention import NO_ACTION, Request
+from forewarn.monitoring.live_session import Outcome
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
-from forewarn.monitoring.watch import Outcome
-from forewarn.predicates import Observation
-from monitor_node.telling import Teller
+from forewarn.states.predicates import Observation
+from monitor_node.operator_log import Teller
 
 
 class Log:

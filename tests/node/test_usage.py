@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from monitor_node.help import asked
 from monitor_node.parameters import GATE_PARAMETERS, NODE_PARAMETERS, PLAYER_PARAMETERS, Parameter
-from monitor_node.usage import asked
 
 pytestmark = pytest.mark.ros
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.ros
     ],
 )
 def test_help_names_every_parameter(executable: str, parameters: tuple[Parameter, ...]) -> None:
-    code = f"from monitor_node.entry import {executable}; {executable}()"
+    code = f"from monitor_node.console import {executable}; {executable}()"
     done = subprocess.run(
         [sys.executable, "-c", code, "--help"], capture_output=True, text=True, timeout=120
     )

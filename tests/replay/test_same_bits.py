@@ -17,11 +17,11 @@ from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.carried import Taken
 from forewarn.monitoring.record import replay_record
-from forewarn.monitoring.rows import state_key
+from forewarn.monitoring.risk_rows import state_key
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import RecordingWriter, open_recording
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 from monitor_node.conversions import from_time
 
 pytestmark = pytest.mark.ros

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
+from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
-from forewarn.sections import PropertySpec
 
 PAD = ("/apollo/planning/pad", "apollo.planning.PadMessage")
 ACTION = ("/apollo/external_command/action", "apollo.external_command.ActionCommand")

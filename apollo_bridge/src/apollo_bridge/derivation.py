@@ -13,11 +13,11 @@ from apollo_bridge.records import pool_of
 from apollo_bridge.transport import Arrival, Offer
 from forewarn.config import MonitorSpec
 from forewarn.errors import InputError
+from forewarn.messages import ForeignType
 from forewarn.monitoring.bridging import divide, timeout_of
-from forewarn.predicates import build_abstraction
-from forewarn.predicates.inputs import open_feed
-from forewarn.signals import ForeignType
 from forewarn.signals.feed import Feed
+from forewarn.states.predicates import build_abstraction
+from forewarn.states.predicates.inputs import open_feed
 
 FINE_RATE = 1000.0
 NANOSECONDS = 1_000_000_000

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from apollo_bridge.pump import Pump
 from apollo_bridge.relay import Relay
+from apollo_bridge.worker import Pump
 from forewarn.monitoring.bridging import timeout_of
 
 OK, WARN, ERROR = 0, 1, 2

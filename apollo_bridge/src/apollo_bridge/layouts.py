@@ -16,7 +16,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 
 from apollo_bridge.messages import Pool, SchemaError
-from forewarn.signals import ForeignType
+from forewarn.messages import ForeignType
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 _TOKEN = re.compile(r'"[^"]*"|[\w.-]+|[{}=;\[\]]')

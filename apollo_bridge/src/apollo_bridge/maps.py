@@ -14,7 +14,7 @@ from typing import Any
 
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import DAMAGE
-from forewarn.signals.shapes import (
+from forewarn.expressions.functions.shapes import (
     LINE,
     POLYGON,
     Attribute,

@@ -15,9 +15,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from forewarn.signals.foreign import Absent, ForeignType
-from forewarn.signals.schema import PRESENCE, FieldType, Primitive, SequenceOf, Struct
-from forewarn.signals.values import Record, vector
+from forewarn.expressions.values import Record, vector
+from forewarn.messages.foreign import Absent, ForeignType
+from forewarn.messages.schema import PRESENCE, FieldType, Primitive, SequenceOf, Struct
 
 ENCODING = "protobuf"
 # Where protobuf has no compiled part, damaged text is told as Python does.

@@ -22,12 +22,12 @@ from apollo_bridge.commander import Commander
 from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.derivation import Derivation, SentSignal
 from apollo_bridge.diagnosis import ERROR, OK, WARN, Status, statuses
-from apollo_bridge.memory import Memory
-from apollo_bridge.pump import Pump
+from apollo_bridge.left_in_force import Memory
 from apollo_bridge.records import layouts_in
 from apollo_bridge.relay import Relay, Wish
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Channels, Transport
+from apollo_bridge.worker import Pump
 from forewarn.config import load_spec
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.monitoring.record import Names

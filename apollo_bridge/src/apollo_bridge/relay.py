@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from apollo_bridge.commander import Command, Commander
-from apollo_bridge.memory import Memory
+from apollo_bridge.left_in_force import Memory
 from forewarn.monitoring.intervention import SEVERITY
 
 SETTLING_NS = 5_000_000_000

@@ -1,9 +1,9 @@
 """One .record file of Cyber RT: its sections, whatever state it is in.
 
-A whole file is read with the package cyber-record (see `apollo_bridge.underlying`), by its index.
-One whose index is missing or does not fit, because the recorder was killed or the file is damaged
-or cut, is walked from its beginning, section by section, and gives what it holds: where no section
-follows, the walk goes on with the next that is found.
+A whole file is read with the package cyber-record, by its index (`cyber_record_reader`). One whose
+index is missing or does not fit, because the recorder was killed or the file is damaged or cut, is
+walked from its beginning, section by section, and gives what it holds: where no section follows,
+the walk goes on with the next that is found.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from apollo_bridge import underlying
+from apollo_bridge import cyber_record_reader as underlying
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import DAMAGE, text
 from forewarn.errors import RecordingError

@@ -17,7 +17,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.errors import ForewarnError, InputError
 from forewarn.recordings import Recording, Sample, open_recording
-from forewarn.signals.grid import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS, Grid
 from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_metadata import recorded_qualities

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from forewarn.config import MonitorSpec
+from forewarn.logic.specification import CompiledSpec
+from forewarn.messages import MessageType
 from forewarn.models import CountModel
-from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.watch import Watch
-from forewarn.properties.specification import CompiledSpec
-from forewarn.signals import MessageType
+from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.step import Monitor
 from monitor_node.background import in_background
 
 

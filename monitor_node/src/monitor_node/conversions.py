@@ -18,7 +18,7 @@ from std_msgs.msg import Header, String
 
 from forewarn.monitoring.intervention import SEVERITY, Request
 from forewarn.monitoring.record import encode
-from forewarn.monitoring.rows import RiskRow
+from forewarn.monitoring.risk_rows import RiskRow
 from monitor_node.actuators.interface import Demand
 from monitor_node.explaining import Explanation
 from monitor_node.statements import ACT, OBSERVE, Statement

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.rows import RiskRow
+from forewarn.monitoring.risk_rows import RiskRow
 from monitor_node.inputs import Input, Inputs
 from monitor_node.lasting import Lasting
 from monitor_node.runtime import Runtime

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.reasons import Reasons, explain_risk
-from forewarn.monitoring.rows import RiskRow
+from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
 
 Signals = tuple[list[str], list[Any], list[int]]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.errors import ForewarnError, RecordingError
-from forewarn.journal import JournalFile
-from forewarn.monitoring.memory import recall, remember
-from forewarn.monitoring.watch import Watch
+from forewarn.files.journal import JournalFile
+from forewarn.monitoring.checkpoint import recall, remember
+from forewarn.monitoring.live_session import Watch
 from monitor_node.status import Severity, Status
 
 FORMAT = 2

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel, check_replaceable, save_model
-from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.online import OnlineLearner
-from forewarn.monitoring.watch import Outcome, Watch
+from forewarn.monitoring.live_session import Outcome, Watch
+from forewarn.monitoring.online_learning import OnlineLearner
+from forewarn.monitoring.step import Monitor
 from monitor_node.background import in_background
 
 GENTLE = ("NONE", "WARN")

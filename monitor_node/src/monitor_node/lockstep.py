@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from forewarn.recordings import Sample
-from forewarn.signals.grid import Grid
+from forewarn.signals.clock import Grid
 
 
 class Step(NamedTuple):

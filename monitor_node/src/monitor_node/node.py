@@ -16,16 +16,16 @@ from rclpy.subscription import Subscription
 
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ModelError
+from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, check_replaceable, load_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
-from forewarn.monitoring.external import EXTERNAL_TYPE
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.external_signals import EXTERNAL_TYPE
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
-from forewarn.monitoring.watch import Watch
-from forewarn.predicates.inputs import open_feed
-from forewarn.signals import MessageType, installed_message_type
-from forewarn.signals.grid import NANOSECONDS
+from forewarn.monitoring.step import Monitor
+from forewarn.signals.clock import NANOSECONDS
+from forewarn.states.predicates.inputs import open_feed
 from monitor_node import conversions, parameters
 from monitor_node.actuators import Actuators, check_messages, named
 from monitor_node.bond import Bond, check_bond
@@ -35,6 +35,7 @@ from monitor_node.inputs import Inputs, owner
 from monitor_node.journal import Journal
 from monitor_node.lasting import Lasting
 from monitor_node.learning import BackgroundLearning
+from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
@@ -42,7 +43,6 @@ from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
 from monitor_node.simulated import SimulatedTime
-from monitor_node.telling import Teller
 from monitor_node.ticking import Ticker
 from monitor_node.transitions import reported
 

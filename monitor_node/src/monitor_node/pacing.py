@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from forewarn.signals.grid import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS, Grid
 
 
 class Restart(NamedTuple):

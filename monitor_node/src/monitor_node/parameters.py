@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 
-from forewarn.sections import PropertySpec
+from forewarn.config.sections import PropertySpec
 from monitor_node.qos import AUTO, DURABILITY, RELIABILITY
 
 PREFIX = "properties."

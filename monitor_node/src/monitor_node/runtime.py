@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.intervention import Request, withdraw
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.live_session import Draft, Outcome, Watch
 from forewarn.monitoring.record import RecordWriter
-from forewarn.monitoring.watch import Draft, Outcome, Watch
+from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.actuators import Actuators
 from monitor_node.bounds import BackgroundBounds
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal
 from monitor_node.learning import BackgroundLearning
+from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart
 from monitor_node.policies import changed_policies
-from monitor_node.telling import Teller
 from monitor_node.timing import Timing
 
 Event = dict[str, Any]

@@ -15,9 +15,9 @@ from rclpy.task import Future
 
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel, load_model
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.reasons import in_words
-from forewarn.monitoring.watch import Watch
+from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.background import in_background
 from monitor_node.conversions import Acknowledge, Explain, LoadModel, Mute, Release, Reset

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rclpy.node import Node
 
-from forewarn.signals.grid import NANOSECONDS
+from forewarn.signals.clock import NANOSECONDS
 from monitor_node.runtime import Runtime
 
 EARLY, EARLY_SHARE = 2.5e-3, 0.2

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forewarn.actuation import TwistSpec
+from forewarn.config.actuators import TwistSpec
 from monitor_node.actuators.interface import Demand
 
 

@@ -25,8 +25,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from forewarn.actuation import TwistSpec
 from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.actuators import TwistSpec
 from forewarn.errors import ConfigError, ForewarnError
 from monitor_node import conversions, parameters
 from monitor_node.actuators.interface import NOTHING, Demand

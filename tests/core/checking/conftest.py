@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain
-from forewarn.properties.automaton import Automaton
 
 
 def _response(bound: int) -> Automaton:

@@ -12,9 +12,9 @@ from scipy import sparse
 from forewarn.checking import ENDED
 from forewarn.checking.credible import PosteriorSampler, Question, credible_tables
 from forewarn.checking.numeric import point_values, risk_table
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]
 CLASSES = np.array([0, 1, 2, 0, 1, ENDED])

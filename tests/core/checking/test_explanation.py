@@ -13,9 +13,9 @@ from scipy import sparse
 
 from forewarn.checking import ENDED, explanation, risk_table
 from forewarn.checking.explanation import likely_ways, predicate_effects
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]
 MakeChain = Callable[..., Chain]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.checking import ENDED, risk_table
-from forewarn.checking.general import (
+from forewarn.checking.product import (
     LONG,
     backward_induction,
     bounded,
@@ -21,8 +21,8 @@ from forewarn.checking.general import (
     geometric_sums,
 )
 from forewarn.checking.times import expected_steps
+from forewarn.logic import Automaton, compile_formula, parse_formula
 from forewarn.models import Chain
-from forewarn.properties import Automaton, compile_formula, parse_formula
 
 MakeChain = Callable[..., Chain]
 FORMULAS = [

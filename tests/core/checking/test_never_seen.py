@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from forewarn.checking.credible import PosteriorSampler
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.models import CountModel, Smoothing
 from forewarn.models.estimation import missing_weights
 from forewarn.monitoring.build import build_monitor, compile_spec
-from forewarn.monitoring.monitor import Monitor
-from forewarn.vocabulary import Vocabulary
-from forewarn.yamlfile import parse_document
+from forewarn.monitoring.step import Monitor
+from forewarn.states.vocabulary import Vocabulary
 
 TEXT = """
 rate: 10

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from forewarn.checking import ENDED, label_states, risk_table, storm
 from forewarn.errors import CheckingError
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import sparse
 
 from forewarn.checking import label_states, risk_table
+from forewarn.logic import compile_formula, parse_formula
 from forewarn.models import CountModel, Smoothing, estimate_chain
-from forewarn.properties import compile_formula, parse_formula
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(("a", "b"), ("crash", "end"))
 STATES = (0, 1, 2, 3, -1, -2)

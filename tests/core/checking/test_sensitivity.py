@@ -15,9 +15,9 @@ from forewarn.checking.sensitivity import (
     reach_sensitivity,
     row_change,
 )
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]
 CLASSES = np.array([0, 1, 2, 0, ENDED])

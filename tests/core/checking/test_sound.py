@@ -18,10 +18,10 @@ from forewarn.checking.sound import (
     transition_intervals,
 )
 from forewarn.errors import CheckingError
+from forewarn.logic import compile_formula, parse_formula
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.properties import compile_formula, parse_formula
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]
 CLASSES = np.array([0, 1, 2, 0, ENDED])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from forewarn.checking import ENDED
-from forewarn.checking.general import backward_induction
+from forewarn.checking.product import backward_induction
 from forewarn.checking.times import expected_steps
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain
-from forewarn.properties.automaton import Automaton
 
 Response = Callable[[int], Automaton]
 MakeChain = Callable[..., Chain]

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from forewarn.errors import ModelError
+from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel, load_model, merge_models, save_model
+from forewarn.models.calibration_map import Recalibration
 from forewarn.models.file import _checksum
-from forewarn.models.recalibration import Recalibration
-from forewarn.monitoring.online import OnlineLearner
-from forewarn.properties.specification import compile_spec
+from forewarn.monitoring.online_learning import OnlineLearner
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 
 from forewarn.cli import main
 from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel, estimate_chain, load_model, save_model
 from forewarn.models.counts import Smoothing
 from forewarn.monitoring.build import build_monitor
-from forewarn.properties.specification import compile_spec
 
 Run = Callable[..., Any]
 

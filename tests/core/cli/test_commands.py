@@ -14,10 +14,10 @@ import pytest
 
 from forewarn.cli.main import COMMANDS, build_parser
 from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session, recorded_types, run
-from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
 
 Run = Callable[..., Any]

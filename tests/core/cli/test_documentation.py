@@ -9,8 +9,7 @@ import pytest
 
 from forewarn.cli.reference import reference
 from forewarn.config import MonitorSpec, Section, parse_spec
-from forewarn.properties.specification import compile_spec
-from forewarn.sections import (
+from forewarn.config.sections import (
     BoundsSpec,
     ConstraintSpec,
     EscalationStep,
@@ -20,7 +19,8 @@ from forewarn.sections import (
     SignalSpec,
     Thresholds,
 )
-from forewarn.yamlfile import parse_document
+from forewarn.config.yaml_text import parse_document
+from forewarn.logic.specification import compile_spec
 
 
 def test_the_command_line_reference_is_what_the_parsers_say(repository: Path) -> None:

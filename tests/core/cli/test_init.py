@@ -16,10 +16,11 @@ from forewarn.cli.drafting.catalogue import CATALOGUE
 from forewarn.cli.drafting.draft import RESERVED_WORDS
 from forewarn.cli.drafting.writing import scalar
 from forewarn.config import load_spec
-from forewarn.properties.specification import compile_spec
+from forewarn.config.yaml_text import parse_document
+from forewarn.expressions import parse_expression
+from forewarn.logic.specification import compile_spec
+from forewarn.messages import compile_extractor, installed_message_type
 from forewarn.recordings import RecordingWriter
-from forewarn.signals import compile_extractor, installed_message_type, parse_expression
-from forewarn.yamlfile import parse_document
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 MARKERS, ODOMETRY = "visualization_msgs/msg/MarkerArray", "nav_msgs/msg/Odometry"

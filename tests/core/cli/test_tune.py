@@ -13,7 +13,7 @@ import pytest
 from forewarn.cli.tune_runs import Elsewhere
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
-from forewarn.properties.specification import compile_spec
+from forewarn.logic.specification import compile_spec
 
 
 @pytest.fixture(scope="module")

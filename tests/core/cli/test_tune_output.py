@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from forewarn.assessment.tradeoff import Point
+from forewarn.assessment.tuning import Candidate, Support, Tuning, Wish
 from forewarn.cli.tune_output import conclusions, listed
-from forewarn.monitoring.tradeoff import Point
-from forewarn.monitoring.tuning import Candidate, Support, Tuning, Wish
-from forewarn.sections import Thresholds
+from forewarn.config.sections import Thresholds
 
 WISH = Wish(2.0, miss_rate=0.1)
 SUPPORT = Support(30, 25, 50, 10.0, 25, 0.088, 22, 1.15)

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
+from forewarn.messages import MessageType
 from forewarn.models import load_model
-from forewarn.models.recalibration import Recalibration
+from forewarn.models.calibration_map import Recalibration
 from forewarn.monitoring.carried import tables_of, with_tables
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
-from forewarn.monitoring.watch import Watch
-from forewarn.predicates import Observation
-from forewarn.properties.specification import compile_spec
+from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
-from forewarn.signals import MessageType
+from forewarn.states.predicates import Observation
 
 
 @pytest.fixture

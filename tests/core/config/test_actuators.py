@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.config import MonitorSpec, parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
-from forewarn.yamlfile import parse_document
 
 HEAD = """
 rate: 10

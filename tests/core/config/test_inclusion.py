@@ -6,7 +6,7 @@ import pytest
 
 from forewarn.config import load_spec
 from forewarn.errors import ConfigError
-from forewarn.properties.specification import compile_spec
+from forewarn.logic.specification import compile_spec
 
 FRAGMENT = """
 signals:

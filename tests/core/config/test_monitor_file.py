@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.config import load_spec, parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
-from forewarn.properties.specification import compile_spec
-from forewarn.yamlfile import parse_document
+from forewarn.logic.specification import compile_spec
 
 GOOD = """
 rate: 10

@@ -16,7 +16,7 @@ from forewarn.learning import TransitionCounter, build_model
 from forewarn.learning.counting import Counts
 from forewarn.models import Provenance, Smoothing
 from forewarn.models.counts import EndRule
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(("a", "b"), ("crash", "arrived"))
 CRASH = -1

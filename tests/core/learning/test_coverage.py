@@ -11,7 +11,7 @@ from scipy import sparse
 from forewarn.errors import ModelError
 from forewarn.learning.coverage import coverage, requirement
 from forewarn.models import CountModel
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 
 def model(counts: list[list[int]]) -> CountModel:

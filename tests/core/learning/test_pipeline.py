@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import merge_models
-from forewarn.properties.specification import CompiledSpec, compile_spec
-from forewarn.yamlfile import parse_document
 
 TEXT = """
 rate: 10

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from forewarn.errors import CheckingError, ModelError
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 
 def model(

@@ -14,7 +14,7 @@ from forewarn.errors import ModelError
 from forewarn.models import CountModel, Smoothing, estimate_chain
 from forewarn.models.exporters import export_chain
 from forewarn.models.importers import import_probguard
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 ABSTRACTION = {
     "predicates": [["speed", "<", "0.5"], ["light", "==", "2"], ["light", "==", "2"]],

@@ -23,7 +23,7 @@ from forewarn.models import (
     save_model,
 )
 from forewarn.models.file import _checksum
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(("moving", "near"), ("collision",))
 

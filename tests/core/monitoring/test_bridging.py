@@ -9,12 +9,12 @@ import pytest
 
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import DecodeError
+from forewarn.logic.specification import compile_spec
+from forewarn.messages import installed_message_type
 from forewarn.monitoring.bridging import divide
-from forewarn.monitoring.external import EXTERNAL_TYPE, ExternalSignals
-from forewarn.predicates.inputs import open_feed
-from forewarn.properties.specification import compile_spec
-from forewarn.signals import installed_message_type
+from forewarn.monitoring.external_signals import EXTERNAL_TYPE, ExternalSignals
 from forewarn.signals.feed import Aged
+from forewarn.states.predicates.inputs import open_feed
 
 MONITOR = """\
 version: 1

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from forewarn.config import PropertySpec, parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import (
     AdvisorState,
     Request,
@@ -30,9 +31,8 @@ from forewarn.monitoring.policy import (
     decide,
     release,
 )
-from forewarn.monitoring.rows import RiskRow
-from forewarn.signals.grid import Grid
-from forewarn.yamlfile import parse_document
+from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.signals.clock import Grid
 
 RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
 SHORT = replace(RULES, hold=0)

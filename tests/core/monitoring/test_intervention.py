@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import AdvisorState, advise, wishes_of
-from forewarn.monitoring.rows import RiskRow
-from forewarn.sections import PropertySpec
-from forewarn.signals.grid import Grid
+from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.signals.clock import Grid
 
 GRID = Grid(10.0)
 BLANK = RiskRow(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, compile_rules, decide
-from forewarn.sections import PropertySpec
-from forewarn.signals.grid import Grid
+from forewarn.signals.clock import Grid
 
 RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
 

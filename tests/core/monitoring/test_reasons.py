@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.reasons import explain_risk, in_words
-from forewarn.yamlfile import parse_document
 
 TEXT = """
 rate: 10

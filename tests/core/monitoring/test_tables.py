@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
+from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.tables import LoadedModel
-from forewarn.predicates.abstraction import Observation
-from forewarn.predicates.validity import build_validity
-from forewarn.properties.specification import compile_spec
-from forewarn.vocabulary import terminal_code
-from forewarn.yamlfile import parse_document
+from forewarn.states.predicates.abstraction import Observation
+from forewarn.states.predicates.validity import build_validity
+from forewarn.states.vocabulary import terminal_code
 
 TEXT = """
 rate: 10

@@ -11,8 +11,9 @@ import yaml
 from rosbags.rosbag2 import Reader
 
 from forewarn.errors import RecordingError
+from forewarn.expressions import parse_expression
+from forewarn.messages import compile_extractor
 from forewarn.recordings import find_recordings, open_recording
-from forewarn.signals import compile_extractor, parse_expression
 
 FORMS = [
     ("mcap", "none"),

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from rosbags.highlevel import AnyReader
 
 from forewarn.errors import RecordingError
+from forewarn.expressions import parse_expression
+from forewarn.messages import compile_extractor
 from forewarn.recordings import RecordingWriter, open_recording
-from forewarn.signals import compile_extractor, parse_expression
 
 FLOAT = ("std_msgs/msg/Float64", "float64 data\n")
 

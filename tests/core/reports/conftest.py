@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from forewarn.assessment.replay import RecordedRun, replay
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.monitor import Monitor
-from forewarn.properties.specification import compile_spec
+from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
 from forewarn.reports.html import render
-from forewarn.reports.run import RecordedRun, replay
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.monitoring.monitor import Monitor
+from forewarn.assessment.lanes import TERMINAL, requests
+from forewarn.assessment.replay import RecordedRun
 from forewarn.monitoring.policy import Level
+from forewarn.monitoring.step import Monitor
 from forewarn.reports.html import render
-from forewarn.reports.lanes import TERMINAL, requests
 from forewarn.reports.palette import DARK
-from forewarn.reports.run import RecordedRun
 
 Look = Callable[..., Any]
 RATE = 10.0

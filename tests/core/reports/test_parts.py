@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.assessment.episodes import AlertRule, trace_of
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.results import scores
+from forewarn.assessment.tradeoff import Point, trade_off
 from forewarn.learning.coverage import coverage
 from forewarn.models import CountModel
-from forewarn.monitoring.episodes import AlertRule, trace_of
-from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.tradeoff import Point, trade_off
-from forewarn.reports.cover import stays
+from forewarn.monitoring.step import Monitor
+from forewarn.reports.coverage import stays
 from forewarn.reports.foresight import ALWAYS, thin
-from forewarn.reports.results import scores
-from forewarn.reports.run import RecordedRun
 
 
 def figure(page: str, name: str) -> Any:

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.assessment.replay import RecordedRun, replay
+from forewarn.assessment.results import remarks
 from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
+from forewarn.messages import MessageType
 from forewarn.models import CountModel
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
-from forewarn.monitoring.watch import Watch
-from forewarn.properties.specification import compile_spec
+from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
 from forewarn.reports.html import render
-from forewarn.reports.results import remarks
-from forewarn.reports.run import RecordedRun, replay
-from forewarn.signals import MessageType
 
 MUTED_AT, FORGED = 20.0, slice(100, 130)
 

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.assessment.events import find_events
+from forewarn.assessment.history import History
+from forewarn.assessment.lanes import Lanes
+from forewarn.assessment.replay import RecordedRun, replay
 from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.events import find_events
-from forewarn.monitoring.history import History
-from forewarn.monitoring.monitor import Monitor
-from forewarn.properties.specification import compile_spec
+from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
 from forewarn.reports.html import render
-from forewarn.reports.lanes import Lanes
 from forewarn.reports.packing import unpack
-from forewarn.reports.run import RecordedRun, replay
 
 Drive = Callable[[int, float], list[Any]]
 

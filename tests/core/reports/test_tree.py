@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
+from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.tables import CompiledProperty
-from forewarn.properties.specification import compile_spec
+from forewarn.reports.paths import likeliest_way
 from forewarn.reports.tree import Tree, violation_tree
 from forewarn.reports.treepicture import Change, changes, tree_picture
-from forewarn.reports.ways import likeliest_way
-from forewarn.vocabulary import Vocabulary
-from forewarn.yamlfile import parse_document
+from forewarn.states.vocabulary import Vocabulary
 
 TEXT = (
     "version: 1\nrate: 1\nsignals: {a: {}, b: {}, c: {}}\n"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from forewarn.assessment.tradeoff import Point
+from forewarn.assessment.tuning import Candidate, Support, Tuning, Wish
 from forewarn.cli.tune_plot import render
-from forewarn.monitoring.tradeoff import Point
-from forewarn.monitoring.tuning import Candidate, Support, Tuning, Wish
-from forewarn.sections import Thresholds
+from forewarn.config.sections import Thresholds
 
 
 def a_candidate(act: float, detected: int, false: int, alert_hours: float) -> Candidate:

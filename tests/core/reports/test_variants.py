@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.assessment.replay import RecordedRun, replay
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.verdict import Status
-from forewarn.properties.specification import compile_spec
 from forewarn.recordings import open_recording
 from forewarn.reports.html import render
-from forewarn.reports.run import RecordedRun, replay
 from forewarn.reports.timeline import INACTIVE, timeline
 
 CHANGES = {

@@ -9,9 +9,9 @@ from types import ModuleType
 import pytest
 
 from forewarn.errors import ExpressionError, ForewarnError, FormulaError
-from forewarn.properties import parse_formula
-from forewarn.signals import compile_expression, compiler, parse_expression
-from forewarn.signals.functions import FUNCTIONS
+from forewarn.expressions import compile_expression, compiler, parse_expression
+from forewarn.expressions.functions.catalogue import FUNCTIONS
+from forewarn.logic import parse_formula
 
 SIGNALS = ("a", "b", "xs", "name")
 
@@ -189,7 +189,7 @@ def test_a_formula_is_no_way_around(source: str) -> None:
 
 
 def _atoms(formula: object) -> tuple[str, ...]:
-    from forewarn.properties import atoms_of
+    from forewarn.logic import atoms_of
 
     return atoms_of(formula)  # type: ignore[arg-type]
 
@@ -232,7 +232,7 @@ def test_compiled_code_has_no_builtins_and_nothing_that_holds_modules() -> None:
 
 def test_the_list_of_nodes_is_a_list_of_what_is_allowed() -> None:
     """A kind of node that a later Python brings is refused until somebody allows it."""
-    from forewarn.signals.syntax import _Checker
+    from forewarn.expressions.syntax import _Checker
 
     allowed = {name[6:] for name in dir(_Checker) if name.startswith("check_")}
     assert allowed == {

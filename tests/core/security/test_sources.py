@@ -13,10 +13,10 @@ FORBIDDEN = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "m
 RUNS_CODE = {"eval", "exec", "compile", "__import__"}
 # Where code is made, from trees and lines that are put together there out of checked parts.
 MAY_RUN_CODE = {
-    ("forewarn/src/forewarn/signals/compiler.py", "compile"),
-    ("forewarn/src/forewarn/signals/compiler.py", "eval"),
-    ("forewarn/src/forewarn/predicates/kleene.py", "compile"),
-    ("forewarn/src/forewarn/predicates/kleene.py", "exec"),
+    ("forewarn/src/forewarn/expressions/compiler.py", "compile"),
+    ("forewarn/src/forewarn/expressions/compiler.py", "eval"),
+    ("forewarn/src/forewarn/states/predicates/kleene.py", "compile"),
+    ("forewarn/src/forewarn/states/predicates/kleene.py", "exec"),
 }
 SHELLS = {"system", "popen", "spawnl", "spawnv", "execv", "execl"}
 ROOT = Path(__file__).resolve().parents[3]

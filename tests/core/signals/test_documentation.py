@@ -7,9 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from forewarn.signals import CONSTANTS, FUNCTIONS, installed_message_type, parse_expression
-from forewarn.signals.extraction import compile_extractor
-from forewarn.signals.syntax import MAX_BRACKETS, MAX_LENGTH, MAX_NODES
+from forewarn.expressions import CONSTANTS, FUNCTIONS, parse_expression
+from forewarn.expressions.syntax import MAX_BRACKETS, MAX_LENGTH, MAX_NODES
+from forewarn.messages import installed_message_type
+from forewarn.messages.extraction import compile_extractor
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "expressions.md").read_text(encoding="utf-8")
 

@@ -13,11 +13,11 @@ from scipy import sparse
 
 from forewarn.checking import risk_table
 from forewarn.checking.storm_api import Storm
+from forewarn.logic.automaton import Automaton
 from forewarn.models import CountModel, Smoothing, estimate_chain, load_model, save_model
 from forewarn.models.exporters import export_chain
 from forewarn.models.importers import import_probguard
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 stormpy = pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
 

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from forewarn.checking import ENDED, risk_table
 from forewarn.checking.storm_api import Storm
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
 

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from forewarn.checking import ENDED, ctl, numeric
 from forewarn.errors import CheckingError
+from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
 

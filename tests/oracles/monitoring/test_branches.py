@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import FormulaError
+from forewarn.logic import compile_formula, format_formula, parse_formula, step
 from forewarn.models import CountModel, Smoothing
 from forewarn.monitoring.build import build_monitor, compile_spec
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyVerdict, Status
-from forewarn.properties import compile_formula, format_formula, parse_formula, step
 from forewarn.signals.feed import Snapshot
-from forewarn.yamlfile import parse_document
 
 ATOMS = ("pa", "pb", "crashed")
 ENDED, CRASHED = -1, -2  # `ended` comes first in the file

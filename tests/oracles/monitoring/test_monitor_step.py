@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import CompiledSpec, build_monitor, compile_spec
-from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.rows import same_bits
+from forewarn.monitoring.risk_rows import same_bits
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Status, Verdict
 from forewarn.signals.feed import Snapshot
-from forewarn.yamlfile import parse_document
 
 K = 2
 TEXT = f"""

@@ -13,14 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import DecodeError
-from forewarn.signals import (
-    Extractor,
-    Unknown,
-    compile_extractor,
-    installed_message_type,
-    parse_expression,
-)
-from forewarn.signals.decoder import COMPILED
+from forewarn.expressions import Unknown, parse_expression
+from forewarn.messages import Extractor, compile_extractor, installed_message_type
+from forewarn.messages.decoder import COMPILED
 
 INTERPRETERS = [False] if COMPILED is None else [True, False]
 MARKERS = installed_message_type("visualization_msgs/msg/MarkerArray")

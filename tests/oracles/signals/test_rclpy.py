@@ -21,12 +21,13 @@ import numpy as np
 import pytest
 
 from forewarn.errors import ForewarnError
-from forewarn.signals import compile_extractor, installed_message_type, parse_expression
-from forewarn.signals.decoder import COMPILED, decoder
-from forewarn.signals.plan import ALL, Planner, Wants
-from forewarn.signals.plan import Path as Steps
-from forewarn.signals.records import open_message
-from forewarn.signals.schema import PLACEHOLDER, ArrayOf, FieldType, Primitive, Struct
+from forewarn.expressions import parse_expression
+from forewarn.messages import compile_extractor, installed_message_type
+from forewarn.messages.decoder import COMPILED, decoder
+from forewarn.messages.plan import ALL, Planner, Wants
+from forewarn.messages.plan import Path as Steps
+from forewarn.messages.records import open_message
+from forewarn.messages.schema import PLACEHOLDER, ArrayOf, FieldType, Primitive, Struct
 
 serialization = pytest.importorskip("rclpy.serialization", reason="rclpy is not installed")
 

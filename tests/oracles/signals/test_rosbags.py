@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from rosbags.interfaces import Nodetype
 from rosbags.serde.utils import ndtype
 
-from forewarn.signals import Extractor, MessageType, compile_extractor, parse_expression
-from forewarn.signals.decoder import COMPILED, decoder
-from forewarn.signals.plan import ALL, Path, Planner, Wants
-from forewarn.signals.records import open_message
-from forewarn.signals.schema import PLACEHOLDER, FieldType, Primitive, Struct
+from forewarn.expressions import parse_expression
+from forewarn.messages import Extractor, MessageType, compile_extractor
+from forewarn.messages.decoder import COMPILED, decoder
+from forewarn.messages.plan import ALL, Path, Planner, Wants
+from forewarn.messages.records import open_message
+from forewarn.messages.schema import PLACEHOLDER, FieldType, Primitive, Struct
 
 INTERPRETERS = [False] if COMPILED is None else [True, False]
 NUMBERS = {

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.checking.countdown import TRIGGER, is_countdown
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import mark_unseen, point_values, risk_table
+from forewarn.checking.response.operators import TRIGGER, is_countdown
 from forewarn.errors import CheckingError
+from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import (
@@ -23,7 +24,6 @@ from forewarn.models.estimation import (
     missing_weights,
     valid_successors,
 )
-from forewarn.properties.automaton import Automaton
 
 SAMPLES = 200
 CONFIDENCE = 0.95

@@ -10,12 +10,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.general import backward_induction, entered_states
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
+from forewarn.checking.product import backward_induction, entered_states
+from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Vocabulary
 
 MAX_EXPANSIONS = 300
 MAX_DEPTH = 1000

@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
-from forewarn.properties.automaton import Automaton
 
 BoundKind = Literal["none", "credible", "sound"]
 

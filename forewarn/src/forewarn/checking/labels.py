@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import CheckingError
-from forewarn.properties.automaton import Automaton
-from forewarn.vocabulary import Vocabulary
+from forewarn.logic.automaton import Automaton
+from forewarn.states.vocabulary import Vocabulary
 
 ENDED = -1
 

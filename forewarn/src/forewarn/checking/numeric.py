@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking import general, idle, passage
-from forewarn.checking.countdown import Countdown, countdown, is_countdown
+from forewarn.checking import product as general
 from forewarn.checking.graph import Certain, closed_classes
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
+from forewarn.checking.response import bounded as passage
+from forewarn.checking.response import unbounded as idle
+from forewarn.checking.response.operators import Countdown, countdown, is_countdown
 from forewarn.errors import CheckingError
+from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
-from forewarn.properties.automaton import Automaton
 
 PRECISION = 1e-10
 MAX_PRODUCT = 400_000

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import total_error
+from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import Alpha, CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
-from forewarn.properties.automaton import Automaton
 
 
 def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> float:

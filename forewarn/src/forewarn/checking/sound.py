@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 from scipy.sparse import linalg
 
-from forewarn.checking.general import entered_states
 from forewarn.checking.graph import backward_reachable
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import mark_unseen, risk_table
+from forewarn.checking.product import entered_states
 from forewarn.errors import CheckingError
+from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
-from forewarn.properties.automaton import Automaton
 
 CONFIDENCE = 0.95
 VACUOUS_WIDTH = 0.9

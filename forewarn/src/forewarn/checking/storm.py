@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.checking import ctl
-from forewarn.checking.general import product_graph
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.numeric import check_arguments, mark_unseen
+from forewarn.checking.product import product_graph
 from forewarn.checking.storm_api import Mask, Storm, Values
 from forewarn.errors import CheckingError
+from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel
-from forewarn.properties.automaton import Automaton
 
 EXACT_NODES = 2000
 PRECISION = 1e-9

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.countdown import (
+from forewarn.checking.numeric import check_arguments
+from forewarn.checking.product import first_violations
+from forewarn.checking.response.bounded import MAX_HISTORY, first_passage, layers_after_answers
+from forewarn.checking.response.operators import (
     Countdown,
     as_layers,
     countdown,
     is_countdown,
     waiting_powers,
 )
-from forewarn.checking.general import first_violations
-from forewarn.checking.numeric import check_arguments
-from forewarn.checking.passage import MAX_HISTORY, first_passage, layers_after_answers
+from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
-from forewarn.properties.automaton import Automaton
 
 #: A countdown takes every step. Where there are more of them, a small product is looked at as it
 #: is: it may stop as soon as its chain has mixed.

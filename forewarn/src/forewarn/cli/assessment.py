@@ -15,12 +15,12 @@ from forewarn.checking.labels import label_states
 from forewarn.checking.sensitivity import EstimatorRisk, estimator_sensitivity, reach_sensitivity
 from forewarn.cli.output import Output
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
-from forewarn.learning.markov import SIGNIFICANCE, MarkovTest, markov_tests
+from forewarn.learning.order_test import SIGNIFICANCE, MarkovTest, markov_tests
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, estimate_chain
-from forewarn.properties.specification import CompiledSpec
 from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
-from forewarn.signals.grid import Grid
+from forewarn.signals.clock import Grid
 
 LISTED = 10
 

@@ -27,11 +27,11 @@ from forewarn.cli.chains import add_unsmoothed, chain_of
 from forewarn.cli.common import load_compiled, whole_number
 from forewarn.cli.output import Output
 from forewarn.errors import CheckingError, ExpressionError, ModelError
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
 from forewarn.monitoring.build import check_model
-from forewarn.predicates import Abstraction
-from forewarn.properties.specification import CompiledSpec
-from forewarn.signals.grid import Grid
+from forewarn.signals.clock import Grid
+from forewarn.states.predicates import Abstraction
 
 DESCRIPTION = """\
 Answer queries about a model through Storm (stormpy has to be installed): PCTL over predicates and

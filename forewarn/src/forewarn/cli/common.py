@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.fields import LARGEST, RATES
 from forewarn.errors import ModelError
-from forewarn.fields import LARGEST, RATES
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.monitor import Monitor
-from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.monitoring.step import Monitor
 from forewarn.recordings import find_recordings
 
 RECORDINGS_HELP = (

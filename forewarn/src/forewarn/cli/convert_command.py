@@ -11,11 +11,11 @@ from pathlib import Path
 from forewarn.cli.common import RECORDINGS_HELP
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
-from forewarn.outputfile import check_output
+from forewarn.files.outputs import check_output
+from forewarn.messages import ForeignType
 from forewarn.recordings import Recording, RecordingWriter, open_recording
 from forewarn.recordings.interface import TopicInfo
 from forewarn.recordings.writing import PROFILE
-from forewarn.signals import ForeignType
 
 DESCRIPTION = """\
 Write a recording as MCAP, with the definitions of its messages: Apollo's records keep their

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
+from forewarn.config.yaml_text import load_document, parse_document
 from forewarn.errors import ConfigError
-from forewarn.yamlfile import load_document, parse_document
 
 KeyPath = tuple[str, ...]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from forewarn.cli.common import hertz, load_compiled
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError, FormulaError, InputError
-from forewarn.properties import compile_formula, parse_formula
-from forewarn.properties.explanation import Explanation, explain
+from forewarn.logic import compile_formula, parse_formula
+from forewarn.logic.explanation import Explanation, explain
 
 DESCRIPTION = """\
 Say in words what a formula means and when it counts as violated, and draw the automaton that

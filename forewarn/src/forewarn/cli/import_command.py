@@ -8,9 +8,9 @@ from pathlib import Path
 
 from forewarn.cli.common import hertz
 from forewarn.cli.output import Output
+from forewarn.files.outputs import check_output
 from forewarn.models import save_model
 from forewarn.models.importers import import_probguard
-from forewarn.outputfile import check_output
 
 DESCRIPTION = """\
 Read a chain as ProbGuard's repository keeps it (a folder with model.json and abstraction.json, and

@@ -11,11 +11,11 @@ from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose
 from forewarn.cli.output import Output
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError
-from forewarn.outputfile import check_output, write_output
-from forewarn.properties.specification import compile_spec
+from forewarn.files.outputs import check_output, write_output
+from forewarn.logic.specification import compile_spec
 from forewarn.recordings import open_recording
-from forewarn.yamlfile import parse_document
 
 DESCRIPTION = """\
 Write a commented monitor file from the topics of a recording: signals for the message types that

@@ -20,8 +20,8 @@ from forewarn.cli.output import Output
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.monitor import Monitor
 from forewarn.monitoring.reasons import Reasons, explain_risk, in_words
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.states import (
     RiskyState,

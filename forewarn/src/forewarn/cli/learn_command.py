@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forewarn.assessment.calibration import Fitted
+from forewarn.assessment.results import stale_remark
 from forewarn.cli.assessment import (
     LISTED,
     Requirement,
@@ -23,7 +25,7 @@ from forewarn.cli.assessment import (
     print_dependence,
     print_estimators,
 )
-from forewarn.cli.calibrating import (
+from forewarn.cli.calibration_step import (
     add_calibration,
     calibrate_model,
     calibration_method,
@@ -44,13 +46,11 @@ from forewarn.cli.common import (
 from forewarn.cli.output import Bar, Output
 from forewarn.cli.replay_command import Censoring
 from forewarn.errors import RecordingError
+from forewarn.files.outputs import check_output
 from forewarn.learning.pipeline import Learned, RecordingReport, learn
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model, merge_models, save_model
-from forewarn.monitoring.recalibrate import Fitted
-from forewarn.outputfile import check_output
-from forewarn.properties.specification import CompiledSpec
 from forewarn.reports.figures import percent
-from forewarn.reports.results import stale_remark
 
 DESCRIPTION = """\
 Learn a model from recordings: every recording goes through the signals and predicates of the

@@ -69,7 +69,7 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
         with interrupt.held():
             # Whatever takes long to import is imported here.
             from forewarn.cli.output import Output
-            from forewarn.outputfile import is_stdout
+            from forewarn.files.outputs import is_stdout
 
             namespace, command = _parse(given)
     except SystemExit as leaving:

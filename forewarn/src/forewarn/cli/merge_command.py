@@ -9,8 +9,8 @@ from pathlib import Path
 
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError
+from forewarn.files.outputs import check_output
 from forewarn.models import CountModel, load_model, merge_models, save_model
-from forewarn.outputfile import check_output
 
 DESCRIPTION = """\
 Add up the counts of models that were learned with the same monitor file: signals, predicates,

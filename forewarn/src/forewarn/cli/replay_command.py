@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
+from forewarn.assessment.lines import verdict_line
+from forewarn.assessment.replay import RecordedRun, replay, weighted_runs
+from forewarn.assessment.results import result
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
@@ -23,14 +26,11 @@ from forewarn.cli.common import (
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import mended_on
 from forewarn.cli.tables import print_runs
+from forewarn.files.outputs import OutputFile, check_output, write_output
 from forewarn.models import Provenance
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
-from forewarn.outputfile import OutputFile, check_output, write_output
 from forewarn.recordings import open_recording
-from forewarn.reports.lines import verdict_line
-from forewarn.reports.results import result
-from forewarn.reports.run import RecordedRun, replay, weighted_runs
 
 DESCRIPTION = """\
 Run the monitor over recordings, tick by tick, with the code that runs live: the same recording

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.assessment.results import result
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
@@ -16,9 +17,8 @@ from forewarn.cli.common import (
 )
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import replay_all
-from forewarn.outputfile import check_output, write_output
+from forewarn.files.outputs import check_output, write_output
 from forewarn.reports.html import render
-from forewarn.reports.results import result
 
 DESCRIPTION = """\
 Replay recordings and write one self-contained HTML page: timeline of risk with its bounds,

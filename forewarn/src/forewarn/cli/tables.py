@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forewarn.cli.common import seconds, share, span
-from forewarn.cli.output import Output
-from forewarn.monitoring.calibration import Calibration
-from forewarn.monitoring.events import Alert, Score, Violation
-from forewarn.monitoring.monitor import Monitor
-from forewarn.reports.results import (
+from forewarn.assessment.events import Alert, Score, Violation
+from forewarn.assessment.reliability import Calibration
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.results import (
     calibrations,
     elapsed,
     raw_calibrations,
@@ -17,7 +15,9 @@ from forewarn.reports.results import (
     scores,
     state_name,
 )
-from forewarn.reports.run import RecordedRun
+from forewarn.cli.common import seconds, share, span
+from forewarn.cli.output import Output
+from forewarn.monitoring.step import Monitor
 
 
 def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) -> None:

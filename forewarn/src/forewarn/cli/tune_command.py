@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.results import remarks
+from forewarn.assessment.tuning import LEAST_VIOLATIONS, Tuning, Unit, Wish, tune
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
@@ -22,11 +25,8 @@ from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs, traces_of
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError
-from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.tuning import LEAST_VIOLATIONS, Tuning, Unit, Wish, tune
-from forewarn.outputfile import check_output, write_output
-from forewarn.reports.results import remarks
-from forewarn.reports.run import RecordedRun
+from forewarn.files.outputs import check_output, write_output
+from forewarn.monitoring.step import Monitor
 
 DESCRIPTION = """\
 Choose thresholds: the longest lead time that a budget of false alarms allows, if asked for with a

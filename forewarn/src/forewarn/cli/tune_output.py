@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from forewarn.assessment.guarantee import miss_bound
+from forewarn.assessment.tuning import FEW_VIOLATIONS, Candidate, Tuning
 from forewarn.cli.common import seconds, share, span
 from forewarn.cli.output import Output
-from forewarn.monitoring.guarantee import miss_bound
-from forewarn.monitoring.tuning import FEW_VIOLATIONS, Candidate, Tuning
 
 ROWS = 14
 COLUMNS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forewarn.monitoring.tuning import Candidate, Tuning
+from forewarn.assessment.tuning import Candidate, Tuning
 
 # As in a report: nothing that selects what means nothing, and nothing that sends data away.
 CONFIG = {

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
+from forewarn.assessment.episodes import Trace, trace_of
+from forewarn.assessment.replay import RecordedRun
 from forewarn.cli.common import find_model, load_compiled
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import refuse_known
 from forewarn.cli.replay_command import replay_all
 from forewarn.errors import InputError, ModelError
 from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.episodes import Trace, trace_of
-from forewarn.monitoring.monitor import Monitor
-from forewarn.properties.specification import CompiledSpec
-from forewarn.reports.run import RecordedRun
+from forewarn.monitoring.step import Monitor
 
 
 def held_out_runs(

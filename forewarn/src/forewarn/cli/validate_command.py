@@ -16,25 +16,21 @@ from forewarn.checking.numeric import horizon_notes, risk_table
 from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.sections import SignalSpec
 from forewarn.errors import ConfigErrors, FieldError, ForewarnError, InputError
+from forewarn.expressions import parse_expression
+from forewarn.logic import Automaton, is_stricter, letter_of, step
+from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.messages import MessageType, compile_extractor, installed_message_type
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor, check_model
-from forewarn.monitoring.monitor import Monitor
-from forewarn.predicates.kindcheck import Misuse, find_misuse
-from forewarn.predicates.validity import build_validity
-from forewarn.properties import Automaton, is_stricter, letter_of, step
-from forewarn.properties.specification import CompiledSpec, compile_spec
+from forewarn.monitoring.step import Monitor
 from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.recordings.interface import plural
-from forewarn.sections import SignalSpec
-from forewarn.signals import (
-    MessageType,
-    compile_extractor,
-    installed_message_type,
-    parse_expression,
-)
-from forewarn.signals.grid import Grid
-from forewarn.vocabulary import CUT
+from forewarn.signals.clock import Grid
+from forewarn.states.predicates.kind_check import Misuse, find_misuse
+from forewarn.states.predicates.validity import build_validity
+from forewarn.states.vocabulary import CUT
 
 DESCRIPTION = """\
 Check monitor files: YAML, keys, names, expressions, formulas, constraints; message fields against

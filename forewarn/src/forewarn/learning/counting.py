@@ -17,7 +17,7 @@ from forewarn.models.counts import (
     Smoothing,
     state_order,
 )
-from forewarn.vocabulary import Vocabulary, terminal_code
+from forewarn.states.vocabulary import Vocabulary, terminal_code
 
 
 class Counts(NamedTuple):

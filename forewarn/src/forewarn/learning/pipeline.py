@@ -14,14 +14,14 @@ from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
 from forewarn.learning.workers import end_silently, interrupts_blocked
+from forewarn.logic.specification import compile_spec
+from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
-from forewarn.predicates import Abstraction, Observation, with_history
-from forewarn.predicates.inputs import open_feed
-from forewarn.predicates.validity import Validity, build_validity
-from forewarn.properties.specification import compile_spec
 from forewarn.recordings import Recording, open_recording
-from forewarn.signals import MessageType
 from forewarn.signals.feed import Snapshot
+from forewarn.states.predicates import Abstraction, Observation, with_history
+from forewarn.states.predicates.inputs import open_feed
+from forewarn.states.predicates.validity import Validity, build_validity
 
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]

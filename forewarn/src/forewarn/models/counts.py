@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import ModelError
-from forewarn.models.recalibration import Recalibration
-from forewarn.vocabulary import Vocabulary
+from forewarn.models.calibration_map import Recalibration
+from forewarn.states.vocabulary import Vocabulary
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
 Candidates = Literal["observed", "admissible"]

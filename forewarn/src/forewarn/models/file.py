@@ -14,8 +14,10 @@ import numpy as np
 from scipy import sparse
 
 from forewarn.errors import ModelError
-from forewarn.inputfile import open_plain
-from forewarn.models import recalibration
+from forewarn.files.inputs import open_plain
+from forewarn.files.outputs import check_output, write_output
+from forewarn.models import calibration_map as recalibration
+from forewarn.models.checked_json import Reader, read_json
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
     CountModel,
@@ -24,8 +26,6 @@ from forewarn.models.counts import (
     state_order,
     with_states,
 )
-from forewarn.models.reading import Reader, read_json
-from forewarn.outputfile import check_output, write_output
 
 FORMAT = "forewarn-model"
 VERSION = 1

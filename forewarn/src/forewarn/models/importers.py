@@ -14,10 +14,10 @@ import numpy as np
 from scipy import sparse
 
 from forewarn.errors import ModelError
+from forewarn.models.checked_json import read_json
 from forewarn.models.counts import CountModel, Provenance, Smoothing, state_order
 from forewarn.models.file import MAX_COUNT
-from forewarn.models.reading import read_json
-from forewarn.vocabulary import Vocabulary, terminal_code
+from forewarn.states.vocabulary import Vocabulary, terminal_code
 
 FINISH = "finish"
 

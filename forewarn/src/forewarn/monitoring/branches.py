@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.checking.labels import ENDED, label_states
+from forewarn.logic import Automaton
 from forewarn.monitoring.verdict import Status
-from forewarn.properties import Automaton
-from forewarn.vocabulary import Vocabulary, terminal_code
+from forewarn.states.vocabulary import Vocabulary, terminal_code
 
 #: What a letter does in a branch: nothing that matters, the end of an episode, a violation, or one
 #: that lasts.

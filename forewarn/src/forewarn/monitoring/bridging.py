@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forewarn.config import MonitorSpec
-from forewarn.properties.parser import parse_formula
-from forewarn.properties.syntax import atoms_of
-from forewarn.sections import SignalSpec
-from forewarn.signals import parse_expression
+from forewarn.config.sections import SignalSpec
+from forewarn.expressions import parse_expression
+from forewarn.logic.parser import parse_formula
+from forewarn.logic.syntax import atoms_of
 
 DEFAULT_TIMEOUT = 1.0
 

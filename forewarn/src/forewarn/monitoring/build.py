@@ -12,19 +12,19 @@ from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import sound_table
 from forewarn.config import MonitorSpec
+from forewarn.config.sections import BoundsSpec, PropertySpec
 from forewarn.errors import ConfigError, ModelError
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
-from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.outlook import look_ahead
+from forewarn.monitoring.apply_calibration import calibrated, maps_of, unused
+from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.policy import compile_rules
-from forewarn.monitoring.recalibrate import calibrated, maps_of, unused
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
-from forewarn.predicates.validity import Validity, build_validity
-from forewarn.properties.specification import CompiledSpec, compile_spec
-from forewarn.sections import BoundsSpec, PropertySpec
-from forewarn.signals.grid import Grid
-from forewarn.vocabulary import Vocabulary
+from forewarn.signals.clock import Grid
+from forewarn.states.predicates.validity import Validity, build_validity
+from forewarn.states.vocabulary import Vocabulary
 
 __all__ = ["CompiledSpec", "build_monitor", "check_model", "compile_spec", "with_section"]
 

@@ -25,11 +25,11 @@ import zstandard
 from forewarn.checking.interface import RiskTable
 from forewarn.errors import RecordingError
 from forewarn.models.chain import Floats
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, compile_property
-from forewarn.predicates import Abstraction, Observation
 from forewarn.recordings.zstd import CutError, unpacked
-from forewarn.vocabulary import terminal_code
+from forewarn.states.predicates import Abstraction, Observation
+from forewarn.states.vocabulary import terminal_code
 
 TOLERANCE = 1e-6
 LARGEST = 1 << 30

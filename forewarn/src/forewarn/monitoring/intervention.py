@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
+from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.rows import RiskRow
-from forewarn.sections import PropertySpec
-from forewarn.signals.grid import Grid
+from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.signals.clock import Grid
 
 NO_ACTION = "NONE"
 SEVERITY = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from forewarn.sections import PropertySpec
-from forewarn.signals.grid import Grid
+from forewarn.config.sections import PropertySpec
+from forewarn.signals.clock import Grid
 
 
 class Level(IntEnum):

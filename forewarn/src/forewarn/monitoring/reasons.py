@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from forewarn.checking.explanation import likely_ways, predicate_effects
-from forewarn.monitoring.monitor import Monitor
+from forewarn.monitoring.step import Monitor
 
 WAYS = 3
 

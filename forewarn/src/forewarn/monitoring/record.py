@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import RecordingError
+from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, dump_model, load_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
@@ -32,14 +34,12 @@ from forewarn.monitoring.carried import (
     tables_of,
     with_tables,
 )
-from forewarn.monitoring.memory import recall
-from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.rows import RiskRow, same_bits
-from forewarn.monitoring.watch import Outcome, Watch
-from forewarn.predicates import Observation
+from forewarn.monitoring.checkpoint import recall
+from forewarn.monitoring.live_session import Outcome, Watch
+from forewarn.monitoring.risk_rows import RiskRow, same_bits
+from forewarn.monitoring.step import Monitor
 from forewarn.recordings import Recording, RecordingWriter, open_recording
-from forewarn.signals import MessageType, installed_message_type
-from forewarn.yamlfile import parse_document
+from forewarn.states.predicates import Observation
 
 TABLE = "forewarn.record"
 FORMAT = "1"

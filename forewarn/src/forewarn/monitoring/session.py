@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from forewarn.monitoring.monitor import Monitor, MonitorState
+from forewarn.messages import MessageType
+from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
-from forewarn.predicates.inputs import open_feed
 from forewarn.recordings.interface import Recording, Sample
-from forewarn.signals import MessageType
+from forewarn.signals.clock import Grid
 from forewarn.signals.feed import Payload
-from forewarn.signals.grid import Grid
+from forewarn.states.predicates.inputs import open_feed
 
 
 class Muted(NamedTuple):

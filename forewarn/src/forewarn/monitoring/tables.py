@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
+from forewarn.config.sections import PropertySpec
+from forewarn.logic import Automaton
 from forewarn.monitoring.branches import LiveAutomaton, live_automaton
-from forewarn.monitoring.outlook import Outlook
+from forewarn.monitoring.likely_path import Outlook
 from forewarn.monitoring.policy import Rules
-from forewarn.predicates import Observation
-from forewarn.predicates.validity import Validity
-from forewarn.properties import Automaton
-from forewarn.sections import PropertySpec
-from forewarn.vocabulary import Vocabulary, terminal_code
+from forewarn.states.predicates import Observation
+from forewarn.states.predicates.validity import Validity
+from forewarn.states.vocabulary import Vocabulary, terminal_code
 
 MAX_MEMO = 1 << 12
 MAX_FREE = 12

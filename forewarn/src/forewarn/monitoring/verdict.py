@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from forewarn.monitoring.policy import Level
-from forewarn.predicates import Observation
 from forewarn.signals.feed import Failure, StaleSignal
+from forewarn.states.predicates import Observation
 
 
 class Status(IntEnum):

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from forewarn.signals import MessageType
+    from forewarn.messages import MessageType
 
 TIME_LIMIT_NS = 1 << 63
 """Log times from here on do not fit the signed 64 bits that all tools share."""

@@ -10,7 +10,7 @@ import mcap.records
 from mcap.opcode import Opcode
 
 from forewarn.errors import RecordingError
-from forewarn.inputfile import open_plain
+from forewarn.files.inputs import open_plain
 from forewarn.recordings.interface import (
     TIME_LIMIT_NS,
     Channel,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from forewarn.errors import RecordingError
-from forewarn.inputfile import open_plain
+from forewarn.files.inputs import open_plain
 from forewarn.recordings import rosbag1, rosbag2, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording

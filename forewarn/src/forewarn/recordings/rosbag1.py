@@ -18,7 +18,8 @@ import lz4.frame  # type: ignore[import-untyped]
 from rosbags.rosbag1 import Reader
 
 from forewarn.errors import RecordingError
-from forewarn.inputfile import open_plain
+from forewarn.files.inputs import open_plain
+from forewarn.messages.definitions import normal_type_name
 from forewarn.recordings.interface import (
     Channel,
     Row,
@@ -35,7 +36,6 @@ from forewarn.recordings.ordering import (
     sort_rows,
 )
 from forewarn.recordings.zstd import UNPACKED_LIMIT
-from forewarn.signals.definitions import normal_type_name
 
 ACCEPTED = "a ROS 1 bag of version 2.0 with chunks in bz2, lz4 or no compression"
 MAGIC = b"#ROSBAG V"

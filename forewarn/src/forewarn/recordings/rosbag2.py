@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from forewarn.errors import RecordingError
-from forewarn.inputfile import open_plain
+from forewarn.files.inputs import open_plain
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Storage, plural
 from forewarn.recordings.mcap import McapFile

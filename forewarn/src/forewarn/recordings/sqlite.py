@@ -17,7 +17,7 @@ from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader
 
 from forewarn.errors import RecordingError
-from forewarn.inputfile import open_plain
+from forewarn.files.inputs import open_plain
 from forewarn.recordings.interface import (
     TIME_LIMIT_NS,
     Channel,

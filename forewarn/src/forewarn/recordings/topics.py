@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from forewarn.errors import ForewarnError
+from forewarn.messages import MessageType, installed_message_type, message_type
+from forewarn.messages.definitions import normal_type_name
 from forewarn.recordings.interface import Channel, TopicInfo, plural
 from forewarn.recordings.ros1 import ConversionError, Ros1Type, ros1_type
-from forewarn.signals import MessageType, installed_message_type, message_type
-from forewarn.signals.definitions import normal_type_name
 
 SERIALIZATIONS = ("cdr", "ros1")
 

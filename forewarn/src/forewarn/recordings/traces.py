@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from forewarn.errors import RecordingError
-from forewarn.inputfile import open_plain
+from forewarn.files.inputs import open_plain
 from forewarn.recordings.interface import (
     TIME_LIMIT_NS,
     Sample,

@@ -17,7 +17,7 @@ from typing import Any
 from mcap.writer import CompressionType, Writer
 
 from forewarn.errors import RecordingError
-from forewarn.outputfile import create_output
+from forewarn.files.outputs import create_output
 from forewarn.recordings.interface import TIME_LIMIT_NS
 
 PROFILE = "ros2"

@@ -11,8 +11,8 @@ from forewarn.models import CountModel
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS, axis, base_layout
+from forewarn.reports.paths import Way
 from forewarn.reports.states import RiskyState, risk_text, riskiest, successors
-from forewarn.reports.ways import Way
 
 STATES, EDGES = 300, 700
 TICKS = (0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1)

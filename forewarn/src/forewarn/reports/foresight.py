@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forewarn.monitoring.episodes import AlertRule, Trace, trace_of
-from forewarn.monitoring.events import LeadTimes, Score
-from forewarn.monitoring.monitor import Monitor
-from forewarn.monitoring.tradeoff import Point, every_threshold, trade_off
+from forewarn.assessment.episodes import AlertRule, Trace, trace_of
+from forewarn.assessment.events import LeadTimes, Score
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.tradeoff import Point, every_threshold, trade_off
+from forewarn.monitoring.step import Monitor
 from forewarn.reports.figures import percent, rounded
 from forewarn.reports.page import absent, escape, label, plot, section
 from forewarn.reports.palette import COLOURS, SERIES, SYMBOLS, axis, base_layout
-from forewarn.reports.run import RecordedRun
 
 Figure = dict[str, Any]
 MAX_THRESHOLDS = 400

@@ -8,19 +8,19 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
+from forewarn.assessment.reliability import Calibration
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.results import calibrations, remarks, scores
 from forewarn.models import CountModel
-from forewarn.monitoring.calibration import Calibration
-from forewarn.monitoring.monitor import Monitor
-from forewarn.reports.eventlist import event_table
+from forewarn.monitoring.step import Monitor
+from forewarn.reports.event_table import event_table
 from forewarn.reports.foresight import cards, trade_offs
-from forewarn.reports.modelpart import chain_part, coverage_part
+from forewarn.reports.model_section import chain_part, coverage_part
 from forewarn.reports.packing import pack, size
 from forewarn.reports.page import absent, data_script, escape, page, plot, section, table
 from forewarn.reports.reliability import reliability
-from forewarn.reports.results import calibrations, remarks, scores
-from forewarn.reports.run import RecordedRun
 from forewarn.reports.timeline import Timeline, timeline
-from forewarn.signals.grid import NANOSECONDS
+from forewarn.signals.clock import NANOSECONDS
 
 MAX_DRAWN = 80
 MAX_DATA = 11_000_000

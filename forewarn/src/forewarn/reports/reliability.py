@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.monitoring.calibration import Calibration
+from forewarn.assessment.reliability import Calibration
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS, SERIES, SYMBOLS, axis, base_layout
 

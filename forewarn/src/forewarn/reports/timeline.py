@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitoring.events import Events, Outcome
-from forewarn.monitoring.history import Track
-from forewarn.monitoring.monitor import Monitor
+from forewarn.assessment.events import Events, Outcome
+from forewarn.assessment.history import Track
+from forewarn.assessment.lanes import UNKNOWN, Lanes, requests
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.results import differs
+from forewarn.assessment.signal_values import SignalSeries
+from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Status
-from forewarn.reports.lanes import UNKNOWN, Lanes, requests
 from forewarn.reports.packing import Column
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS
-from forewarn.reports.results import differs
-from forewarn.reports.run import RecordedRun
-from forewarn.reports.signals import SignalSeries
-from forewarn.sections import PropertySpec
 
 SHOWN_SIGNALS = 8
 MAX_TEXTS = 12

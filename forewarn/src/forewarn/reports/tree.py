@@ -17,8 +17,8 @@ import numpy as np
 
 from forewarn.models import CountModel
 from forewarn.monitoring.tables import CompiledProperty
+from forewarn.reports.paths import MAX_PRODUCT
 from forewarn.reports.states import reachable
-from forewarn.reports.ways import MAX_PRODUCT
 
 Product = tuple[int, int]
 WAYS = 5

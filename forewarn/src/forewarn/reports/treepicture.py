@@ -9,7 +9,7 @@ from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.page import escape
 from forewarn.reports.palette import risk_colour
 from forewarn.reports.tree import Tree, violation_tree
-from forewarn.vocabulary import CUT, Vocabulary
+from forewarn.states.vocabulary import CUT, Vocabulary
 
 BOX, COLUMN, GAP = 186, 206, 40
 LINE, PAD = 15, 8

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from forewarn.errors import DecodeError, FieldError, RecordingError
-from forewarn.signals import (
-    Expression,
+from forewarn.expressions import Expression, Unknown, parse_expression
+from forewarn.messages import (
     Extractor,
     ForeignExtractor,
     ForeignType,
     MessageType,
-    Unknown,
     compile_extractor,
-    parse_expression,
 )
-from forewarn.signals.grid import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS, Grid
 from forewarn.signals.sources import SourceSignal, plain
 
 Payload = bytes | memoryview | Mapping[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.signals import Expression, Unknown
+from forewarn.expressions import Expression, Unknown
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from forewarn.actuation import AutowareSpec, Braking
+from forewarn.config.actuators import AutowareSpec, Braking
 from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
 from monitor_node.status import Severity, Status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forewarn.actuation import ActuatorsSpec
+from forewarn.config.actuators import ActuatorsSpec
 
 NAV2 = (
     "no dead man's switch: when the monitor dies, goals are pursued, and a speed limit stays as it "

@@ -10,7 +10,7 @@ from typing import Any
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
-from forewarn.actuation import ActuatorsSpec
+from forewarn.config.actuators import ActuatorsSpec
 from forewarn.monitoring.intervention import Request
 from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import NOTHING, Actuator, Demand, demand_of

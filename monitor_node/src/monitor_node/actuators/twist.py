@@ -12,7 +12,7 @@ from forewarn_msgs.msg import Intervention
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from forewarn.actuation import TwistSpec
+from forewarn.config.actuators import TwistSpec
 from monitor_node.actuators.interface import NOTHING, Confirmation, Demand
 from monitor_node.status import Severity, Status
 

@@ -14,20 +14,15 @@ from numpy.typing import NDArray
 from forewarn.cli.drafting.catalogue import CATALOGUE, Proposal, Role
 from forewarn.cli.drafting.relative import Candidate, with_relative_distances
 from forewarn.errors import ExpressionError, FieldError, RecordingError
-from forewarn.properties.lexer import RESERVED
+from forewarn.expressions import Unknown, compile_expression, parse_expression
+from forewarn.expressions.functions.catalogue import CONSTANTS, FUNCTIONS
+from forewarn.logic.lexer import RESERVED
+from forewarn.messages import MessageType, compile_extractor
+from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 from forewarn.recordings import JsonTrace, Recording
 from forewarn.recordings.interface import TopicInfo
-from forewarn.signals import (
-    MessageType,
-    Unknown,
-    compile_expression,
-    compile_extractor,
-    parse_expression,
-)
+from forewarn.signals.clock import NANOSECONDS, Grid
 from forewarn.signals.feed import Feed
-from forewarn.signals.functions import CONSTANTS, FUNCTIONS
-from forewarn.signals.grid import NANOSECONDS, Grid
-from forewarn.signals.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 from forewarn.signals.sources import SourceSignal
 
 MAX_FIELDS = 16

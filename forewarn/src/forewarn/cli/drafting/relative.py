@@ -14,8 +14,9 @@ from forewarn.cli.drafting.catalogue import (
     Role,
 )
 from forewarn.errors import DecodeError
+from forewarn.expressions import parse_expression
+from forewarn.messages import MessageType, compile_extractor
 from forewarn.recordings import Recording, Sample
-from forewarn.signals import MessageType, compile_extractor, parse_expression
 
 MAX_SAMPLES = 2000
 

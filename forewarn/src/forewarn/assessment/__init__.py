@@ -1,0 +1,1 @@
+"""What judges a monitor: replay, events, trade-off, tuning, calibration."""

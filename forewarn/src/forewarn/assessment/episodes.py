@@ -1,0 +1,375 @@
+"""The policy's alerts for many thresholds at once.
+
+`policy.decide` walks tick by tick. Whether ACT is on depends on the risk only through two windows:
+it begins where the least of the last `enter` scores reaches the threshold, and ends where the
+greatest of the last `exit` scores lies below the release level and `hold` is over. "The first tick
+from here on where that is so" is a search in a table of block maxima, done for all runs and
+thresholds together: the work grows with the number of alerts, not of ticks times thresholds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.assessment.history import UNKNOWN_STATE, Track
+from forewarn.config.sections import PropertySpec
+from forewarn.monitoring.verdict import Status
+from forewarn.signals.clock import Grid
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+MAX_LEVEL = 10
+MAX_SEARCHES = 1 << 19
+ALWAYS_REACHED = np.iinfo(np.int32).max
+
+
+class Trace(NamedTuple):
+    """One property over one run, whatever the monitor was: a score per tick and what happened.
+
+    All arrays have one entry for each tick, shape (n,).
+
+    Attributes
+    ----------
+    rate : float
+        Ticks a second.
+    horizon : int or None
+        Ticks within which a violation has to follow; None for an unbounded horizon.
+    ticks : ndarray of int64
+        Numbers of the ticks, rising.
+    score : ndarray of float64
+        The greater, the more dangerous; NaN where it is unknown, which neither begins nor ends an
+        alert.
+    violation : ndarray of bool
+        A violation happened.
+    status : ndarray of int8
+        A `Status`.
+    unseen : ndarray of bool or None
+        The state is unknown to the model, for which the policy has an answer of its own; None
+        for monitors without such states.
+    unsure : ndarray of bool or None
+        It is not known whether the property is violated or on its way to it; None if that is
+        always known.
+    terminal : ndarray of bool or None
+        A terminal label holds; None if the status says so (ENDED) or there is no such label.
+    lasting : ndarray of bool or None
+        The present state would violate the property if it went on; None if the status says so
+        (VIOLATED).
+    clear : int
+        Ticks without a breach after which it has cleared.
+    """
+
+    rate: float
+    horizon: int | None
+    ticks: Rows
+    score: Floats
+    violation: NDArray[np.bool_]
+    status: NDArray[np.int8]
+    unseen: NDArray[np.bool_] | None = None
+    unsure: NDArray[np.bool_] | None = None
+    terminal: NDArray[np.bool_] | None = None
+    lasting: NDArray[np.bool_] | None = None
+    clear: int = 0
+
+
+@dataclass(frozen=True)
+class AlertRule:
+    """When an alert begins and ends, apart from its threshold; see `policy.Rules`.
+
+    Attributes
+    ----------
+    release : float, callable or None
+        Level below which an alert may end, or a function from threshold to level; the threshold
+        itself by default, and never above it.
+    enter, exit : int
+        Consecutive ticks that begin and end an alert.
+    hold, cooldown : float
+        Seconds that an alert lasts at the least, and during which none follows it.
+    unseen : str
+        What a state unknown to the model asks for, for `unseen_limit` seconds.
+    """
+
+    release: float | Callable[[float], float] | None = None
+    enter: int = 1
+    exit: int = 5
+    hold: float = 1.0
+    unseen: Literal["act", "warn", "ignore"] = "act"
+    unseen_limit: float = 3.0
+    cooldown: float = 0.0
+
+    @classmethod
+    def of(cls, section: PropertySpec) -> AlertRule:
+        """Return the rule of a property, its release level in proportion to the threshold."""
+        share = section.thresholds.release / section.thresholds.act
+        return cls(
+            release=lambda threshold: share * threshold,
+            enter=section.enter,
+            exit=section.exit,
+            hold=section.hold,
+            unseen=section.unseen,
+            unseen_limit=section.unseen_limit,
+            cooldown=section.cooldown,
+        )
+
+    def releases(self, thresholds: Floats) -> Floats:
+        """Return the release level of every threshold."""
+        if self.release is None:
+            return thresholds
+        if callable(self.release):
+            levels = np.array([self.release(float(each)) for each in thresholds], dtype=np.float64)
+        else:
+            levels = np.full(len(thresholds), float(self.release))
+        if np.isnan(levels).any():
+            raise ValueError("a release level is NaN")
+        return np.minimum(levels, thresholds)
+
+
+class Episodes(NamedTuple):
+    """Alerts, sorted by run, threshold and time; arrays of shape (m,).
+
+    Attributes
+    ----------
+    run, threshold : ndarray of int64
+        Positions among the traces and the thresholds.
+    start, end : ndarray of int64
+        First row of the alert and the first one after it, within the run.
+    """
+
+    run: Rows
+    threshold: Rows
+    start: Rows
+    end: Rows
+
+
+def trace_of(track: Track, figure: str = "risk", *, startup: float = 5.0) -> Trace:
+    """Return what the policy was shown of a property over a run.
+
+    Parameters
+    ----------
+    track : Track
+        The property's columns.
+    figure : str
+        ``risk`` or ``upper``, as in the monitor file.
+    startup : float
+        The monitor file's `startup`: seconds within which nothing is raised until a state has
+        been fully known.
+
+    Raises
+    ------
+    ValueError
+        If `figure` is neither.
+    """
+    if figure not in ("risk", "upper"):
+        raise ValueError(f"{figure!r} is no figure (accepted: risk, upper)")
+    score = (track.upper if figure == "upper" else track.probability).copy()
+    unseen = ~track.in_model
+    # Without a model only a violation raises an alert: the policy is shown 0 at all other ticks.
+    nothing = np.isnan(track.probability) & np.isnan(track.lower) & track.in_model
+    score[nothing & (track.status != Status.INACTIVE)] = 0.0
+    score[np.isnan(track.probability) & track.in_model & ~nothing] = math.nan  # not judged
+    if len(track.ticks):
+        known = np.maximum.accumulate(track.state != UNKNOWN_STATE)
+        waits = ~known & (track.ticks - track.ticks[0] < startup * track.rate)
+        waits &= track.status != Status.VIOLATED
+        score[waits], unseen[waits] = math.nan, False
+    return Trace(
+        rate=track.rate,
+        horizon=track.horizon,
+        ticks=track.ticks,
+        score=score,
+        violation=track.violation,
+        status=track.status,
+        unseen=unseen,
+        unsure=track.unsure,
+        terminal=track.terminal,
+        lasting=track.lasting,
+        clear=track.clear,
+    )
+
+
+def find_episodes(traces: Sequence[Trace], thresholds: Floats, rule: AlertRule) -> Episodes:
+    """Return all alerts of all thresholds in all runs.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        The runs.
+    thresholds : ndarray of float64, shape (k,)
+        Scores at and above which an alert begins; above minus infinity.
+    rule : AlertRule
+        All else about alerts.
+
+    Raises
+    ------
+    ValueError
+        If a threshold or release level is NaN, or a threshold minus infinity.
+    """
+    if np.isnan(thresholds).any() or np.isneginf(thresholds).any():
+        raise ValueError("thresholds must be numbers above minus infinity")
+    if not traces or not len(thresholds):
+        nothing = np.zeros(0, dtype=np.int64)
+        return Episodes(nothing, nothing, nothing, nothing)
+    field = _Field.of(traces, rule)
+    begin = np.searchsorted(field.reached, thresholds, side="left")
+    end = 1 - np.searchsorted(field.calmed, rule.releases(thresholds), side="left")
+    step = max(1, MAX_SEARCHES // len(traces))
+    parts = [
+        field.search(begin[at : at + step], end[at : at + step], at)
+        for at in range(0, len(thresholds), step)
+    ]
+    run, threshold, start, stop = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.lexsort((start, threshold, run))
+    return Episodes(run[order], threshold[order], start[order], stop[order])
+
+
+@dataclass(frozen=True, eq=False)
+class _Field:
+    """All runs one behind the other, each closed by one more row at which every search stops.
+
+    `reached` and `calmed` are the sorted distinct window scores; the tables hold block maxima of
+    positions among them, those of `calm` negated, because a release looks for small scores.
+    """
+
+    first: Rows
+    ended: NDArray[np.bool_]
+    reached: Floats
+    calmed: Floats
+    high: list[Codes]
+    calm: list[Codes]
+    after_hold: Rows
+    after_cooldown: Rows
+
+    @classmethod
+    def of(cls, traces: Sequence[Trace], rule: AlertRule) -> _Field:
+        sizes = np.array([len(trace.ticks) + 1 for trace in traces], dtype=np.int64)
+        first = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+        ended = np.zeros(int(sizes.sum()), dtype=bool)
+        ended[first + sizes - 1] = True
+        rows = [_rows(trace, rule) for trace in traces]
+        reached, high = np.unique(np.concatenate([each.high for each in rows]), return_inverse=True)
+        calmed, calm = np.unique(np.concatenate([each.calm for each in rows]), return_inverse=True)
+        high, calm = high.astype(np.int32), -calm.astype(np.int32)
+        high[ended] = ALWAYS_REACHED
+        calm[np.concatenate([each.stop for each in rows])] = ALWAYS_REACHED
+        levels = min(MAX_LEVEL, int(sizes.max()).bit_length())
+        hold = [each.after_hold + at for each, at in zip(rows, first, strict=True)]
+        cool = [each.after_cooldown + at for each, at in zip(rows, first, strict=True)]
+        return cls(
+            first,
+            ended,
+            reached,
+            calmed,
+            _blocks(high, levels),
+            _blocks(calm, levels),
+            np.concatenate(hold),
+            np.concatenate(cool),
+        )
+
+    def search(self, begin: Rows, end: Rows, offset: int) -> tuple[Rows, Rows, Rows, Rows]:
+        """Return run, threshold (from `offset` on), first row and end of every alert."""
+        run = np.repeat(np.arange(len(self.first)), len(begin))
+        threshold = np.tile(np.arange(len(begin)), len(self.first))
+        row = self.first[run]
+        found = []
+        while row.size:
+            start = _next(self.high, row, begin[threshold])
+            going = ~self.ended[start]
+            run, threshold, start = run[going], threshold[going], start[going]
+            stop = _next(self.calm, self.after_hold[start], end[threshold])
+            found.append((run, threshold + offset, start - self.first[run], stop - self.first[run]))
+            going = ~self.ended[stop]
+            run, threshold = run[going], threshold[going]
+            row = self.after_cooldown[stop[going]]
+        run, threshold, start, stop = (np.concatenate(each) for each in zip(*found, strict=True))
+        return run, threshold, start, stop
+
+
+class _Rows(NamedTuple):
+    """One run and its closing row, shape (n + 1,)."""
+
+    high: Floats
+    calm: Floats
+    stop: NDArray[np.bool_]
+    after_hold: Rows
+    after_cooldown: Rows
+
+
+def _rows(trace: Trace, rule: AlertRule) -> _Rows:
+    n = len(trace.ticks)
+    inactive = trace.status == Status.INACTIVE
+    high, calm = _asked(trace, rule)
+    high[inactive], calm[inactive] = -math.inf, math.inf  # a phase without monitoring forgets all
+    stop = np.concatenate((inactive, [True]))
+    here = np.arange(n)
+    next_stop = np.minimum.accumulate(np.where(stop, np.arange(n + 1), n)[::-1])[::-1]
+    hold = math.ceil(rule.hold * trace.rate - 1e-9)
+    cooldown = math.ceil(rule.cooldown * trace.rate - 1e-9)
+    held = np.searchsorted(trace.ticks, trace.ticks + hold, side="left")
+    cooled = np.searchsorted(trace.ticks, trace.ticks + cooldown, side="left")
+    return _Rows(
+        np.append(_window(high, rule.enter, np.minimum, -math.inf), math.inf),
+        np.append(_window(calm, rule.exit, np.maximum, math.inf), -math.inf),
+        stop,
+        np.append(np.minimum(np.maximum(held, here + 1), next_stop[1:]), n),
+        np.append(np.minimum(np.maximum(cooled, here + 1), next_stop[:-1] + 1), n),
+    )
+
+
+def _asked(trace: Trace, rule: AlertRule) -> tuple[Floats, Floats]:
+    """Return the scores as they begin and as they end alerts."""
+    unknown = np.isnan(trace.score)
+    high = np.where(unknown, -math.inf, trace.score)
+    calm = np.where(unknown, math.inf, trace.score)
+    if trace.unseen is not None and trace.unseen.any():
+        unseen = trace.unseen & (trace.status != Status.INACTIVE)
+        begins = unseen & ~np.concatenate(([False], unseen[:-1]))
+        since = np.maximum.accumulate(np.where(begins, trace.ticks, np.iinfo(np.int64).min))
+        limit = Grid(trace.rate).ticks(rule.unseen_limit)
+        expired = unseen & (trace.ticks - np.where(unseen, since, trace.ticks) >= limit)
+        acts = unseen & ~expired & (rule.unseen == "act")
+        high[unseen] = np.where(acts[unseen], math.inf, -math.inf)
+        released = expired | (rule.unseen == "ignore")
+        calm[unseen] = np.where(released[unseen], -math.inf, math.inf)
+    return high, calm
+
+
+def _window(values: Floats, size: int, combine: np.ufunc, fill: float) -> Floats:
+    """Combine every value with the `size - 1` before it; `fill` where there are fewer."""
+    found, width = values, 1
+    while width < size:
+        step = min(width, size - width)
+        found = np.concatenate((np.full(min(step, len(values)), fill),
+                                combine(found[step:], found[:-step])))  # fmt: skip
+        width += step
+    return found
+
+
+def _blocks(codes: Codes, levels: int) -> list[Codes]:
+    """Return the maxima of the 1, 2, 4, ... codes from each row on."""
+    table = [codes]
+    for level in range(levels):
+        last = table[-1]
+        wider = last.copy()
+        np.maximum(last[: -1 << level], last[1 << level :], out=wider[: -1 << level])
+        table.append(wider)
+    return table
+
+
+def _next(table: list[Codes], row: Rows, code: Rows) -> Rows:
+    """Return for every row the first one from it on whose code is at least `code`."""
+    row = row.copy()
+    top = len(table) - 1
+    far = np.flatnonzero(table[top][row] < code)
+    while far.size:
+        row[far] += 1 << top
+        far = far[table[top][row[far]] < code[far]]
+    for level in range(top - 1, -1, -1):
+        row += (table[level][row] < code).astype(np.int64) << level
+    return row

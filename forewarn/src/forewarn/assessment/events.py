@@ -1,0 +1,329 @@
+"""What a run foresaw: alerts, violations, which belongs to which, and how good that is.
+
+The terms are those of the design. A violation counts once for each excursion (`excursions`). It was
+foreseen if the alert that is on when it happens began at least one tick earlier, and not within an
+earlier excursion that had not cleared: that is an answer, not foresight. Its *lead time* is the
+time since that alert began, or since the excursion before cleared if that was later, and at most
+the horizon: what is earlier was no prediction of it. A *false alarm* is an alert with no violation
+during it or within the horizon of its start.
+
+A monitor that always alarms foresees everything, so none of these figures is given without the
+others, the share of the time in alert among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.assessment.episodes import Trace
+from forewarn.assessment.excursions import Excursions, find_excursions
+from forewarn.assessment.history import Track
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.verdict import Status
+
+SECONDS_AN_HOUR = 3600.0
+
+
+class Outcome(str, Enum):
+    """What became of an alert.
+
+    Attributes
+    ----------
+    FORESAW
+        A violation happened while it was on, at least one tick after it began.
+    NEAR
+        It was over when a violation happened within the horizon of its start.
+    LATE
+        It began with a violation, or before one had cleared: no foresight, and not false either.
+    FALSE
+        None of these.
+    """
+
+    FORESAW = "foresaw"
+    NEAR = "near"
+    LATE = "late"
+    FALSE = "false alarm"
+
+
+class Alert(NamedTuple):
+    """One episode at level ACT.
+
+    Attributes
+    ----------
+    name : str
+        Whose.
+    start, end : int
+        First and last tick.
+    outcome : Outcome
+        What became of it.
+    peak : float
+        Greatest risk in it; NaN if there was none.
+    unseen : bool
+        It began in a state that the model does not know.
+    cut_short : bool
+        The run ends before the horizon of its start, so that a violation may have followed.
+    """
+
+    name: str
+    start: int
+    end: int
+    outcome: Outcome
+    peak: float
+    unseen: bool
+    cut_short: bool
+
+
+class Violation(NamedTuple):
+    """One violation that counts: the first of an excursion.
+
+    Attributes
+    ----------
+    name : str
+        Whose.
+    tick : int
+        When.
+    alert : int or None
+        First tick of the alert that foresaw it; None if it was missed.
+    lead : float or None
+        Lead time in seconds; None if it was missed.
+    """
+
+    name: str
+    tick: int
+    alert: int | None
+    lead: float | None
+
+
+class Events(NamedTuple):
+    """Alerts and violations of one property over one run.
+
+    Attributes
+    ----------
+    alerts, violations : tuple
+        In order of time.
+    hours, alert_hours : float
+        Time watched, and of it the time at ACT.
+    """
+
+    alerts: tuple[Alert, ...]
+    violations: tuple[Violation, ...]
+    hours: float
+    alert_hours: float
+
+
+def find_events(track: Track, *, whole_leads: bool = False) -> Events:
+    """Match the alerts of a property with its violations.
+
+    Parameters
+    ----------
+    track : Track
+        One property over one run.
+    whole_leads : bool
+        Lead times may be longer than the horizon.
+    """
+    on = track.level == Level.ACT
+    starts, ends = _episodes(on)
+    found = find_excursions(track)
+    happened = np.flatnonzero(found.begins)
+    alerts = tuple(
+        _alert(track, int(start), int(end), happened, late=bool(found.open[start]))
+        for start, end in zip(starts, ends, strict=True)
+    )
+    limit = None if whole_leads else track.horizon
+    seen = watched(track)
+    hour = track.rate * SECONDS_AN_HOUR
+    return Events(
+        alerts,
+        _violations(track, found, starts, ends, limit),
+        float(seen.sum()) / hour,
+        float((seen & on).sum()) / hour,
+    )
+
+
+def watched(run: Track | Trace) -> NDArray[np.bool_]:
+    """Tell for every tick whether the property was judged at it."""
+    return ~np.isin(run.status, (Status.INACTIVE, Status.UNKNOWN))
+
+
+def _episodes(on: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first and the last row of every run of True."""
+    edges = np.diff(np.concatenate(([0], on.astype(np.int8), [0])))
+    return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+
+
+def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp], *, late: bool) -> Alert:
+    ticks = track.ticks
+    first, last = int(ticks[start]), int(ticks[end])
+    limit = None if track.horizon is None else first + track.horizon
+    after = ticks[happened[happened > start]]
+    if late:
+        outcome = Outcome.LATE
+    elif (after <= last).any():
+        outcome = Outcome.FORESAW
+    elif after.size and (limit is None or after[0] <= limit):
+        outcome = Outcome.NEAR
+    else:
+        outcome = Outcome.FALSE
+    risks = track.probability[start : end + 1]
+    known = risks[~np.isnan(risks)]
+    return Alert(
+        name=track.name,
+        start=first,
+        end=last,
+        outcome=outcome,
+        peak=float(known.max()) if known.size else float("nan"),
+        unseen=not track.in_model[start],
+        cut_short=outcome is Outcome.FALSE and (limit is None or limit > int(ticks[-1])),
+    )
+
+
+def _violations(
+    track: Track,
+    found: Excursions,
+    starts: NDArray[np.intp],
+    ends: NDArray[np.intp],
+    limit: int | None,
+) -> tuple[Violation, ...]:
+    rows = np.flatnonzero(found.begins)
+    index = np.searchsorted(starts, rows, side="right") - 1
+    on = np.flatnonzero((index >= 0) & (np.append(ends, -1)[index] >= rows))
+    foreseen: dict[int, tuple[int, float]] = {}
+    for row, start, base in zip(
+        rows[on].tolist(),
+        starts[index[on]].tolist(),
+        found.base(starts[index[on]], rows[on]).tolist(),
+        strict=True,
+    ):
+        if base < row:
+            lead = int(track.ticks[row] - track.ticks[base])
+            seconds = min(lead, lead if limit is None else limit) / track.rate
+            foreseen[row] = int(track.ticks[start]), seconds
+    return tuple(
+        Violation(track.name, int(track.ticks[row]), *foreseen.get(row, (None, None)))
+        for row in rows.tolist()
+    )
+
+
+class LeadTimes(NamedTuple):
+    """Seconds between alert and violation, over the violations that were foreseen."""
+
+    mean: float
+    median: float
+    least: float
+    fifth_percentile: float
+    greatest: float
+
+
+class Rates:
+    """What follows from the counts of violations and alerts that a subclass holds."""
+
+    violations: int
+    detected: int
+    right: int
+    false_alarms: int
+    hours: float
+    alert_hours: float
+
+    @property
+    def missed(self) -> int:
+        """Violations that no alert foresaw."""
+        return self.violations - self.detected
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the violations that were foreseen; None if there was none."""
+        return self.detected / self.violations if self.violations else None
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the alerts, late ones apart, that a violation followed; None without any."""
+        judged = self.right + self.false_alarms
+        return self.right / judged if judged else None
+
+    @property
+    def false_alarms_per_hour(self) -> float | None:
+        """False alarms in an hour of watching; None if nothing was watched."""
+        return self.false_alarms / self.hours if self.hours else None
+
+    @property
+    def alert_share(self) -> float | None:
+        """Share of the time watched that was spent in alert; None if nothing was watched."""
+        return self.alert_hours / self.hours if self.hours else None
+
+
+@dataclass(frozen=True)
+class Score(Rates):
+    """How well one property was foreseen.
+
+    Attributes
+    ----------
+    name : str
+        Whose.
+    violations, detected : int
+        How many excursions there were, and how many of them were foreseen.
+    alerts, right, late, false_alarms : int
+        Episodes; of these, those followed by a violation, those that came with one or before it
+        had cleared, and those without.
+    unseen, cut_short : int
+        False alarms that began in a state unknown to the model; that the end of a recording
+        cut short.
+    hours, alert_hours : float
+        Time watched, and of it the time at ACT.
+    lead : LeadTimes or None
+        None if nothing was detected.
+    """
+
+    name: str
+    violations: int
+    detected: int
+    alerts: int
+    right: int
+    late: int
+    false_alarms: int
+    unseen: int
+    cut_short: int
+    hours: float
+    alert_hours: float
+    lead: LeadTimes | None
+
+
+def score(name: str, runs: Sequence[Events]) -> Score:
+    """Add up the events of one property over any number of runs."""
+    alerts = [alert for run in runs for alert in run.alerts]
+    violations = [violation for run in runs for violation in run.violations]
+    leads = [violation.lead for violation in violations if violation.lead is not None]
+    kinds = [alert.outcome for alert in alerts]
+    false = [alert for alert in alerts if alert.outcome is Outcome.FALSE]
+    return Score(
+        name=name,
+        violations=len(violations),
+        detected=len(leads),
+        alerts=len(alerts),
+        right=kinds.count(Outcome.FORESAW) + kinds.count(Outcome.NEAR),
+        late=kinds.count(Outcome.LATE),
+        false_alarms=len(false),
+        unseen=sum(alert.unseen for alert in false),
+        cut_short=sum(alert.cut_short for alert in false),
+        hours=sum(run.hours for run in runs),
+        alert_hours=sum(run.alert_hours for run in runs),
+        lead=lead_times(leads),
+    )
+
+
+def lead_times(leads: Sequence[float]) -> LeadTimes | None:
+    """Summarise lead times in seconds; None without any."""
+    if not leads:
+        return None
+    return LeadTimes(
+        mean=float(np.mean(leads)),
+        median=float(np.median(leads)),
+        least=min(leads),
+        fifth_percentile=float(np.percentile(leads, 5)),
+        greatest=max(leads),
+    )

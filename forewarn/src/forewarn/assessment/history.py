@@ -1,0 +1,217 @@
+"""What a run said, tick by tick, in columns: a few dozen bytes for each tick and property."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.checking.labels import ENDED as LETTER_ENDED
+from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.tables import CompiledProperty
+from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+
+UNKNOWN_STATE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """One property over one run; all arrays have one entry for each tick, shape (n,).
+
+    Attributes
+    ----------
+    name : str
+        The property.
+    rate : float
+        Ticks a second.
+    horizon : int or None
+        Ticks that its risk looks ahead; None for an unbounded horizon.
+    clear : int
+        Ticks without a breach after which it has cleared.
+    ticks : ndarray of int64
+        Numbers of the ticks, rising.
+    state : ndarray of int32
+        Position in `History.states`; -1 where the state is not fully known.
+    status : ndarray of int8
+        A `Status`.
+    violation, possible : ndarray of bool
+        A violation happened, or may have happened.
+    lasting : ndarray of bool
+        The present state would violate the property if it went on.
+    probability, lower, upper : ndarray of float64
+        Risk and its bounds in [0, 1]; NaN where there is none.
+    in_model : ndarray of bool
+        The model knows the state.
+    terminal : ndarray of bool
+        A terminal label holds, whether or not the property names it.
+    ambiguous : ndarray of bool
+        With what is known the automaton may be in one of several states.
+    level : ndarray of int8
+        A `Level`.
+    automaton : ndarray of int32
+        The automaton's state, the first of several.
+    """
+
+    name: str
+    rate: float
+    horizon: int | None
+    clear: int
+    ticks: NDArray[np.int64]
+    state: NDArray[np.int32]
+    status: NDArray[np.int8]
+    violation: NDArray[np.bool_]
+    possible: NDArray[np.bool_]
+    lasting: NDArray[np.bool_]
+    probability: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    in_model: NDArray[np.bool_]
+    terminal: NDArray[np.bool_]
+    ambiguous: NDArray[np.bool_]
+    level: NDArray[np.int8]
+    automaton: NDArray[np.int32]
+
+    @property
+    def unsure(self) -> NDArray[np.bool_]:
+        """Ticks at which it is not known whether the property is violated or on its way to it."""
+        return self.possible | self.ambiguous
+
+
+class _Columns:
+    """The growing columns of one property."""
+
+    def __init__(self) -> None:
+        self.small = array("b")  # status, flags, level
+        self.risks = array("d")  # probability, lower, upper
+        self.automaton = array("i")
+
+    def add(self, verdict: PropertyVerdict) -> None:
+        flags = verdict.violation | verdict.possible_violation << 1 | verdict.in_model << 2
+        flags |= (len(verdict.automaton) > 1) << 3
+        self.small.extend((verdict.status, flags, verdict.level))
+        self.risks.extend((verdict.probability, verdict.lower, verdict.upper))
+        self.automaton.append(verdict.automaton[0] if verdict.automaton else -1)
+
+
+class History:
+    """Collects the verdicts of one run.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        Whose verdicts they are: for names, horizons, rate and automata.
+
+    Attributes
+    ----------
+    states : dict
+        Position of every state code that occurred, in order of appearance.
+    stale : Counter
+        Ticks for which each signal was stale or had not arrived.
+    failures : Counter
+        Ticks with a failure, for each place (a topic or a signal).
+    reasons : dict
+        The first reason given for a failure of each place.
+    """
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self._ticks = array("q")
+        self._states = array("i")
+        self._columns = tuple(_Columns() for _ in monitor.properties)
+        self.states: dict[int, int] = {}
+        self.stale: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self.reasons: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        """Return the number of ticks."""
+        return len(self._ticks)
+
+    def add(self, verdict: Verdict) -> None:
+        """Take in one tick."""
+        self._ticks.append(verdict.tick)
+        state = verdict.observation.state
+        if state is None:
+            self._states.append(UNKNOWN_STATE)
+        else:
+            self._states.append(self.states.setdefault(state, len(self.states)))
+        for columns, each in zip(self._columns, verdict.properties, strict=True):
+            columns.add(each)
+        for signal in verdict.stale:
+            self.stale[signal.name] += 1
+        for failure in verdict.failures:
+            self.failures[failure.where] += 1
+            self.reasons.setdefault(failure.where, failure.reason)
+
+    @property
+    def ticks(self) -> NDArray[np.int64]:
+        """Numbers of the ticks, shape (n,)."""
+        return np.array(self._ticks, dtype=np.int64)
+
+    @property
+    def unknown(self) -> int:
+        """Ticks whose state was not fully known."""
+        return self._states.count(UNKNOWN_STATE)
+
+    @property
+    def known_states(self) -> Sequence[int]:
+        """Codes of the states that occurred; a `Track.state` is a position in it."""
+        return tuple(self.states)
+
+    def tracks(self) -> tuple[Track, ...]:
+        """Return the columns of every property, in the order of the monitor file."""
+        state = np.array(self._states, dtype=np.int32)
+        return tuple(
+            self._track(compiled, state, columns)
+            for compiled, columns in zip(self._monitor.properties, self._columns, strict=True)
+        )
+
+    def _track(
+        self, compiled: CompiledProperty, state: NDArray[np.int32], columns: _Columns
+    ) -> Track:
+        small = np.array(columns.small, dtype=np.int8).reshape(-1, 3)
+        risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 3)
+        status, flags = small[:, 0], small[:, 1]
+        automaton = np.array(columns.automaton, dtype=np.int32)
+        terminal = np.array([code < 0 for code in self.states] + [False])[state]
+        grid, section = self._monitor.grid, compiled.spec
+        return Track(
+            name=compiled.name,
+            rate=grid.rate,
+            horizon=None if math.isinf(section.horizon) else grid.ticks(section.horizon),
+            clear=grid.ticks(section.clear),
+            ticks=self.ticks,
+            state=state,
+            status=status,
+            violation=(flags & 1) != 0,
+            possible=(flags & 2) != 0,
+            lasting=self._lasting(compiled, state, automaton) | (status == Status.VIOLATED),
+            probability=risks[:, 0],
+            lower=risks[:, 1],
+            upper=risks[:, 2],
+            in_model=(flags & 4) != 0,
+            terminal=terminal | (status == Status.ENDED),
+            ambiguous=(flags & 8) != 0,
+            level=small[:, 2],
+            automaton=automaton,
+        )
+
+    def _lasting(
+        self,
+        compiled: CompiledProperty,
+        state: NDArray[np.int32],
+        automaton: NDArray[np.int32],
+    ) -> NDArray[np.bool_]:
+        letters = [
+            compiled.letters_of(code)[0] if code >= 0 else LETTER_ENDED for code in self.states
+        ]
+        letter = np.array([*letters, LETTER_ENDED])[state]
+        known = (letter != LETTER_ENDED) & (automaton >= 0)
+        found = compiled.lasting[np.maximum(automaton, 0), np.maximum(letter, 0)]
+        return np.asarray(known & found)

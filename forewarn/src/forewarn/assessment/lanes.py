@@ -1,0 +1,119 @@
+"""Which conditions held when, one lane each: what the picture of the state is drawn from."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.assessment.history import Track
+from forewarn.config import MonitorSpec
+from forewarn.config.sections import PropertySpec
+from forewarn.monitoring.intervention import SEVERITY, wishes_of
+from forewarn.monitoring.policy import Level
+from forewarn.signals.clock import Grid
+from forewarn.states.predicates import Observation
+from forewarn.states.vocabulary import Vocabulary
+
+OFF, UNKNOWN, ON, TERMINAL = range(4)
+"""What a lane shows; of the ticks behind one pixel the greatest wins, so that nothing is lost."""
+
+
+class Lanes(NamedTuple):
+    """Conditions over a run.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One for each lane, from the top.
+    position : ndarray of int32, shape (n,)
+        Row of `table` for every tick.
+    table : tuple of tuple of int
+        `OFF`, `UNKNOWN`, `ON` or `TERMINAL` for each lane.
+    """
+
+    names: tuple[str, ...]
+    position: NDArray[np.int32]
+    table: tuple[tuple[int, ...], ...]
+
+
+class StateLog:
+    """Collects what was known of the state, tick by tick.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Predicates and terminal labels.
+    declared : int
+        How many of its predicates the monitor file declares; the others are those of the tick
+        before (``history: 2``) and have no lane.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, declared: int) -> None:
+        self._names = (*vocabulary.predicates[:declared], *vocabulary.terminals)
+        self._declared = declared
+        self._terminals = len(vocabulary.terminals)
+        self._seen: dict[tuple[int, int, int, int], int] = {}
+        self._position = array("i")
+
+    def add(self, observation: Observation) -> None:
+        """Take in one tick."""
+        state = observation.state
+        terminal = state if state is not None and state < 0 else 0
+        mask, known = observation.mask & observation.known, observation.known
+        key = (terminal, known, mask, observation.open_terminals)
+        self._position.append(self._seen.setdefault(key, len(self._seen)))
+
+    def lanes(self) -> Lanes:
+        """Return what was collected."""
+        table = tuple(self._lane(*key) for key in self._seen)
+        return Lanes(self._names, np.array(self._position, dtype=np.int32), table)
+
+    def _lane(self, terminal: int, known: int, mask: int, opened: int) -> tuple[int, ...]:
+        predicates = [
+            OFF if terminal else (ON if mask >> i & 1 else OFF) if known >> i & 1 else UNKNOWN
+            for i in range(self._declared)
+        ]
+        terminals = [
+            TERMINAL if terminal == -(i + 1) else UNKNOWN if opened >> i & 1 else OFF
+            for i in range(self._terminals)
+        ]
+        return (*predicates, *terminals)
+
+
+def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:
+    """Return a lane for each action that was asked for, the strongest at the bottom.
+
+    The strongest wish of all alerts wins at each tick, as in `monitoring.intervention.advise`.
+
+    Parameters
+    ----------
+    spec : MonitorSpec
+        What each property asks for, and after which time it asks for more.
+    tracks : sequence of Track
+        All properties over one run.
+    """
+    count = len(tracks[0].ticks) if tracks else 0
+    urgency = np.zeros(count, dtype=np.int32)
+    for track in tracks:
+        np.maximum(urgency, _urgency(spec.properties[track.name], track), out=urgency)
+    position = urgency % len(SEVERITY)
+    present = [i for i in range(1, len(SEVERITY)) if (position == i).any()]
+    table = tuple(tuple(ON if i == each else OFF for each in present) for i in range(len(SEVERITY)))
+    return Lanes(tuple(SEVERITY[i] for i in present), position, table)
+
+
+def _urgency(section: PropertySpec, track: Track) -> NDArray[np.int32]:
+    """Return level and severity of one property's wish as a number, for every tick."""
+    level = track.level.astype(np.int32)
+    begins = np.diff(level, prepend=-1) != 0
+    lasted = track.ticks - np.maximum.accumulate(np.where(begins, track.ticks, track.ticks.min()))
+    severity = np.zeros(len(level), dtype=np.int32)
+    for wish in wishes_of(section, Grid(track.rate)):
+        severity[lasted >= wish.after] = SEVERITY.index(wish.intervention)
+    severity[level == Level.WARN] = SEVERITY.index("WARN")
+    severity[level == Level.NONE] = 0
+    return level * len(SEVERITY) + severity

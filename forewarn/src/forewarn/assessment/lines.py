@@ -1,0 +1,55 @@
+"""Verdicts as JSON lines: one object a tick, every float to its last bit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from forewarn.monitoring.verdict import PropertyVerdict, Verdict
+from forewarn.states.vocabulary import Vocabulary
+
+
+def verdict_record(verdict: Verdict, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return a verdict as plain values.
+
+    Floats are written as the shortest decimal that reads back to the same bits, which is what
+    Python's `json` does; NaN, which JSON does not have, is None.
+    """
+    observation = verdict.observation
+    return {
+        "tick": verdict.tick,
+        "time_ns": verdict.time_ns,
+        "state": None if observation.state is None else vocabulary.key(observation.state),
+        "known": observation.known,
+        "mask": observation.mask,
+        "active": observation.active,
+        "properties": [_property_record(each) for each in verdict.properties],
+        "stale": [{"name": each.name, "age": each.age} for each in verdict.stale],
+        "failures": [{"where": each.where, "reason": each.reason} for each in verdict.failures],
+    }
+
+
+def _property_record(verdict: PropertyVerdict) -> dict[str, Any]:
+    return {
+        "name": verdict.name,
+        "status": verdict.status.name,
+        "violation": verdict.violation,
+        "possible_violation": verdict.possible_violation,
+        "probability": _number(verdict.probability),
+        "lower": _number(verdict.lower),
+        "upper": _number(verdict.upper),
+        "in_model": verdict.in_model,
+        "automaton": list(verdict.automaton),
+        "level": verdict.level.name,
+        "alert_since": verdict.alert_since,
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else float(value)
+
+
+def verdict_line(verdict: Verdict, vocabulary: Vocabulary) -> str:
+    """Return `verdict_record` as a line of JSON."""
+    record = verdict_record(verdict, vocabulary)
+    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"

@@ -1,0 +1,131 @@
+"""What a live monitor said in a recording: its own record, or a bag that has its topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.expressions import parse_expression
+from forewarn.messages import MessageType, compile_extractor
+from forewarn.monitoring.record import RISK_TYPE
+from forewarn.recordings import Recording
+from forewarn.signals.clock import NANOSECONDS
+
+RISK_ENDING, EVENTS_ENDING = "/output/risk", "/debug/events"
+QUIET = ("start", "activate")
+"""Events that every session begins with; only later ones are news."""
+FIELDS = ("property", "tick", "probability")
+
+
+class LiveEvent(NamedTuple):
+    """Something that changed a live session: a command, a model, a jump of the clock.
+
+    Attributes
+    ----------
+    seconds : float
+        Since the first tick of the replay.
+    kind, details : str
+        What, and all that is known of it.
+    """
+
+    seconds: float
+    kind: str
+    details: str
+
+
+class Published(NamedTuple):
+    """What one live monitor published.
+
+    Attributes
+    ----------
+    topic : str
+        Its topic of risks.
+    risks : mapping of str to ndarray, shape (n,)
+        Probability of each property at every tick of the replay, NaN where nothing was published.
+    ticks : int
+        Ticks of the replay for which something was published.
+    elsewhere : int
+        Messages about other ticks: of another clock, or from before the recording began.
+    events : tuple of LiveEvent
+        In order of time.
+    """
+
+    topic: str
+    risks: Mapping[str, NDArray[np.float64]]
+    ticks: int
+    elsewhere: int
+    events: tuple[LiveEvent, ...]
+
+
+def find_published(recording: Recording, start_ns: int, first: int, count: int) -> Published | None:
+    """Return what a live monitor published in a recording; None if there was none.
+
+    Parameters
+    ----------
+    recording : Recording
+        Opened; it is read a second time, for these topics alone.
+    start_ns : int
+        Time of the first tick of the replay.
+    first, count : int
+        Number of that tick, and how many there are.
+    """
+    topics = recording.topics
+    found = [
+        (name, info.message_type)
+        for name, info in topics.items()
+        if info.msgtype == RISK_TYPE and info.message_type is not None and info.count
+    ]
+    if not found:
+        return None
+    topic, mtype = found[0]
+    risks: dict[str, NDArray[np.float64]] = {}
+    told = np.zeros(count, dtype=bool)
+    elsewhere = 0
+    for name, tick, probability in _risks(recording, topic, mtype):
+        if 0 <= tick - first < count:
+            column = risks.setdefault(name, np.full(count, np.nan))
+            column[tick - first] = probability
+            told[tick - first] = True
+        else:
+            elsewhere += 1
+    events = topic.removesuffix(RISK_ENDING) + EVENTS_ENDING
+    happened = tuple(_events(recording, events, start_ns)) if events in topics else ()
+    return Published(topic, risks, int(told.sum()), elsewhere, happened)
+
+
+def _risks(
+    recording: Recording, topic: str, mtype: MessageType
+) -> Iterator[tuple[str, int, float]]:
+    """Yield property, tick and probability of all risks that were published."""
+    extract = compile_extractor(
+        mtype, [parse_expression(f"[each.{field} for each in risks]") for field in FIELDS]
+    )
+    for sample in recording.read([topic]):
+        values: list[Any] = extract(sample.data)  # type: ignore[arg-type]
+        yield from zip(*(list(each) for each in values), strict=True)
+
+
+def _events(recording: Recording, topic: str, start_ns: int) -> Iterator[LiveEvent]:
+    mtype = recording.topics[topic].message_type
+    if mtype is None:
+        return
+    extract = compile_extractor(mtype, [parse_expression("data")])
+    for sample in recording.read([topic]):
+        try:
+            event = json.loads(str(extract(sample.data)[0]))  # type: ignore[arg-type]
+            kind = str(event.pop("event"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue  # no event of a monitor, but somebody else's text
+        seconds = (sample.time_ns - start_ns) / NANOSECONDS
+        if kind not in QUIET or seconds > 1:
+            yield LiveEvent(seconds, kind, _details(event))
+
+
+def _details(event: Mapping[str, Any]) -> str:
+    kept = {key: value for key, value in event.items() if key not in ("memory", "shift_ns")}
+    text = ", ".join(f"{key}: {value}" for key, value in kept.items())
+    return text if len(text) <= 300 else f"{text[:299]}\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,65 @@
+"""How well scores rank ticks, whatever the threshold: the precision-recall curve and its area."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.assessment.episodes import Trace
+from forewarn.assessment.reliability import UNDECIDED, outcomes
+
+Floats = NDArray[np.float64]
+
+
+class PrecisionRecall(NamedTuple):
+    """The curve over all thresholds, from the greatest down, and the area under it.
+
+    Attributes
+    ----------
+    precision, recall : ndarray of float64, shape (k,)
+        Share of the ticks at or above a score that a violation followed within the horizon, and
+        share of the ticks that a violation followed which are at or above it.
+    area : float
+        Average precision: precision weighted by the growth of recall, without interpolation,
+        which would flatter (Davis and Goadrich, 2006); NaN if no violation followed any tick.
+    """
+
+    precision: Floats
+    recall: Floats
+    area: float
+
+
+def precision_recall(traces: Sequence[Trace]) -> PrecisionRecall:
+    """Ask of every tick whether a violation follows within the horizon, and of its score the same.
+
+    Judged are the ticks at which nothing is violated yet and whose outcome is known, the same for
+    every monitor: where it had no score it did not warn (minus infinity), and where it did not
+    know the state it did (infinity), as the policy does by default.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One property over the runs.
+    """
+    scores: list[Floats] = [np.zeros(0)]
+    truths: list[NDArray[np.bool_]] = [np.zeros(0, dtype=bool)]
+    for trace in traces:
+        followed, known = outcomes(trace)
+        score = np.where(np.isnan(trace.score), -np.inf, trace.score)
+        if trace.unseen is not None:
+            score = np.where(trace.unseen, np.inf, score)
+        judged = known & np.isin(trace.status, UNDECIDED)
+        scores.append(score[judged])
+        truths.append(followed[judged])
+    score, truth = np.concatenate(scores), np.concatenate(truths)
+    order = np.argsort(-score, kind="stable")
+    score, truth = score[order], truth[order]
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], [True] * bool(len(score))))
+    hits = np.cumsum(truth)[last]
+    precision = hits / (last + 1)
+    recall = hits / truth.sum() if truth.any() else np.full(len(last), np.nan)
+    area = float(np.sum(np.diff(recall, prepend=0.0) * precision)) if truth.any() else float("nan")
+    return PrecisionRecall(precision, recall, area)

@@ -1,0 +1,200 @@
+"""One recording through the monitor, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.assessment.censoring import weighted
+from forewarn.assessment.events import Events, find_events
+from forewarn.assessment.history import History, Track
+from forewarn.assessment.lanes import Lanes, StateLog
+from forewarn.assessment.published import Published, find_published
+from forewarn.assessment.reliability import Predictions, predictions
+from forewarn.assessment.signal_values import SignalSeries, with_log
+from forewarn.errors import RecordingError
+from forewarn.learning.pipeline import wanted_types
+from forewarn.messages import MessageType
+from forewarn.models import Provenance
+from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.verdict import Verdict
+from forewarn.recordings import Recording
+
+PROGRESS_EVERY = 256
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedRun:
+    """What the monitor said of one recording.
+
+    Attributes
+    ----------
+    path : Path
+        The recording.
+    start_ns : int
+        Time of the first tick.
+    history : History
+        States, stale signals, failures.
+    tracks : tuple of Track
+        Columns of each property.
+    events : tuple of Events
+        Alerts and violations of each property.
+    predictions : tuple of Predictions
+        Risks and outcomes of each property.
+    lanes : Lanes
+        Which predicates and terminal labels held.
+    signals : tuple of SignalSeries
+        Raw signals, if they were asked for.
+    messages, undecodable, out_of_order : int
+        Messages read; those of the wrong layout; those left out because time went backwards.
+    notes : tuple of str
+        What was worked around.
+    published : Published or None
+        What a live monitor said in this recording; looked for if signals were asked for.
+    """
+
+    path: Path
+    start_ns: int
+    history: History
+    tracks: tuple[Track, ...]
+    events: tuple[Events, ...]
+    predictions: tuple[Predictions, ...]
+    lanes: Lanes
+    signals: tuple[SignalSeries, ...]
+    messages: int
+    undecodable: int
+    out_of_order: int
+    notes: tuple[str, ...]
+    published: Published | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the recording."""
+        return self.path.name
+
+
+def replay(
+    monitor: Monitor,
+    recording: Recording,
+    *,
+    learned_from: Sequence[Provenance] = (),
+    allow_missing: bool = False,
+    keep_signals: bool = False,
+    whole_leads: bool = False,
+    on_verdict: Callable[[Verdict], None] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RecordedRun:
+    """Run the monitor over a recording.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        With or without a model.
+    recording : Recording
+        Opened.
+    learned_from : sequence of Provenance
+        What the model was learned from; a recording among it is pointed out.
+    allow_missing : bool
+        Go on without topics that the recording lacks; their signals are unknown, as live.
+    keep_signals : bool
+        Keep the values of all signals for a report.
+    whole_leads : bool
+        Lead times may be longer than the horizon.
+    on_verdict : callable, optional
+        Told every verdict.
+    progress : callable, optional
+        Told the fraction that is done.
+
+    Raises
+    ------
+    RecordingError
+        If the recording is empty, lacks a topic, or is damaged.
+    """
+    types = _types(monitor, recording, allow_missing)
+    logged, log = with_log(monitor) if keep_signals else (monitor, None)
+    session = Session(logged, types)
+    history = History(monitor)
+    states = StateLog(monitor.abstraction.vocabulary, len(monitor.abstraction.predicates))
+    first = session.grid.tick_at_or_after(recording.start_ns)
+    samples = recording.read(types.keys() if recording.topics else None)
+    verdicts = run(session, samples, recording.start_ns, recording.end_ns)
+    for verdict in _told(verdicts, session, recording, progress):
+        history.add(verdict)
+        states.add(verdict.observation)
+        if on_verdict is not None:
+            on_verdict(verdict)
+    tracks, counters = history.tracks(), session.feed.counters
+    start_ns = session.grid.time_ns(first)
+    live = find_published(recording, start_ns, first, len(history)) if keep_signals else None
+    return RecordedRun(
+        path=recording.path,
+        start_ns=start_ns,
+        history=history,
+        tracks=tracks,
+        events=tuple(find_events(track, whole_leads=whole_leads) for track in tracks),
+        predictions=tuple(predictions(track) for track in tracks),
+        lanes=states.lanes(),
+        signals=() if log is None else log.series(),
+        messages=counters.received,
+        undecodable=counters.undecodable,
+        out_of_order=counters.out_of_order,
+        notes=(*_flattery(recording, learned_from), *recording.warnings, *session.feed.notes),
+        published=live,
+    )
+
+
+def weighted_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return runs whose predictions are weighted for what their ends hide (`censoring`)."""
+    tracks = zip(*(run.tracks for run in runs), strict=True)
+    found = zip(*map(weighted, tracks), strict=True)
+    return [
+        dataclasses.replace(run, predictions=parts) for run, parts in zip(runs, found, strict=True)
+    ]
+
+
+def _told(
+    verdicts: Iterator[Verdict],
+    session: Session,
+    recording: Recording,
+    progress: Callable[[float], None] | None,
+) -> Iterator[Verdict]:
+    """Pass verdicts on, telling now and then how far the recording is through."""
+    first = session.grid.tick_at_or_after(recording.start_ns)
+    span = max(session.grid.tick_at_or_after(recording.end_ns) - first, 1)
+    try:
+        for verdict in verdicts:
+            yield verdict
+            if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
+                progress((verdict.tick - first) / span)
+    except RecordingError as error:
+        raise error.located(file=recording.path) from None
+
+
+def _flattery(recording: Recording, learned_from: Sequence[Provenance]) -> list[str]:
+    """Say so if the model has seen the recording; digests are compared where lengths agree."""
+    alike = {
+        each.digest
+        for each in learned_from
+        if each.digest and abs(each.duration - recording.duration) < 1e-3
+    }
+    if alike and recording.digest() in alike:
+        return ["the model was learned from this very recording: figures on it flatter the model"]
+    return []
+
+
+def _types(
+    monitor: Monitor, recording: Recording, allow_missing: bool
+) -> Mapping[str, MessageType]:
+    """Return what is to be read; an empty recording is an error, however the topics are given."""
+    if recording.count == 0:
+        raise RecordingError(
+            "the recording is empty", file=recording.path, accepted="at least one message"
+        )
+    if not recording.topics:
+        return {}
+    if allow_missing:
+        return recorded_types(monitor, recording)
+    return wanted_types(monitor.spec, recording)

@@ -1,0 +1,198 @@
+"""What a replay gave: scores, calibration, remarks, and all of it as one document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.assessment.calibration import raw_track
+from forewarn.assessment.censoring import judge
+from forewarn.assessment.events import Outcome, Score, score
+from forewarn.assessment.published import Published
+from forewarn.assessment.reliability import Calibration, calibrate, pool
+from forewarn.assessment.replay import RecordedRun
+from forewarn.monitoring.step import Monitor
+from forewarn.signals.clock import NANOSECONDS
+
+
+def scores(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Score]:
+    """Return the score of every property over all runs."""
+    return [
+        score(name, [run.events[i] for run in runs])
+        for i, name in enumerate(monitor.spec.properties)
+    ]
+
+
+def calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Calibration | None]:
+    """Return the calibration of every property over all runs."""
+    return [
+        calibrate(pool([run.predictions[i] for run in runs]))
+        for i in range(len(monitor.spec.properties))
+    ]
+
+
+def raw_calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Calibration | None]:
+    """Return the calibration of the chain by itself, None where the model does not mend it."""
+    return [
+        None
+        if monitor.model is None or compiled.raw is compiled.table
+        else calibrate(
+            pool(
+                judge(
+                    [raw_track(compiled, monitor.model, r.history, r.tracks[i]) for r in runs],
+                    weigh=any(run.predictions[i].weight is not None for run in runs),
+                )
+            )
+        )
+        for i, compiled in enumerate(monitor.properties)
+    ]
+
+
+def elapsed(monitor: Monitor, run: RecordedRun, tick: int) -> float:
+    """Return the seconds from the start of a run to a tick."""
+    return (monitor.grid.time_ns(tick) - run.start_ns) / NANOSECONDS
+
+
+def state_name(monitor: Monitor, run: RecordedRun, tick: int) -> str:
+    """Return the name of the state at a tick, empty where it is unknown."""
+    position = int(run.tracks[0].state[tick - int(run.tracks[0].ticks[0])])
+    if position < 0:
+        return "(unknown)"
+    return monitor.abstraction.vocabulary.name(run.history.known_states[position])
+
+
+def remarks(run: RecordedRun) -> list[str]:
+    """Return what was left out or worked around in a run."""
+    ticks = len(run.history)
+    lines = list(run.notes)
+    if run.history.stale:
+        lines.append(stale_remark(run.history.stale, ticks))
+    lines += [
+        f"{where}: {run.history.reasons[where]} ({number} ticks)"
+        for where, number in run.history.failures.most_common(10)
+    ]
+    if run.undecodable:
+        lines.append(f"{run.undecodable} messages do not have the layout of their type")
+    if run.out_of_order:
+        lines.append(
+            f"{run.out_of_order} messages are older than one before them and were left out"
+        )
+    if run.published is not None:
+        lines += _live_remarks(run, run.published)
+    worst = max((int((~track.in_model).sum()) for track in run.tracks), default=0)
+    if worst:
+        lines.append(f"the state was unknown to the model on {worst} of {ticks} ticks")
+    return lines
+
+
+def _live_remarks(run: RecordedRun, live: Published) -> Iterator[str]:
+    """Say whether the replay agrees with what a live monitor published."""
+    names = {track.name: track for track in run.tracks}
+    missing = [name for name in names if name not in live.risks]
+    if missing:
+        yield f"{live.topic} in the recording says nothing of {', '.join(missing)} at these ticks"
+    for name, values in live.risks.items():
+        if name in names:
+            apart = differs(values, names[name].probability)
+            told = int((~np.isnan(values)).sum())
+            if not apart.any():
+                yield f"{name}: the same risk as {live.topic} published at {told} ticks"
+            else:
+                yield (
+                    f"{name}: another risk than {live.topic} published at {int(apart.sum())} of "
+                    f"{told} ticks (another monitor file or model, a command, or a lost message)"
+                )
+    if live.elsewhere:
+        yield f"{live.elsewhere} risks in {live.topic} belong to other ticks than the replay's"
+
+
+def differs(published: NDArray[np.float64], replayed: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell where a published risk is not the replayed one, shape (n,)."""
+    return ~np.isnan(published) & ~np.isclose(published, replayed, rtol=0, atol=1e-9)
+
+
+def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
+    """Return everything as plain values for ``--json``."""
+    found = scores(monitor, runs)
+    agreement = calibrations(monitor, runs)
+    raw = raw_calibrations(monitor, runs)
+    return {
+        "recordings": [
+            {
+                "path": run.path,
+                "start_ns": run.start_ns,
+                "ticks": len(run.history),
+                "messages": run.messages,
+                "unknown_ticks": run.history.unknown,
+                "events": _event_records(monitor, run),
+                "remarks": remarks(run),
+            }
+            for run in runs
+        ],
+        "properties": {
+            each.name: {
+                "violations": each.violations,
+                "detected": each.detected,
+                "missed": each.missed,
+                "alerts": each.alerts,
+                "late": each.late,
+                "false_alarms": each.false_alarms,
+                "false_alarms_unseen": each.unseen,
+                "false_alarms_cut_short": each.cut_short,
+                "hours": each.hours,
+                "false_alarms_per_hour": each.false_alarms_per_hour,
+                "alert_share": each.alert_share,
+                "precision": each.precision,
+                "recall": each.recall,
+                "lead": each.lead,
+                "calibration": calibration,
+                "calibration_of_the_chain": before,
+            }
+            for each, calibration, before in zip(found, agreement, raw, strict=True)
+        },
+        "notes": monitor.notes,
+    }
+
+
+def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
+    grid = monitor.grid
+    records: list[dict[str, Any]] = []
+    for events in run.events:
+        records += [
+            {
+                "event": "alert",
+                "property": alert.name,
+                "tick": alert.start,
+                "time_ns": grid.time_ns(alert.start),
+                "elapsed": elapsed(monitor, run, alert.start),
+                "last_tick": alert.end,
+                "outcome": Outcome(alert.outcome),
+                "peak_risk": alert.peak,
+                "unseen": alert.unseen,
+                "cut_short": alert.cut_short,
+            }
+            for alert in events.alerts
+        ]
+        records += [
+            {
+                "event": "violation",
+                "property": violation.name,
+                "tick": violation.tick,
+                "time_ns": grid.time_ns(violation.tick),
+                "elapsed": elapsed(monitor, run, violation.tick),
+                "alert_tick": violation.alert,
+                "lead": violation.lead,
+            }
+            for violation in events.violations
+        ]
+    return sorted(records, key=lambda record: record["tick"])
+
+
+def stale_remark(stale: Counter[str], ticks: int) -> str:
+    """Say which signals had no value, and how often."""
+    listed = ", ".join(f"{name} on {number}" for name, number in stale.most_common())
+    return f"signals without a value, of {ticks} ticks: {listed} (not yet received, or too old)"

@@ -1,0 +1,102 @@
+"""The values of all signals over a run, for pictures."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.monitoring.step import Monitor
+from forewarn.states.predicates import Abstraction
+
+NAN = float("nan")
+
+
+class SignalSeries(NamedTuple):
+    """One signal over a run.
+
+    Attributes
+    ----------
+    name : str
+        The signal.
+    values : ndarray of float64, shape (n,)
+        One value a tick, NaN where unknown; the length of an array; the position of a text in
+        `texts`.
+    kind : str
+        ``number``, ``truth``, ``text`` or ``array`` (its length is shown).
+    texts : tuple of str
+        The texts that occurred.
+    """
+
+    name: str
+    values: NDArray[np.float64]
+    kind: str
+    texts: tuple[str, ...]
+
+
+class SignalLog:
+    """Collects the values of all signals, tick by tick.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Signals in slot order.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._columns = tuple(array("d") for _ in names)
+        self._kinds = ["number"] * len(self._names)
+        self._texts: list[dict[str, int]] = [{} for _ in names]
+
+    def add(self, values: Sequence[Any]) -> None:
+        """Take in the values of one tick; None is unknown."""
+        for slot, value in enumerate(values):
+            self._columns[slot].append(self._number(slot, value))
+
+    def _number(self, slot: int, value: Any) -> float:
+        if value is None:
+            return NAN
+        if isinstance(value, bool):
+            self._kinds[slot] = "truth"
+            return float(value)
+        if isinstance(value, (int, float)):
+            return float(value)
+        if isinstance(value, str):
+            self._kinds[slot] = "text"
+            return float(self._texts[slot].setdefault(value, len(self._texts[slot])))
+        self._kinds[slot] = "array"
+        return float(len(value))
+
+    def series(self) -> tuple[SignalSeries, ...]:
+        """Return all signals in slot order."""
+        return tuple(
+            SignalSeries(name, np.array(column, dtype=np.float64), kind, tuple(texts))
+            for name, column, kind, texts in zip(
+                self._names, self._columns, self._kinds, self._texts, strict=True
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _Logged(Abstraction):
+    """An abstraction that keeps the values of all signals, which a step asks for once a tick."""
+
+    log: SignalLog = field(kw_only=True)
+
+    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
+        """Append the derived signals to the values of the sources, and note all of them."""
+        values, failures = super().complete(sources)
+        self.log.add(values)
+        return values, failures
+
+
+def with_log(monitor: Monitor) -> tuple[Monitor, SignalLog]:
+    """Return the monitor such that every step adds a row to a log, and that log."""
+    log = SignalLog(monitor.abstraction.signals)
+    parts = {each.name: getattr(monitor.abstraction, each.name) for each in fields(Abstraction)}
+    return replace(monitor, abstraction=_Logged(**parts, log=log)), log

@@ -1,0 +1,384 @@
+"""Lead time against false alarms, for every threshold: what a study shows and tuning chooses from.
+
+Whatever a monitor computes, a risk, a robustness or a time to collision, it gives one score a
+tick; the policy turns scores into alerts by a threshold, and the terms of `events` say what came of
+them. All figures of all studies are made here, so that they mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forewarn.assessment.episodes import AlertRule, Trace, find_episodes, trace_of
+from forewarn.assessment.events import SECONDS_AN_HOUR, LeadTimes, Rates, lead_times, watched
+from forewarn.assessment.excursions import find_excursions
+from forewarn.assessment.ranking import PrecisionRecall, precision_recall
+
+__all__ = [
+    "AlertRule",
+    "Point",
+    "PrecisionRecall",
+    "Trace",
+    "bootstrap",
+    "count_violations",
+    "detections",
+    "every_threshold",
+    "pool_points",
+    "precision_recall",
+    "run_points",
+    "trace_of",
+    "trade_off",
+]
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Item = TypeVar("Item")
+
+MAX_THRESHOLDS = 2000
+
+
+@dataclass(frozen=True)
+class Point(Rates):
+    """What one threshold gives, over one run or many.
+
+    Attributes
+    ----------
+    threshold : float
+        Score at and above which an alert begins.
+    violations, detected : int
+        How many excursions there were, and how many of them were foreseen.
+    leads : tuple of float
+        Lead time of each detected violation in seconds, in order of runs and time.
+    alerts, right, late, false_alarms : int
+        Episodes; of these, those followed by a violation, those that came with one or before it
+        had cleared, and those without.
+    hours, alert_hours : float
+        Time watched, and of it the time at ACT: a monitor that never ends its alerts has few false
+        ones and long lead times, and is of no use.
+    """
+
+    threshold: float
+    violations: int
+    detected: int
+    leads: tuple[float, ...]
+    alerts: int
+    right: int
+    late: int
+    false_alarms: int
+    hours: float
+    alert_hours: float = 0.0
+
+    @property
+    def lead(self) -> LeadTimes | None:
+        """Lead times over the detected violations, as the papers give them; None without any."""
+        return lead_times(self.leads)
+
+    @property
+    def median_lead(self) -> float | None:
+        """Median lead time over all violations, a missed one counting as 0 s; None without any.
+
+        Over the detected ones alone a monitor would gain by missing those that it foresees late.
+        """
+        if not self.violations:
+            return None
+        return float(np.median(np.concatenate((self.leads, np.zeros(self.missed)))))
+
+
+def trade_off(
+    traces: Sequence[Trace],
+    thresholds: ArrayLike | None = None,
+    *,
+    rule: AlertRule | None = None,
+    **policy: Any,
+) -> tuple[Point, ...]:
+    """Return what every threshold gives over all runs.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One property over the runs.
+    thresholds : array_like of float, shape (k,), optional
+        Scores to try, and the order of the result; by default `every_threshold`.
+    rule : AlertRule, optional
+        All else about alerts; else `policy` gives its fields.
+    **policy
+        Fields of `AlertRule`.
+
+    Raises
+    ------
+    ValueError
+        If a level is NaN, or a threshold minus infinity.
+    """
+    rule = AlertRule(**policy) if rule is None else rule
+    levels = _levels(every_threshold(traces) if thresholds is None else thresholds)
+    counts = np.zeros((5, len(levels)), dtype=np.int64)
+    seconds = np.zeros(len(levels))
+    leads: list[list[float]] = [[] for _ in levels]
+    for tally in _tallies(traces, levels, rule):
+        counts += tally.counts
+        seconds += tally.seconds
+        for position, lead in zip(tally.threshold.tolist(), tally.leads.tolist(), strict=True):
+            leads[position].append(lead)
+    happened = sum(map(count_violations, traces))
+    hours = sum(map(_hours, traces))
+    return tuple(
+        _point(threshold, happened, tuple(lead), column, hours, on)
+        for threshold, lead, column, on in zip(
+            levels.tolist(), leads, counts.T.tolist(), seconds.tolist(), strict=True
+        )
+    )
+
+
+def run_points(
+    traces: Sequence[Trace], threshold: float, *, rule: AlertRule | None = None, **policy: Any
+) -> tuple[Point, ...]:
+    """Return what one threshold gives over each run: for bootstrap and counts per run.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One property over the runs.
+    threshold : float
+        Score at and above which an alert begins.
+    rule : AlertRule, optional
+        All else about alerts; else `policy` gives its fields.
+    **policy
+        Fields of `AlertRule`.
+    """
+    rule = AlertRule(**policy) if rule is None else rule
+    return tuple(
+        _point(
+            threshold,
+            count_violations(trace),
+            tuple(tally.leads.tolist()),
+            tally.counts[:, 0].tolist(),
+            _hours(trace),
+            float(tally.seconds[0]),
+        )
+        for trace, tally in zip(traces, _tallies(traces, _levels([threshold]), rule), strict=True)
+    )
+
+
+def count_violations(trace: Trace) -> int:
+    """Return how many excursions there are in a run."""
+    return int(find_excursions(trace).begins.sum())
+
+
+def detections(
+    traces: Sequence[Trace], thresholds: ArrayLike, *, rule: AlertRule, block: int | None = None
+) -> tuple[Counts, Counts]:
+    """Count violations, and those that each threshold detected, run by run or block by block.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One property over the runs.
+    thresholds : array_like of float, shape (k,)
+        Scores at and above which an alert begins.
+    rule : AlertRule
+        All else about alerts.
+    block : int, optional
+        Ticks: runs are divided into such blocks, by the number of the tick. Alerts and excursions
+        go on across their borders; a violation belongs to the block in which it happens.
+
+    Returns
+    -------
+    happened : ndarray of int, shape (n,)
+        Violations of each run or block.
+    detected : ndarray of int, shape (n, k)
+        Those that were detected.
+    """
+    levels = _levels(thresholds)
+    happened: list[Counts] = []
+    detected: list[Counts] = []
+    for trace, tally in zip(traces, _tallies(traces, levels, rule), strict=True):
+        place = np.zeros(len(trace.ticks), dtype=np.int64)
+        if block is not None and len(place):
+            place = trace.ticks // block - trace.ticks[0] // block
+        size = int(place[-1]) + 1 if len(place) else 1
+        begins = find_excursions(trace).begins
+        happened.append(np.bincount(place[begins], minlength=size))
+        cells = place[tally.row] * len(levels) + tally.threshold
+        found = np.bincount(cells, minlength=size * len(levels))
+        detected.append(found.reshape(size, len(levels)))
+    none = np.zeros((0, len(levels)), dtype=np.int64)
+    return np.concatenate([np.zeros(0, dtype=np.int64), *happened]), np.concatenate(
+        [none, *detected]
+    )
+
+
+def pool_points(points: Sequence[Point]) -> Point:
+    """Add up what one threshold gave over several runs; raises ValueError without any."""
+    if not points:
+        raise ValueError("no points to add up")
+    return Point(
+        threshold=points[0].threshold,
+        violations=sum(each.violations for each in points),
+        detected=sum(each.detected for each in points),
+        leads=tuple(lead for each in points for lead in each.leads),
+        alerts=sum(each.alerts for each in points),
+        right=sum(each.right for each in points),
+        late=sum(each.late for each in points),
+        false_alarms=sum(each.false_alarms for each in points),
+        hours=sum(each.hours for each in points),
+        alert_hours=sum(each.alert_hours for each in points),
+    )
+
+
+def every_threshold(traces: Sequence[Trace], limit: int = MAX_THRESHOLDS) -> Floats:
+    """Return the scores that occur, rising, shape (k,): no other threshold begins other alerts.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        The runs.
+    limit : int
+        How many to keep, evenly by rank and with the ends, where there are more.
+    """
+    scores: Floats = np.unique(np.concatenate([np.zeros(0), *(trace.score for trace in traces)]))
+    scores = scores[~np.isnan(scores) & ~np.isneginf(scores)]
+    if len(scores) > limit:
+        scores = scores[np.unique(np.linspace(0, len(scores) - 1, limit).round().astype(np.int64))]
+    return scores
+
+
+class _Tally(NamedTuple):
+    """One run: detected, alerts, right, late and false ones of each threshold, shape (5, k).
+
+    `seconds` are those at ACT, shape (k,), `leads` the lead times of the violations at `row` that
+    were foreseen at position `threshold`, shape (m,).
+    """
+
+    counts: Counts
+    seconds: Floats
+    threshold: Counts
+    row: Counts
+    leads: Floats
+
+
+def _tallies(traces: Sequence[Trace], thresholds: Floats, rule: AlertRule) -> list[_Tally]:
+    found = find_episodes(traces, thresholds, rule)
+    bounds = np.searchsorted(found.run, np.arange(len(traces) + 1))
+    return [
+        _tally(trace, found.threshold[a:b], found.start[a:b], found.end[a:b], len(thresholds))
+        for trace, a, b in zip(traces, bounds[:-1], bounds[1:], strict=True)
+    ]
+
+
+def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: int) -> _Tally:
+    """Judge the alerts of one run as `events.find_events` does."""
+    excursions = find_excursions(trace)
+    happened = np.flatnonzero(excursions.begins)
+    first = np.searchsorted(happened, start, side="right")
+    within = np.searchsorted(happened, end, side="left") - first
+    late = excursions.open[start]
+    foresaw = ~late & (within > 0)
+    near = ~foresaw & ~late & (first < len(happened))
+    if trace.horizon is not None and len(happened):
+        following = trace.ticks[happened[np.minimum(first, len(happened) - 1)]]
+        near &= following <= trace.ticks[start] + trace.horizon
+    right = foresaw | near
+
+    def count(chosen: NDArray[np.bool_] | slice) -> Counts:
+        return np.bincount(threshold[chosen], minlength=size)
+
+    row = happened[np.repeat(first, within) + _count_up(within)]
+    base = excursions.base(np.repeat(start, within), row)
+    seen = base < row
+    lead = trace.ticks[row] - trace.ticks[base]
+    if trace.horizon is not None:
+        lead = np.minimum(lead, trace.horizon)
+    on = np.concatenate(([0], np.cumsum(watched(trace))))
+    detected = np.repeat(threshold, within)[seen]
+    return _Tally(
+        np.stack(
+            (
+                np.bincount(detected, minlength=size),
+                count(slice(None)),
+                count(right),
+                count(late),
+                count(~right & ~late),
+            )
+        ),
+        np.bincount(threshold, weights=on[end] - on[start], minlength=size) / trace.rate,
+        detected,
+        row[seen],
+        lead[seen] / trace.rate,
+    )
+
+
+def _count_up(lengths: Counts) -> Counts:
+    """Return 0, 1, ... for each length, one behind the other."""
+    total = np.cumsum(lengths)
+    return np.arange(total[-1] if len(total) else 0) - np.repeat(total - lengths, lengths)
+
+
+def _levels(thresholds: ArrayLike) -> Floats:
+    return np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+
+
+def _hours(trace: Trace) -> float:
+    return float(watched(trace).sum()) / trace.rate / SECONDS_AN_HOUR
+
+
+def _point(
+    threshold: float,
+    violations: int,
+    leads: tuple[float, ...],
+    counts: list[int],
+    hours: float,
+    seconds: float,
+) -> Point:
+    detected, alerts, right, late, false_alarms = counts
+    on = seconds / SECONDS_AN_HOUR
+    return Point(
+        threshold, violations, detected, leads, alerts, right, late, false_alarms, hours, on
+    )
+
+
+def bootstrap(
+    runs: Sequence[Item],
+    statistic: Callable[[Sequence[Item]], float | None],
+    *,
+    resamples: int = 1000,
+    seed: int,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """Return a percentile interval of a statistic over resampled runs (Efron, 1979).
+
+    Whole runs are drawn with replacement, because the ticks and violations of one run depend on
+    each other.
+
+    Parameters
+    ----------
+    runs : sequence
+        Traces, or anything else with one entry a run: `run_points`, whose sum is much quicker.
+    statistic : callable
+        From runs to a number; None and NaN mean that a resample has none, and are left out.
+    resamples : int
+        How many.
+    seed : int
+        Of the random draws.
+    level : float
+        Share of the resamples between the ends, in (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        Both ends; NaN with fewer than two runs, which say nothing about runs, or where no
+        resample has the statistic.
+    """
+    if len(runs) < 2:
+        return float("nan"), float("nan")
+    draws = np.random.default_rng(seed).integers(len(runs), size=(resamples, len(runs)))
+    found = [statistic([runs[i] for i in draw]) for draw in draws.tolist()]
+    values = np.array([value for value in found if value is not None and value == value])
+    if not values.size:
+        return float("nan"), float("nan")
+    low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2))
+    return float(low), float(high)

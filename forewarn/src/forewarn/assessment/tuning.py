@@ -1,0 +1,388 @@
+"""From a wish to thresholds: the longest lead time that a budget of false alarms allows.
+
+The thresholds that are tried are fixed before any recording is seen, and a guarantee is tested from
+the most cautious one on (`guarantee`), so that it holds for whatever is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.assessment.episodes import AlertRule, Trace
+from forewarn.assessment.guarantee import (
+    binomial_p,
+    bounded_p,
+    fixed_sequence,
+    loss_bounds,
+    miss_bound,
+    needed_exposure,
+    needed_trials,
+    rate_bound,
+)
+from forewarn.assessment.tradeoff import Point, detections, trade_off
+from forewarn.config.sections import PropertySpec, Thresholds
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Unit = Literal["run", "violation"]
+
+LEAST_VIOLATIONS = 5
+"""Of so many, the true median of lead times lies between the least and the greatest that were seen
+with a probability of 1 - 2 * 0.5**5 = 94 %; with fewer, next to nothing is known of it."""
+FEW_VIOLATIONS = 20
+"""Of so many, all of them foreseen, up to 11 % may be missed in truth (at 90 %)."""
+DIGITS = 3
+# Fine where it matters most, and short enough to be read in a file.
+GRID = tuple(
+    np.round(
+        np.concatenate(
+            (
+                np.arange(0.001, 0.0195, 0.001),
+                np.arange(0.02, 0.1975, 0.005),
+                np.arange(0.2, 0.975, 0.01),
+                np.arange(0.98, 0.9995, 0.001),
+            )
+        ),
+        3,
+    ).tolist()
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asks for.
+
+    Attributes
+    ----------
+    false_alarms_per_hour : float
+        Budget: false alarms in an hour of watching, at most.
+    miss_rate : float or None
+        With a guarantee: share of the violations that may be missed, in (0, 1).
+    confidence : float
+        Of the guarantee and of all bounds, one-sided, in (0, 1).
+    unit : 'run' or 'violation'
+        What is exchangeable. Runs, or blocks of them: the loss of a run is the share of its
+        violations that were missed, and its mean over runs with a violation is the miss rate;
+        violations of one run may depend on each other. Violations: each counts by itself, which
+        needs them independent.
+    alert_share : float
+        Share of the time that may be spent at ACT, at most.
+    enter : tuple of int
+        Values of `enter` to try; that of the property if there is none.
+    least_violations : int
+        Below so many nothing is recommended.
+    block : int or None
+        Ticks of the blocks of a run that are exchangeable; None for runs as wholes.
+    crossed : bool
+        Every run is judged by a model of the other runs. These models share runs, so that losses
+        depend on each other, and none of them will be in use: nothing is proven of the one that
+        will.
+    """
+
+    false_alarms_per_hour: float
+    miss_rate: float | None = None
+    confidence: float = 0.9
+    unit: Unit = "run"
+    alert_share: float = 0.1
+    enter: tuple[int, ...] = ()
+    least_violations: int = LEAST_VIOLATIONS
+    block: int | None = None
+    crossed: bool = False
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One choice of thresholds, and what it gives.
+
+    Attributes
+    ----------
+    enter : int
+        Consecutive ticks that begin an alert.
+    thresholds : Thresholds
+        In the proportions of the monitor file.
+    point : Point
+        What came of it over all runs.
+    lead : float
+        Median lead time over all violations, a missed one counting as 0 s; NaN without violations.
+    mean_lead : float
+        The same, mean.
+    miss_bound, false_alarm_bound : float
+        Exact upper bounds of the miss rate and of the false alarms an hour, for thresholds that
+        were fixed before the recordings were made.
+    p_value : float or None
+        Of "more is missed than the wish allows"; None if no guarantee was asked for.
+    supported : bool
+        The test of the guarantee is passed, or none was asked for.
+    proven : bool
+        A guarantee was asked for, and holds.
+    affordable : bool
+        Budget and alert share are kept.
+    """
+
+    enter: int
+    thresholds: Thresholds
+    point: Point
+    lead: float
+    mean_lead: float
+    miss_bound: float
+    false_alarm_bound: float
+    p_value: float | None
+    supported: bool
+    proven: bool
+    affordable: bool
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the recordings can tell.
+
+    Attributes
+    ----------
+    runs, runs_with_violation, violations : int
+        How many there are; of runs or of their blocks.
+    hours : float
+        Time watched.
+    trials : int
+        Runs with a violation, or violations: what the guarantee counts.
+    least_miss_rate : float
+        Upper bound of the miss rate if nothing at all was missed.
+    needed_trials : int or None
+        How many show the wished miss rate if none is missed; None if none was wished.
+    needed_hours : float
+        Hours that show the budget to be kept if there is no false alarm.
+    """
+
+    runs: int
+    runs_with_violation: int
+    violations: int
+    hours: float
+    trials: int
+    least_miss_rate: float
+    needed_trials: int | None
+    needed_hours: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The trade-off of one property and the choice from it.
+
+    Attributes
+    ----------
+    name : str
+        The property.
+    wish : Wish
+        What was asked for.
+    support : Support
+        What the recordings can tell.
+    candidates : tuple of Candidate
+        By `enter`, then by rising thresholds.
+    present : Candidate
+        The thresholds of the monitor file.
+    chosen : Candidate or None
+        None if nothing fulfils the wish and foresees half of the violations at least, or there are
+        too few violations to tell.
+    """
+
+    name: str
+    wish: Wish
+    support: Support
+    candidates: tuple[Candidate, ...]
+    present: Candidate
+    chosen: Candidate | None
+
+
+def scaled(thresholds: Thresholds, act: float) -> Thresholds:
+    """Return thresholds in the same proportions with another `act`, rounded for a file."""
+
+    def share(level: float) -> float:
+        return min(float(f"{level / thresholds.act * act:.{DIGITS}g}"), act)
+
+    release = share(thresholds.release)
+    if release >= act:  # only rounding can bring it there
+        release = float(np.nextafter(act, 0))
+    quiet = thresholds.warn_release
+    return Thresholds(
+        warn=share(thresholds.warn),
+        act=act,
+        release=release,
+        warn_release=None if quiet is None else share(quiet),
+    )
+
+
+def tune(name: str, section: PropertySpec, traces: Sequence[Trace], wish: Wish) -> Tuning:
+    """Choose thresholds for a property.
+
+    Among the thresholds whose guarantee holds, if one was asked for, and which keep the budget,
+    the one with the greatest median lead time wins, which must be above 0 s. Misses count as 0 s
+    in it, or a monitor would gain by missing what it foresees late. If that is equal, the mean
+    decides, then fewer false alarms. Neighbouring thresholds that are alike in all of this are a
+    flat range; the lowest of these ranges is taken, and its middle, which is far from where other
+    recordings would differ.
+
+    Parameters
+    ----------
+    name : str
+        The property.
+    section : PropertySpec
+        Its section of the monitor file, whose proportions between thresholds are kept.
+    traces : sequence of Trace
+        One for each run, which the model must not have learned from.
+    wish : Wish
+        What is asked for. With several values of `enter`, each is tested at its share of the
+        error, so that the guarantee holds for all of them together.
+    """
+    enters = wish.enter or (section.enter,)
+    strict = replace(wish, confidence=1 - (1 - wish.confidence) / len(enters))
+    candidates = [
+        candidate for enter in enters for candidate in _sweep(section, traces, strict, enter, GRID)
+    ]
+    (present,) = _sweep(section, traces, wish, section.enter, (section.thresholds.act,))
+    support = _support(traces, strict)
+    enough = support.violations >= wish.least_violations
+    chosen = _choose(candidates) if enough else None
+    return Tuning(name, wish, support, tuple(candidates), present, chosen)
+
+
+def _choose(candidates: Sequence[Candidate]) -> Candidate | None:
+    """Return the middle of the lowest range of the best thresholds that fulfil the wish."""
+    fit = [c.affordable and c.supported and c.lead > 0 for c in candidates]
+    best = max((_merit(c) for c, fits in zip(candidates, fit, strict=True) if fits), default=None)
+    flat: list[Candidate] = []
+    for each, fits in zip(candidates, fit, strict=True):
+        same = fits and _merit(each) == best
+        if flat and (not same or each.enter != flat[0].enter):
+            break
+        if same:
+            flat.append(each)
+    if not flat:
+        return None
+    middle = (flat[0].thresholds.act + flat[-1].thresholds.act) / 2
+    return min(flat, key=lambda c: abs(c.thresholds.act - middle))
+
+
+def _merit(candidate: Candidate) -> tuple[float, float, int]:
+    return candidate.lead, candidate.mean_lead, -candidate.point.false_alarms
+
+
+def _sweep(
+    section: PropertySpec,
+    traces: Sequence[Trace],
+    wish: Wish,
+    enter: int,
+    grid: Sequence[float],
+) -> list[Candidate]:
+    levels = [scaled(section.thresholds, act) for act in grid]
+    release = {each.act: each.release for each in levels}
+    rule = replace(AlertRule.of(section), release=release.__getitem__, enter=enter)
+    points = trade_off(traces, grid, rule=rule)
+    happened, detected = detections(traces, grid, rule=rule, block=wish.block)
+    losses = run_losses(happened, detected)
+    p_values, proven = prove(happened, detected, wish)
+    bounds = _miss_bounds(points, losses, wish)
+    return [
+        _candidate(
+            enter,
+            thresholds,
+            point,
+            wish,
+            missed=float(bounds[i]),
+            p_value=None if p_values is None else float(p_values[i]),
+            supported=i < proven,
+        )
+        for i, (thresholds, point) in enumerate(zip(levels, points, strict=True))
+    ]
+
+
+def run_losses(happened: Counts, detected: Counts) -> Floats:
+    """Return the share of violations that each run with one missed, shape (m, k)."""
+    some = happened > 0
+    return 1 - detected[some] / happened[some, None]
+
+
+def prove(happened: Counts, detected: Counts, wish: Wish) -> tuple[Floats | None, int]:
+    """Test the guarantee of a wish for one threshold after the other.
+
+    Parameters
+    ----------
+    happened : ndarray of int, shape (n,)
+        Violations of each run.
+    detected : ndarray of int, shape (n, k)
+        How many of them each threshold detected, from the most cautious one on.
+    wish : Wish
+        The miss rate, the confidence and what is exchangeable.
+
+    Returns
+    -------
+    p_values : ndarray of shape (k,) or None
+        Of "more is missed"; None if no guarantee was asked for.
+    proven : int
+        For how many thresholds, from the first on, the guarantee holds.
+    """
+    if wish.miss_rate is None:
+        return None, detected.shape[1]
+    if wish.unit == "run":
+        p_values = bounded_p(run_losses(happened, detected), wish.miss_rate)
+    else:
+        missed = happened.sum() - detected.sum(axis=0)
+        p_values = binomial_p(missed, int(happened.sum()), wish.miss_rate)
+    return p_values, fixed_sequence(p_values, 1 - wish.confidence)
+
+
+def _miss_bounds(points: Sequence[Point], losses: Floats, wish: Wish) -> Floats:
+    if wish.unit == "run":
+        return loss_bounds(losses, wish.confidence)
+    return np.array([miss_bound(p.missed, p.violations, wish.confidence) for p in points])
+
+
+def _candidate(
+    enter: int,
+    thresholds: Thresholds,
+    point: Point,
+    wish: Wish,
+    *,
+    missed: float,
+    p_value: float | None,
+    supported: bool,
+) -> Candidate:
+    leads = np.concatenate((point.leads, np.zeros(point.missed)))
+    rate, share = point.false_alarms_per_hour, point.alert_share
+    return Candidate(
+        enter=enter,
+        thresholds=thresholds,
+        point=point,
+        lead=float(np.median(leads)) if leads.size else np.nan,
+        mean_lead=float(np.mean(leads)) if leads.size else np.nan,
+        miss_bound=missed,
+        false_alarm_bound=rate_bound(point.false_alarms, point.hours, wish.confidence),
+        p_value=p_value,
+        supported=supported,
+        proven=supported and p_value is not None and not wish.crossed,
+        affordable=rate is not None
+        and share is not None
+        and rate <= wish.false_alarms_per_hour
+        and share <= wish.alert_share,
+    )
+
+
+def _support(traces: Sequence[Trace], wish: Wish) -> Support:
+    happened, _ = detections(traces, [1.0], rule=AlertRule(), block=wish.block)
+    violations, runs = int(happened.sum()), int((happened > 0).sum())
+    trials = runs if wish.unit == "run" else violations
+    (point,) = trade_off(traces, [1.0])
+    return Support(
+        runs=len(happened),
+        runs_with_violation=runs,
+        violations=violations,
+        hours=point.hours,
+        trials=trials,
+        least_miss_rate=miss_bound(0, trials, wish.confidence),
+        needed_trials=None
+        if wish.miss_rate is None
+        else needed_trials(wish.miss_rate, wish.confidence),
+        needed_hours=needed_exposure(wish.false_alarms_per_hour, wish.confidence),
+    )

@@ -1,0 +1,1 @@
+"""Risk of a bounded response, whose countdown is never multiplied out."""

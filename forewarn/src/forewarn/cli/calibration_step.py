@@ -1,0 +1,153 @@
+"""The last step of learning, if asked for: calibrate risks on recordings that were kept back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forewarn.assessment.calibration import Fitted, fit
+from forewarn.assessment.reliability import Calibration
+from forewarn.assessment.replay import weighted_runs
+from forewarn.cli.common import existing_recordings
+from forewarn.cli.output import Output
+from forewarn.cli.purposes import refuse_known
+from forewarn.cli.replay_command import add_censoring, replay_all
+from forewarn.errors import ConfigError
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import CountModel
+from forewarn.models.calibration_map import METHODS, Method
+from forewarn.monitoring.build import build_monitor
+from forewarn.recordings import open_recording
+
+
+def add_calibration(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="BAG",
+        help="calibrate the risks on these recordings, which are not learned from",
+    )
+    parser.add_argument(
+        "--calibration",
+        choices=(*METHODS, "none"),
+        help="how; none only measures. By default what the monitor file says (learning.calibration)"
+        ", or isotonic",
+    )
+    add_censoring(parser)
+
+
+def calibration_method(
+    compiled: CompiledSpec, given: str | None, held_out: Sequence[Path]
+) -> Method | None:
+    """Return how to calibrate; None if not at all.
+
+    Raises
+    ------
+    ConfigError
+        If a method is asked for, and there is nothing to calibrate on.
+    """
+    asked = given if given is not None else compiled.spec.learning.calibration
+    if not held_out and asked != "none":
+        raise ConfigError(
+            f"{asked} calibration needs recordings that are not learned from",
+            file=compiled.spec.file if given is None else None,
+            key="learning.calibration" if given is None else "--calibration",
+            accepted="--calibrate BAG..., or none",
+        )
+    if given is None and asked == "none" and held_out:
+        return "isotonic"
+    return next((method for method in METHODS if method == asked), None)
+
+
+def calibrate_model(
+    compiled: CompiledSpec,
+    model: CountModel,
+    paths: Sequence[Path],
+    method: Method | None,
+    output: Output,
+    *,
+    allow_missing: bool = False,
+    weigh: bool = False,
+) -> tuple[CountModel, list[Fitted]]:
+    """Return the model with its maps, and how they came about.
+
+    Raises
+    ------
+    RecordingError
+        If the model was learned from one of the recordings.
+    """
+    recordings = existing_recordings(paths)
+    accepted = "recordings that are not learned from"
+    refuse_known(recordings, model, "this model", "calibrating on it would mend nothing", accepted)
+    plain = replace(model, recalibration=())
+    monitor = build_monitor(compiled, plain)
+    runs = replay_all(monitor, recordings, output, allow_missing=allow_missing)
+    if weigh:
+        runs = weighted_runs(runs)
+    digests = []
+    for path in recordings:
+        with open_recording(path) as recording:
+            digests.append(recording.digest())
+    found = [
+        fit(
+            name,
+            section,
+            [run.predictions[index] for run in runs],
+            method=method,
+            rate=compiled.spec.rate,
+            recordings=digests,
+        )
+        for index, (name, section) in enumerate(compiled.spec.properties.items())
+    ]
+    maps = tuple(each.found for each in found if each.found is not None)
+    return replace(plain, recalibration=maps), found
+
+
+def print_calibration(found: Sequence[Fitted], output: Output) -> None:
+    """Print Brier score and expected calibration error before and after."""
+    rows = []
+    for each in found:
+        before, after = each.before, each.after
+        rows.append(
+            [
+                each.name,
+                "-" if each.found is None else each.found.method,
+                "0" if before is None else str(before.ticks),
+                "-" if before is None else f"{100 * before.base_rate:.2f} %",
+                *_figures(before),
+                *_figures(after),
+            ]
+        )
+    columns = (
+        "calibration", "method", ">ticks", ">followed", ">Brier", ">ECE", ">Brier after",
+        ">ECE after",
+    )  # fmt: skip
+    output.table(columns, rows)
+    if any(each.after is not None for each in found):
+        output.say("after: every run judged by a map fitted to the other held-out runs")
+    for each in found:
+        if each.reason and each.found is None and each.reason != "not asked for":
+            output.warn(f"{each.name} is not calibrated: {each.reason}")
+
+
+def _figures(found: Calibration | None) -> list[str]:
+    return ["-", "-"] if found is None else [f"{found.brier:.4f}", f"{found.expected_error:.4f}"]
+
+
+def calibration_record(found: Sequence[Fitted]) -> dict[str, Any]:
+    """Return all of it for ``--json``."""
+    return {
+        each.name: {
+            "method": None if each.found is None else each.found.method,
+            "reason": each.reason,
+            "before": each.before,
+            "after": each.after,
+        }
+        for each in found
+    }

@@ -1,0 +1,215 @@
+"""The section `actuators` of the monitor file: through which interfaces a node intervenes.
+
+Only names and numbers; what is done with them lies in `monitor_node`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from forewarn.config.fields import Action, Finite, Positive, Section
+
+TOPIC = re.compile(r"/?([A-Za-z_][A-Za-z0-9_]*)(/[A-Za-z_][A-Za-z0-9_]*)*\Z")
+
+
+def _name(value: str) -> str:
+    if not TOPIC.match(value) or "__" in value:
+        raise ValueError(f"{value!r} is no ROS name (accepted: /planning/limit)")
+    return value
+
+
+def _global_name(value: str) -> str:
+    if not _name(value).startswith("/"):
+        raise ValueError(f"{value!r} is no full name of a node (accepted: /monitor)")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
+NodeName = Annotated[str, AfterValidator(_global_name)]
+Wait = Annotated[Positive, Field(le=60)]
+Stop = Literal["COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER"]
+Means = Literal["cancel", "lock"]
+
+
+class Braking(Section):
+    """How hard to brake.
+
+    Attributes
+    ----------
+    deceleration : float
+        m/s^2, positive.
+    jerk : float
+        m/s^3, positive.
+    """
+
+    deceleration: Annotated[Positive, Field(le=15)]
+    jerk: Annotated[Positive, Field(le=100)]
+
+
+class AutowareSpec(Section):
+    """Autoware: velocity limits and requests for minimal-risk manoeuvres.
+
+    Attributes
+    ----------
+    sender : str
+        Name under which limits and requests are kept there, one entry per sender.
+    limit_topic, clear_topic, readback_topic : str
+        VelocityLimit to the selector, VelocityLimitClearCommand, VelocityLimit in force.
+    mrm_service, mrm_state_topic : str
+        SendMrmRequest of the AD API, and MrmState.
+    mrm_for : tuple of str
+        Actions for which a minimal-risk manoeuvre is requested.
+    comfortable, emergency : Braking
+        Constraints that go with a limit of 0.
+    confirm_timeout : float
+        Seconds after which a request that is not reported back is an error.
+    diagnostic_graph : bool
+        Whether a unit of Autoware's diagnostic graph takes the mode away when the node falls
+        silent on /diagnostics: without it, nothing happens when the node dies, which it warns of.
+    """
+
+    sender: Annotated[str, Field(min_length=1)] = "forewarn"
+    limit_topic: Name = "/planning/scenario_planning/max_velocity_candidates"
+    clear_topic: Name = "/planning/scenario_planning/clear_velocity_limit"
+    readback_topic: Name = "/planning/scenario_planning/max_velocity"
+    mrm_service: Name = "/api/fail_safe/mrm_request/send"
+    mrm_state_topic: Name = "/api/fail_safe/mrm_state"
+    mrm_for: tuple[Stop, ...] = ("EMERGENCY_STOP", "PULL_OVER")
+    comfortable: Braking = Braking(deceleration=1.0, jerk=0.6)
+    emergency: Braking = Braking(deceleration=2.5, jerk=1.5)
+    confirm_timeout: Wait = 1.0
+    diagnostic_graph: bool = False
+
+    @model_validator(mode="after")
+    def _names_of_others(self) -> AutowareSpec:
+        if self.sender == "api":
+            raise ValueError("sender 'api' is Autoware's own: choose another name")
+        return self
+
+
+class Nav2Spec(Section):
+    """Nav2: speed limit, cancelled goals, a lock of twist_mux.
+
+    Attributes
+    ----------
+    speed_limit_topic : str
+        SpeedLimit to the controller server.
+    actions : tuple of str
+        Actions whose goals are cancelled to stop.
+    lock_topic : str or None
+        Bool to a lock of twist_mux, whose timeout makes it a dead man's switch; none if not given.
+    comfortable_stop, emergency_stop : tuple of str
+        How to stop: ``cancel`` the goals, ``lock`` the velocity commands, or both.
+    confirm_timeout : float
+        Seconds after which a request that is not taken up is an error.
+    """
+
+    speed_limit_topic: Name = "/speed_limit"
+    actions: Annotated[tuple[Name, ...], Field(min_length=1)] = ("/navigate_to_pose",)
+    lock_topic: Name | None = None
+    comfortable_stop: Annotated[tuple[Means, ...], Field(min_length=1)] = ("cancel",)
+    emergency_stop: Annotated[tuple[Means, ...], Field(min_length=1)] = ("cancel",)
+    confirm_timeout: Wait = 1.0
+
+    @model_validator(mode="after")
+    def _lock(self) -> Nav2Spec:
+        if "lock" in self.comfortable_stop + self.emergency_stop and self.lock_topic is None:
+            raise ValueError("a stop by 'lock' needs lock_topic: the topic of a lock of twist_mux")
+        return self
+
+
+class TwistSpec(Section):
+    """The gate between two topics of velocity commands, a process of its own.
+
+    Attributes
+    ----------
+    input, output : str
+        Topics of the commands.
+    max_speed, max_turn : float
+        Greatest speed in m/s and turn rate in rad/s that pass: whatever is commanded beyond them is
+        scaled down, as a whole.
+    odometry : str or None
+        Topic of a nav_msgs/msg/Odometry: a stop begins at the measured speed where that is lower
+        than the one let through last.
+    comfortable_deadline, emergency_deadline : float or None
+        Seconds after which a stop has ended, at whatever deceleration; where not given, the time
+        that it takes from `max_speed` and `max_turn`.
+    stamped : bool
+        TwistStamped instead of Twist.
+    monitor, gate : str
+        Full names of the two nodes.
+    base : str or None
+        Full name of the node that drives the base: an ERROR while it does not subscribe to the
+        output; where not given, any subscriber will do.
+    comfortable_deceleration, emergency_deceleration : float
+        m/s^2.
+    comfortable_angular_deceleration, emergency_angular_deceleration : float
+        rad/s^2.
+    acceleration, angular_acceleration : float
+        Greatest increase after an intervention: m/s^2, rad/s^2.
+    rate : float
+        Commands per second while the gate itself drives the output.
+    command_timeout : float
+        Seconds without a command after which the gate brings the output to rest; a measured speed
+        that is older counts no more.
+    monitor_timeout : float or None
+        Seconds without a sign of the monitor after which the gate stops the robot; where not
+        given, five of the monitor's periods, at least 0.2 s.
+    confirm_timeout : float
+        Seconds after which a request that the gate does not take up is an error.
+    """
+
+    input: Name
+    output: Name
+    max_speed: Positive
+    max_turn: Positive
+    odometry: Name | None = None
+    comfortable_deadline: Wait | None = None
+    emergency_deadline: Wait | None = None
+    stamped: bool = False
+    monitor: NodeName = "/monitor"
+    gate: NodeName = "/twist_gate"
+    base: NodeName | None = None
+    comfortable_deceleration: Positive = 0.5
+    comfortable_angular_deceleration: Positive = 1.0
+    emergency_deceleration: Positive = 2.5
+    emergency_angular_deceleration: Positive = 5.0
+    acceleration: Positive = 0.5
+    angular_acceleration: Positive = 1.0
+    rate: Annotated[Finite, Field(ge=5, le=200)] = 30.0
+    command_timeout: Wait = 0.5
+    monitor_timeout: Wait | None = None
+    confirm_timeout: Wait = 1.0
+
+    @model_validator(mode="after")
+    def _two_topics(self) -> TwistSpec:
+        if self.input == self.output:
+            raise ValueError(f"input and output are both {self.input}: the gate has to lie between")
+        return self
+
+
+class ActuatorsSpec(Section):
+    """The interfaces through which the node intervenes; none unless named.
+
+    Attributes
+    ----------
+    autoware, nav2, twist : AutowareSpec, Nav2Spec, TwistSpec or None
+        One section for each.
+    """
+
+    autoware: AutowareSpec | None = None
+    nav2: Nav2Spec | None = None
+    twist: TwistSpec | None = None
+
+    @model_validator(mode="after")
+    def _named_means_meant(self) -> ActuatorsSpec:
+        for name in sorted(self.model_fields_set):
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} is empty: write {name}: {{}} for its defaults")
+        return self
+
+
+__all__ = ["Action", "ActuatorsSpec", "AutowareSpec", "Braking", "Nav2Spec", "TwistSpec"]

@@ -1,0 +1,265 @@
+"""The monitor file: one YAML that drives learning, replay, tuning and the node.
+
+`load_spec` reads and checks the file as a whole. Every error names the file, the line, the key
+path and the value, and all errors of a file are reported together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr, ValidationError
+
+from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Braking, Nav2Spec, TwistSpec
+from forewarn.config.fields import RATES, Finite, Positive, Seconds, Section
+from forewarn.config.includes import with_fragments
+from forewarn.config.sections import (
+    BoundsSpec,
+    ConstraintSpec,
+    EscalationStep,
+    Expr,
+    LearningSpec,
+    Limit,
+    PropertySpec,
+    ShapeSpec,
+    SignalSpec,
+    Thresholds,
+)
+from forewarn.config.yaml_text import Document, load_document
+from forewarn.errors import ConfigError, ConfigErrors, InputError
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+
+
+class MonitorSpec(Section):
+    """A checked monitor file.
+
+    Attributes
+    ----------
+    rate : float
+        Ticks per second of the monitor's grid.
+    time : str
+        ``arrival``: samples count from when they were received. ``stamp``: from their header
+        stamp, ticks being evaluated `settle` seconds late.
+    active_when : str or None
+        Expression that tells when monitoring and learning apply at all; always if not given.
+    intervened_when : str or None
+        Expression that tells when an intervention shapes the behaviour: such ticks are not
+        learned from.
+    startup : float
+        Seconds after activation within which missing signals raise no alert.
+    mute_limit : float
+        Seconds that a mute lasts at the most; infinite for ``never``.
+    history : int
+        2: a state also remembers the predicates of the tick before.
+    actuators : ActuatorsSpec
+        Interfaces through which a node in ``mode: act`` intervenes.
+    """
+
+    version: Literal[1] = 1
+    rate: Annotated[Positive, Field(ge=RATES[0], le=RATES[1])]
+    time: Literal["arrival", "stamp"] = "arrival"
+    settle: Seconds = 0.0
+    startup: Seconds = 5.0
+    mute_limit: Limit = 3600.0
+    history: Literal[1, 2] = 1
+    signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
+    shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)
+    predicates: dict[str, Expr] = {}  # noqa: RUF012
+    bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)]] = {}  # noqa: RUF012
+    terminal: dict[str, Expr] = {}  # noqa: RUF012
+    constraints: tuple[ConstraintSpec, ...] = ()
+    active_when: Expr | None = None
+    intervened_when: Expr | None = None
+    properties: Annotated[dict[str, PropertySpec], Field(min_length=1)]
+    learning: LearningSpec = LearningSpec()
+    bounds: BoundsSpec = BoundsSpec()
+    model: str | None = None
+    mode: Literal["observe", "act"] = "observe"
+    actuators: ActuatorsSpec = ActuatorsSpec()
+    file: Path | None = Field(default=None, exclude=True)
+    _origin: MonitorSpec | None = PrivateAttr(default=None)
+
+    @property
+    def origin(self) -> MonitorSpec:
+        """Return the monitor file that this one was derived from, for a node behind a bridge."""
+        return self if self._origin is None else self._origin
+
+    def derived(self, signals: Mapping[str, SignalSpec]) -> MonitorSpec:
+        """Return a copy with other signals, for which models of this file remain valid."""
+        copy = self.model_copy(update={"signals": dict(signals)})
+        copy._origin = self.origin
+        return copy
+
+    @property
+    def model_path(self) -> Path | None:
+        """Return where the model file lies; relative paths start at the monitor file."""
+        if self.model is None:
+            return None
+        return (self.file.parent if self.file else Path()) / Path(self.model).expanduser()
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """Return the message type of every topic and channel that the signals read."""
+        return {s.source: s.message_type for s in self.signals.values() if s.source is not None}
+
+    def with_thresholds(self, name: str, values: Mapping[str, object]) -> MonitorSpec:
+        """Return a copy in which property `name` has other thresholds or policy values.
+
+        Raises
+        ------
+        ConfigError
+            If a value is out of range, or the property or key does not exist.
+        """
+        if name not in self.properties:
+            raise ConfigError(
+                "no such property", key=f"properties.{name}", accepted=", ".join(self.properties)
+            )
+        raw = self.properties[name].model_dump()
+        for key, value in values.items():
+            section = raw["thresholds"] if key in raw["thresholds"] else raw
+            if key not in section:
+                raise ConfigError("no such key", key=f"properties.{name}.{key}")
+            section[key] = value
+        try:
+            changed = PropertySpec.model_validate(raw)
+        except ValidationError as error:
+            problems = list(_problems(error, None, prefix=("properties", name)))
+            raise ConfigErrors(problems) from None
+        return self.model_copy(update={"properties": {**self.properties, name: changed}})
+
+
+def load_spec(path: Path | str) -> MonitorSpec:
+    """Read and check a monitor file.
+
+    Raises
+    ------
+    ConfigError
+        Naming file, line, key path, value and what is accepted; all findings at once.
+    """
+    path = Path(path)
+    return parse_spec(with_fragments(load_document(path)))
+
+
+def parse_spec(document: Document) -> MonitorSpec:
+    """Check a YAML document against the shape of a monitor file; raises ConfigError."""
+    if not isinstance(document.data, dict):
+        raise ConfigError(
+            f"the document is {type(document.data).__name__}, not a mapping",
+            file=document.file,
+            accepted="keys such as rate:, signals:, predicates:, properties:",
+        )
+    if {"digest", "transitions"} <= document.data.keys():
+        raise ConfigError(
+            "is a model file", file=document.file, accepted="a monitor file; -m takes a model"
+        )
+    if "file" in document.data:
+        raise ConfigError("unknown key", file=document.file, key="file")
+    try:
+        spec = MonitorSpec.model_validate({**document.data, "file": document.file})
+    except ValidationError as error:
+        raise ConfigErrors(list(_problems(error, document))) from None
+    errors = list(_name_errors(spec, document))
+    if errors:
+        raise ConfigErrors(errors)
+    return spec
+
+
+def key_path(parts: tuple[object, ...]) -> str:
+    """Return ``properties.stop.thresholds[0]`` for the parts of a path."""
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def _problems(
+    error: ValidationError, document: Document | None, prefix: tuple[object, ...] = ()
+) -> Iterator[InputError]:
+    seen: set[str] = set()
+    for item in error.errors():
+        value, kind = item["input"], item["type"]
+        # pydantic appends the tried branch of a union to the path; keys of the file only, of which
+        # an unknown one may be called `float`.
+        own = len(item["loc"]) - 1 if kind == "extra_forbidden" else -1
+        known = tuple(p for i, p in enumerate(item["loc"]) if i == own or not _is_branch(p))
+        origin = document.origin(prefix + known) if document else None
+        location = origin.locate(prefix + known) if origin else ""
+        path = key_path(prefix + known)
+        if kind == "missing":
+            problem, accepted = "is missing", ""
+        elif kind == "extra_forbidden":
+            problem, accepted = "unknown key", _accepted_keys(known)
+        else:
+            text = item["msg"].removeprefix("Value error, ")
+            problem, accepted = f"{text[0].lower()}{text[1:]}", ""
+            if not (kind == "value_error" and isinstance(value, dict)):  # it names its own values
+                problem = f"{_shown(value)}: {problem}"
+        if f"{path}{problem}" not in seen:
+            seen.add(f"{path}{problem}")
+            yield ConfigError(
+                problem,
+                file=origin.file if origin else None,
+                key=location + path,
+                accepted=accepted,
+            )
+
+
+def _shown(value: object) -> str:
+    """Return a value as YAML users know it, the beginning of a long one."""
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _is_branch(part: object) -> bool:
+    return isinstance(part, str) and bool(
+        re.match(
+            r"(literal|constrained-\w+|function-\w+|tuple|nullable)\[|(float|str|bool|int)\Z", part
+        )
+    )
+
+
+_NESTED: dict[object, type[Section]] = {
+    "thresholds": Thresholds,
+    "escalation": EscalationStep,
+    "autoware": AutowareSpec,
+    "nav2": Nav2Spec,
+    "twist": TwistSpec,
+    "comfortable": Braking,
+    "emergency": Braking,
+}
+
+
+def _accepted_keys(location: tuple[Any, ...]) -> str:
+    sections: dict[object, type[Section]] = {
+        "signals": SignalSpec,
+        "shapes": ShapeSpec,
+        "properties": PropertySpec,
+        "learning": LearningSpec,
+        "bounds": BoundsSpec,
+        "constraints": ConstraintSpec,
+        "actuators": ActuatorsSpec,
+    }
+    section = sections.get(location[0])
+    for key, nested in _NESTED.items():
+        section = nested if key in location[:-1] else section
+    if len(location) == 1 or section is None:
+        section = MonitorSpec
+    names = [field.alias or name for name, field in section.model_fields.items()]
+    return ", ".join(name for name in names if name != "file")
+
+
+def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:
+    for section in ("signals", "shapes", "predicates", "terminal", "properties"):
+        for name in getattr(spec, section):
+            if not NAME.match(name):
+                where = (section, name)
+                yield ConfigError(
+                    f"{name!r} is no name",
+                    file=document.file,
+                    key=document.locate(where) + key_path(where),
+                    accepted="a letter, then letters, digits and underscores",
+                )

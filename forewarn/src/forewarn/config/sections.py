@@ -1,0 +1,311 @@
+"""The sections of a monitor file: what each key means, and what is accepted."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from forewarn.config.fields import LARGEST, Action, Finite, Positive, Seconds, Section, endless
+from forewarn.config.fields import no_bool as _no_bool
+
+SCALAR = float | bool | str
+
+
+def _expression(value: object) -> object:
+    # YAML reads `value: 1` as a number and `p: true` as a Boolean; both are expressions.
+    return str(value) if isinstance(value, int | float) else value
+
+
+Limit = Annotated[float, endless("never"), Field(gt=0)]
+Probability = Annotated[Finite, Field(ge=0, le=1)]
+Ticks = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=int(LARGEST))]
+Expr = Annotated[str, BeforeValidator(_expression), Field(min_length=1)]
+
+
+class SignalSpec(Section):
+    """A named number: from a message field, from another process, or derived from other signals.
+
+    Attributes
+    ----------
+    topic, type : str or None
+        ROS topic and its message type; neither for a derived or external signal.
+    channel, message : str or None
+        Channel of Apollo's Cyber RT and its message type, in place of `topic` and `type`.
+    value : str or None
+        Expression over the message's fields, or over other signals. Without topic and value the
+        signal is external: another process, or a trace, supplies it by name.
+    timeout : float
+        Seconds after which a sample counts as unknown; infinite for ``never``. Not for derived
+        signals.
+    default : float or bool or str or None
+        Value before the first message, for topics that speak only when something happens.
+    stale : str
+        What a value that is too old means. ``worst``: anything is possible, and the worst of it
+        counts. ``hold``: the last value stays, and is reported as old. ``ignore``: while nothing
+        else is missing, properties are not judged and nothing alerts anew; it is reported.
+    unit, description : str
+        For people.
+    """
+
+    topic: str | None = None
+    type: str | None = None
+    channel: str | None = None
+    message: str | None = None
+    value: Expr | None = None
+    timeout: Limit | None = None
+    default: SCALAR | None = None
+    stale: Literal["worst", "hold", "ignore"] = "worst"
+    unit: str = ""
+    description: str = ""
+
+    @model_validator(mode="after")
+    def _source_or_derived(self) -> SignalSpec:
+        if (self.topic is None) != (self.type is None):
+            raise ValueError("topic and type go together; a derived signal has neither")
+        if (self.channel is None) != (self.message is None):
+            raise ValueError("channel and message go together: apollo.canbus.Chassis, say")
+        if self.topic is not None and self.channel is not None:
+            raise ValueError("a signal comes from a topic or from a channel, not from both")
+        if self.source is not None and self.value is None:
+            raise ValueError("value is missing: an expression over the message's fields")
+        if self.is_derived and self.model_fields_set & {"timeout", "default", "stale"}:
+            raise ValueError("timeout, default and stale belong to signals that arrive")
+        if self.type is not None and not re.match(r"[a-z]\w*/(msg/)?[A-Z]\w*\Z", self.type):
+            raise ValueError(f"{self.type!r} is no message type (accepted: nav_msgs/msg/Odometry)")
+        if self.message is not None and not re.match(r"[A-Za-z_]\w*(\.\w+)+\Z", self.message):
+            raise ValueError(f"{self.message!r} is no message (accepted: apollo.canbus.Chassis)")
+        return self
+
+    @property
+    def source(self) -> str | None:
+        """Return the topic or channel that the signal is read from."""
+        return self.channel if self.topic is None else self.topic
+
+    @property
+    def is_derived(self) -> bool:
+        """Tell whether other signals determine this one."""
+        return self.source is None and self.value is not None
+
+    @property
+    def message_type(self) -> str:
+        """Return the type as ``package/msg/Name``, or the full name of a channel's message."""
+        if self.message is not None:
+            return self.message
+        parts = (self.type or "").split("/")
+        return f"{parts[0]}/msg/{parts[-1]}"
+
+
+class ShapeSpec(Section):
+    """Lines and polygons that derived signals may ask about.
+
+    Attributes
+    ----------
+    file, layer : str or None
+        A map file and one of its layers; variables of the environment (``$APOLLO_MAP``) are
+        filled in, relative paths start at the monitor file.
+    polygon, line : list of [x, y] or None
+        A single shape, in metres.
+    """
+
+    file: str | None = None
+    layer: str | None = None
+    polygon: Annotated[tuple[tuple[Finite, Finite], ...], Field(min_length=3)] | None = None
+    line: Annotated[tuple[tuple[Finite, Finite], ...], Field(min_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ShapeSpec:
+        if (self.file is None) != (self.layer is None):
+            raise ValueError("file and layer go together")
+        if sum(each is not None for each in (self.file, self.polygon, self.line)) != 1:
+            raise ValueError("one of: file and layer, polygon, line")
+        return self
+
+
+class ForbidSpec(Section):
+    """Transitions that cannot happen: from states where `from` holds to those where `to` does."""
+
+    source: Expr = Field(alias="from")
+    target: Expr = Field(alias="to")
+
+
+class ConstraintSpec(Section):
+    """One declared fact about which states and transitions are possible."""
+
+    exclusive: tuple[str, ...] | None = None
+    implies: tuple[str, str] | None = None
+    irreversible: str | None = None
+    forbid: ForbidSpec | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> ConstraintSpec:
+        if len(self.model_fields_set) != 1:
+            raise ValueError("each entry holds one of: exclusive, implies, irreversible, forbid")
+        return self
+
+
+class Thresholds(Section):
+    """Risk levels of the policy.
+
+    Attributes
+    ----------
+    warn, act : float
+        Levels in [0, 1] at which WARN begins and at which the intervention is asked for.
+    release : float
+        Level below which an intervention may end; below `act`.
+    warn_release : float or None
+        Level below which a warning may end; the lesser of `release` and `warn` where not given.
+    """
+
+    warn: Probability = 0.3
+    act: Probability = 0.5
+    release: Probability = 0.2
+    warn_release: Probability | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Thresholds:
+        if not self.release < self.act:
+            raise ValueError(
+                f"release {self.release:g} must be below act {self.act:g}, or alerts flicker"
+            )
+        if self.warn > self.act:
+            raise ValueError(f"warn {self.warn:g} must not be above act {self.act:g}")
+        return self
+
+
+class EscalationStep(Section):
+    """What is asked for once an alert has lasted some time.
+
+    Attributes
+    ----------
+    after : float
+        Seconds since the alert began.
+    action : str
+        Intervention.
+    speed_limit : float or None
+        m/s, for LIMIT_SPEED.
+    """
+
+    after: Seconds
+    action: Action
+    speed_limit: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _speed_limit(self) -> EscalationStep:
+        if self.action == "LIMIT_SPEED" and self.speed_limit is None:
+            raise ValueError("LIMIT_SPEED needs speed_limit: in m/s")
+        return self
+
+
+class PropertySpec(Section):
+    """One safety rule and what to do about its risk.
+
+    Attributes
+    ----------
+    formula : str
+        Temporal formula over predicates and terminal labels.
+    horizon : float
+        Seconds to look ahead; infinite for ``unbounded``.
+    thresholds : Thresholds
+        Risk levels.
+    figure : str
+        ``risk`` (the estimate) or ``upper`` (its upper bound) is compared with the thresholds.
+    enter, exit : int
+        Consecutive ticks that begin, and end, an alert.
+    hold : float
+        Seconds an alert lasts at the least.
+    unseen : str
+        Level taken in a state the model does not know, for `unseen_limit` seconds.
+    unseen_speed : float
+        m/s, the limit from then on where `unseen` is ``act`` and an actuator can limit the speed.
+    intervention : str
+        Action asked for at `act`.
+    speed_limit : float or None
+        m/s, for LIMIT_SPEED.
+    escalation : tuple of EscalationStep
+        Stronger interventions the longer an alert lasts.
+    cooldown : float
+        Seconds after the end of an alert during which there are warnings only.
+    clear : float
+        Seconds without a breach after which it has cleared: what comes later counts as another.
+    paper_counting : bool
+        ProbGuard's Definition 5.2: the bound counts one step more.
+    """
+
+    formula: Annotated[str, Field(min_length=1)]
+    horizon: Annotated[float, endless("unbounded"), Field(gt=0)] = 3.0
+    thresholds: Thresholds = Thresholds()
+    figure: Literal["risk", "upper"] = "risk"
+    enter: Ticks = 2
+    exit: Ticks = 5
+    hold: Seconds = 1.0
+    unseen: Literal["act", "warn", "ignore"] = "act"
+    unseen_limit: Seconds = 3.0
+    unseen_speed: Positive = 0.5
+    intervention: Action = "COMFORTABLE_STOP"
+    speed_limit: Seconds | None = None
+    escalation: tuple[EscalationStep, ...] = ()
+    cooldown: Seconds = 0.0
+    clear: Seconds = 1.0
+    paper_counting: bool = False
+    description: str = ""
+    source: str = ""
+
+    @model_validator(mode="after")
+    def _speed_limit(self) -> PropertySpec:
+        if self.intervention == "LIMIT_SPEED" and self.speed_limit is None:
+            raise ValueError("LIMIT_SPEED needs speed_limit: in m/s")
+        times = [step.after for step in self.escalation]
+        if times != sorted(set(times)) or any(time <= 0 for time in times):
+            raise ValueError(f"escalation after {times} s: the times must rise, from above 0")
+        return self
+
+
+class LearningSpec(Section):
+    """How counts become a chain.
+
+    Attributes
+    ----------
+    alpha : float or str
+        Weight added to each possible successor; ``sparse`` spreads a total of 1 over the row,
+        ``none`` is maximum likelihood, 1 is the published choice (ProbGuard eq. 1).
+    candidates : str
+        Possible states: those ``observed``, or all ``admissible`` ones.
+    end : str
+        ``drop`` ends observation with the recording, ``absorb`` adds an explicit end state.
+    online : bool
+        The node goes on learning from what it sees.
+    refresh : float
+        Seconds after which it takes new counts into its risk tables.
+    calibration : str
+        How `learn` calibrates risks on recordings that were kept back: ``isotonic``, ``platt`` or
+        ``none``.
+    """
+
+    alpha: Annotated[Finite, Field(ge=0)] | Literal["sparse", "none"] = "sparse"
+    online: bool = False
+    refresh: Positive = 10.0
+    candidates: Literal["observed", "admissible"] = "observed"
+    end: Literal["drop", "absorb"] = "drop"
+    calibration: Literal["none", "isotonic", "platt"] = "none"
+
+
+class BoundsSpec(Section):
+    """What the bounds of a risk are.
+
+    Attributes
+    ----------
+    kind : str
+        ``credible``: between them lies the risk of most chains that the counts leave possible.
+        ``sound``: they hold for the true chain at the confidence, also for what was never seen;
+        wide at long horizons. ``none``: no bounds.
+    confidence : float
+        Posterior probability, or confidence level, in (0, 1).
+    samples : int
+        Chains drawn for credible bounds.
+    """
+
+    kind: Literal["none", "credible", "sound"] = "credible"
+    confidence: Annotated[Finite, Field(gt=0, lt=1)] = 0.95
+    samples: Annotated[int, BeforeValidator(_no_bool), Field(ge=20, le=100_000)] = 200

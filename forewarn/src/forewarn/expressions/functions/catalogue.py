@@ -1,0 +1,364 @@
+"""The functions and constants of expressions.
+
+All follow IEEE 754: ``sqrt(-1)`` is NaN, ``log(0)`` is -inf, and nothing raises. NaN counts as
+unknown and passes through; ``min`` and ``max`` over data that contain one are unknown as well,
+for the smallest distance is not known while one of the distances is not. Only ``isnan`` and
+``isfinite`` answer about it: ``min(r for r in ranges if isfinite(r))`` leaves it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forewarn.expressions.functions.conflict import CONFLICT
+from forewarn.expressions.functions.roads import GEOMETRY
+from forewarn.expressions.operators import (
+    elementwise,
+    finish,
+    number,
+    numbers,
+    plain_items,
+    select,
+    truth,
+)
+from forewarn.expressions.values import MAX_ELEMENTS, NAN, Notes, Vector, is_unknown, kind, vector
+
+CONSTANTS: Mapping[str, float | bool] = MappingProxyType(
+    {
+        "inf": math.inf,
+        "nan": math.nan,
+        "pi": math.pi,
+        "true": True,
+        "false": False,
+    }
+)
+
+
+class Function(NamedTuple):
+    """A function of the language.
+
+    `call` takes the notes of the evaluation and then `low` to `high` arguments (None: any number).
+    `maps` tells from how many arguments on it works element by element (None: never).
+    """
+
+    call: Callable[..., Any]
+    low: int
+    high: int | None
+    summary: str
+    maps: int | None = None
+    keywords: tuple[str, ...] = ()
+
+    def __call__(self, *values: Any, **options: Any) -> Any:
+        """Apply the function to values outside of any expression."""
+        return self.call(Notes(), *values, **options)
+
+
+def _array(notes: Notes, name: str, items: Any) -> Vector | None:
+    """Return `items` as a vector, or None if it is none (a note says why)."""
+    if isinstance(items, (list, tuple)):
+        items = vector(items)
+    if isinstance(items, np.ndarray):
+        return items
+    if not is_unknown(items):
+        notes.unknown(f"{name}() needs an array of numbers, not {kind(items)}")
+    return None
+
+
+def _extreme(name: str, reduce: Callable[[Vector], Any], pick: Callable[..., Any]) -> Any:
+    def extreme(notes: Notes, *values: Any, default: Any = None) -> Any:
+        if len(values) == 1:
+            items = _array(notes, name, values[0])
+            if items is None:
+                return NAN
+            if not len(items):
+                if default is None:
+                    return notes.unknown(f"{name}() of an empty array; give it a default=")
+                return default
+            return reduce(items).item()
+        operands = numbers(notes, *values)
+        if operands is None:
+            return NAN
+        result = operands[0]
+        for operand in operands[1:]:
+            result = pick(result, operand)
+        return finish(result)
+
+    return extreme
+
+
+def _total(notes: Notes, items: Any) -> Any:
+    array = _array(notes, "sum", items)
+    return NAN if array is None else float(np.sum(array, dtype=np.float64))
+
+
+def _mean(notes: Notes, items: Any) -> Any:
+    array = _array(notes, "mean", items)
+    if array is None:
+        return NAN
+    if not len(array):
+        return notes.unknown("mean() of an empty array")
+    return float(np.sum(array, dtype=np.float64) / len(array))
+
+
+def _norm(notes: Notes, *values: Any) -> Any:
+    if len(values) > 1:
+        return _hypot(notes, *values)
+    array = _array(notes, "norm", values[0])
+    if array is None:
+        return NAN
+    operand = array.astype(np.float64)
+    return float(np.sqrt(np.sum(operand * operand)))
+
+
+def _dot(notes: Notes, a: Any, b: Any) -> Any:
+    left, right = _array(notes, "dot", a), _array(notes, "dot", b)
+    if left is None or right is None:
+        return NAN
+    operands = numbers(notes, left, right)
+    return NAN if operands is None else float(np.sum(operands[0] * operands[1]))
+
+
+def _any(notes: Notes, items: Any) -> Any:
+    array = _array(notes, "any", items)
+    if array is None:
+        return NAN
+    known = truth(notes, array)
+    if known.dtype == np.bool_:
+        return bool(known.any())
+    return True if (known == 1).any() else NAN
+
+
+def _all(notes: Notes, items: Any) -> Any:
+    array = _array(notes, "all", items)
+    if array is None:
+        return NAN
+    known = truth(notes, array)
+    if known.dtype == np.bool_:
+        return bool(known.all())
+    return False if (known == 0).any() else NAN
+
+
+def _count(notes: Notes, items: Any) -> Any:
+    array = _array(notes, "count", items)
+    if array is None:
+        return NAN
+    known = truth(notes, array)
+    return int(known.sum()) if known.dtype == np.bool_ else NAN
+
+
+def _length(notes: Notes, items: Any) -> Any:
+    if isinstance(items, (list, tuple, str, np.ndarray)):
+        return len(items)
+    return NAN if is_unknown(items) else notes.unknown(f"{kind(items)} has no length")
+
+
+def _place(name: str, find: Callable[[Vector], Any]) -> Any:
+    def place(notes: Notes, items: Any) -> Any:
+        array = _array(notes, name, items)
+        if array is None:
+            return NAN
+        if not len(array):
+            return notes.unknown(f"{name}() of an empty array")
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            return NAN
+        return int(find(array))
+
+    return place
+
+
+def _hypot(notes: Notes, *values: Any) -> Any:
+    operands = numbers(notes, *values)
+    if operands is None:
+        return NAN
+    if len(operands) == 1:
+        return finish(np.abs(operands[0]))
+    result = operands[0]
+    for operand in operands[1:]:
+        result = np.hypot(result, operand)
+    return finish(result)
+
+
+def _absolute(notes: Notes, value: Any) -> Any:
+    return abs(value) if type(value) is float else abs(number(notes, value))
+
+
+def _square_root(notes: Notes, value: Any) -> Any:
+    if type(value) is float and value >= 0.0:
+        return math.sqrt(value)
+    return finish(np.sqrt(number(notes, value)))
+
+
+def _test(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    def test(notes: Notes, value: Any) -> Any:
+        if isinstance(value, (str, list)) and not isinstance(vector([value]), np.ndarray):
+            value = number(notes, value)
+        result = ufunc(number(notes, value))
+        return result if isinstance(result, np.ndarray) else bool(result)
+
+    return test
+
+
+def _wrap(angle: Any) -> Any:
+    return np.mod(np.add(angle, math.pi), 2 * math.pi) - math.pi
+
+
+def _yaw(x: Any, y: Any, z: Any, w: Any) -> Any:
+    """Heading of a quaternion that need not be of unit length (REP-103: about z)."""
+    return np.arctan2(2.0 * (w * z + x * y), (w * w - z * z) + (x * x - y * y))
+
+
+def _clamp(value: Any, low: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(value, low), high)
+
+
+def _range(notes: Notes, *bounds: Any) -> Any:
+    operands = [number(notes, bound) for bound in bounds]
+    if any(isinstance(each, np.ndarray) or each != each for each in operands):
+        return notes.unknown("range() needs whole numbers")
+    if any(abs(each) > 2**53 or each != int(each) for each in operands):
+        return notes.unknown(f"range() needs whole numbers, not {bounds}")
+    whole = [int(each) for each in operands]
+    if len(whole) == 3 and whole[2] == 0:
+        return notes.unknown("range() with step 0")
+    span = range(*whole)
+    if len(span) > MAX_ELEMENTS:
+        return notes.unknown(f"range() of {len(span)} elements; at most {MAX_ELEMENTS}")
+    if not notes.afford(len(span), each=1):
+        return NAN
+    return np.arange(span.start, span.stop, span.step, dtype=np.int64)
+
+
+def _has(notes: Notes, value: Any) -> Any:
+    return notes.unknown("has() of something that is no field of a message")
+
+
+def _sequences(notes: Notes, name: str, values: tuple[Any, ...]) -> list[list[Any]] | None:
+    found = []
+    for value in values:
+        if not isinstance(value, (list, tuple, np.ndarray)):
+            if not is_unknown(value):
+                notes.unknown(f"{name}() needs lists, not {kind(value)}")
+            return None
+        found.append(plain_items(value))
+    return found
+
+
+def _zip(notes: Notes, *values: Any) -> Any:
+    lists = _sequences(notes, "zip", values)
+    return NAN if lists is None else list(zip(*lists, strict=False))
+
+
+def _enumerate(notes: Notes, items: Any) -> Any:
+    lists = _sequences(notes, "enumerate", (items,))
+    return NAN if lists is None else list(enumerate(lists[0]))
+
+
+def _integer(notes: Notes, value: Any) -> Any:
+    whole = np.trunc(number(notes, value))
+    return finish(whole)
+
+
+FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {
+        "abs": Function(_absolute, 1, 1, "absolute value", 1),
+        "min": Function(
+            _extreme("min", np.min, np.minimum),
+            1,
+            None,
+            "smallest element of an array (default= if empty), or of several values",
+            2,
+            ("default",),
+        ),
+        "max": Function(
+            _extreme("max", np.max, np.maximum),
+            1,
+            None,
+            "largest element of an array (default= if empty), or of several values",
+            2,
+            ("default",),
+        ),
+        "sum": Function(_total, 1, 1, "sum of an array; 0 if empty"),
+        "mean": Function(_mean, 1, 1, "mean of an array"),
+        "any": Function(_any, 1, 1, "whether any element is true"),
+        "all": Function(_all, 1, 1, "whether all elements are true"),
+        "count": Function(_count, 1, 1, "how many elements are true"),
+        "len": Function(_length, 1, 1, "number of elements or characters"),
+        "argmin": Function(_place("argmin", np.argmin), 1, 1, "index of the smallest element"),
+        "argmax": Function(_place("argmax", np.argmax), 1, 1, "index of the largest element"),
+        "dot": Function(_dot, 2, 2, "scalar product of two arrays"),
+        "norm": Function(
+            _norm, 1, None, "Euclidean length of an array, a vector message or values", 2
+        ),
+        "hypot": Function(_hypot, 1, None, "Euclidean length of the values given", 1),
+        "sqrt": Function(_square_root, 1, 1, "square root", 1),
+        "exp": Function(elementwise(np.exp), 1, 1, "exponential", 1),
+        "log": Function(elementwise(np.log), 1, 1, "natural logarithm", 1),
+        "sin": Function(elementwise(np.sin), 1, 1, "sine", 1),
+        "cos": Function(elementwise(np.cos), 1, 1, "cosine", 1),
+        "tan": Function(elementwise(np.tan), 1, 1, "tangent", 1),
+        "asin": Function(elementwise(np.arcsin), 1, 1, "arc sine", 1),
+        "acos": Function(elementwise(np.arccos), 1, 1, "arc cosine", 1),
+        "atan": Function(elementwise(np.arctan), 1, 1, "arc tangent", 1),
+        "atan2": Function(elementwise(np.arctan2), 2, 2, "angle of the point (second, first)", 1),
+        "degrees": Function(elementwise(np.degrees), 1, 1, "radians to degrees", 1),
+        "radians": Function(elementwise(np.radians), 1, 1, "degrees to radians", 1),
+        "wrap_angle": Function(elementwise(_wrap), 1, 1, "angle in [-pi, pi)", 1),
+        "yaw": Function(
+            elementwise(_yaw), 4, 4, "heading of a quaternion: a message, or x, y, z, w", 1
+        ),
+        "floor": Function(elementwise(np.floor), 1, 1, "next whole number below", 1),
+        "ceil": Function(elementwise(np.ceil), 1, 1, "next whole number above", 1),
+        "round": Function(elementwise(np.rint), 1, 1, "nearest whole number, ties to even", 1),
+        "int": Function(_integer, 1, 1, "whole part", 1),
+        "float": Function(number, 1, 1, "the value as a floating-point number", 1),
+        "bool": Function(truth, 1, 1, "whether the value is not zero", 1),
+        "sign": Function(elementwise(np.sign), 1, 1, "-1, 0 or 1", 1),
+        "clamp": Function(elementwise(_clamp), 3, 3, "the value, kept within low and high", 1),
+        "where": Function(select, 3, 3, "second where the first is true, else third", 1),
+        "isnan": Function(_test(np.isnan), 1, 1, "whether the value is unknown", 1),
+        "isinf": Function(_test(np.isinf), 1, 1, "whether the value is infinite", 1),
+        "isfinite": Function(_test(np.isfinite), 1, 1, "whether the value is known and finite", 1),
+        "has": Function(_has, 1, 1, "whether an optional field of a message is set"),
+        **{name: Function(*entry) for name, entry in (GEOMETRY | CONFLICT).items()},
+        "range": Function(_range, 1, 3, "whole numbers, as in Python"),
+        "zip": Function(_zip, 2, None, "elements of several lists in step (after 'in')"),
+        "enumerate": Function(_enumerate, 1, 1, "pairs of index and element (after 'in')"),
+    }
+)
+
+# What a function may be given instead of that many arguments: a message with these fields.
+EXPANSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"yaw": ("x", "y", "z", "w"), "norm": ("x", "y", "z")}
+)
+
+# Their last bits are those of the C library's or numpy's code for the processor at hand.
+BY_PLATFORM = frozenset(
+    {
+        *("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "yaw"),
+        *("hypot", "norm", *GEOMETRY, *CONFLICT),
+    }
+)
+
+ITERATION_ONLY = frozenset({"zip", "enumerate"})
+
+
+def arity_problem(name: str, given: int, keywords: list[str]) -> tuple[str, str] | None:
+    """Return what is wrong with a call and what would be accepted, or None."""
+    function = FUNCTIONS[name]
+    wrong = [word for word in keywords if word not in function.keywords]
+    if wrong:
+        allowed = f"{name}(..., {function.keywords[0]}=...)" if function.keywords else "none"
+        return f"{name}() takes no argument {wrong[0]!r}", f"named arguments: {allowed}"
+    if keywords and given != 1:
+        return f"{name}() takes {keywords[0]}= only with one array", f"{name}(array, default=0)"
+    low = 1 if name in EXPANSIONS else function.low
+    if given < low or (function.high is not None and given > function.high):
+        most = "or more" if function.high is None else f"to {function.high}"
+        expected = f"{low}" if function.high == low else f"{low} {most}"
+        return f"{name}() is given {given} arguments", f"{expected}: {function.summary}"
+    return None

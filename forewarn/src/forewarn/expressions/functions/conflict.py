@@ -1,0 +1,133 @@
+"""The functions of expressions that ask when others get in the way.
+
+The geometry behind them is in :mod:`forewarn.expressions.functions.encounters`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from forewarn.expressions.functions.encounters import Boxes, Vehicle, times_to_conflict
+from forewarn.expressions.operators import number, numbers
+from forewarn.expressions.values import NAN, Notes, is_unknown, kind
+
+HORIZON = 5.0
+OBJECT = "[x, y, yaw, vx, vy, length, width]"
+
+
+def time_to_conflict(
+    notes: Notes,
+    path: Any,
+    pose: Any,
+    speed: Any,
+    size: Any,
+    objects: Any,
+    horizon: Any = HORIZON,
+) -> Any:
+    """Return when a vehicle that follows a path at its present speed begins to overlap objects.
+
+    Parameters
+    ----------
+    notes : Notes
+        Those of the evaluation.
+    path : list of two vectors, shape (k,)
+        The xs and ys of the path, in metres. It may begin behind the vehicle. Where it ends, or
+        has no points, the vehicle goes straight on.
+    pose : three numbers
+        x, y (m) and heading (rad) of the centre of the vehicle's rectangle.
+    speed : float
+        Its speed along the path, m/s. Without a positive one it stands.
+    size : list of two numbers or vectors, shape (n,)
+        Its length and width, m; vectors give it another size for each object, as far as to keep
+        a distance from some.
+    objects : list of seven vectors or numbers, shape (n,)
+        x, y (m), yaw (rad), velocity along x and y (m/s), length and width (m) of the objects.
+    horizon : float, optional
+        Seconds to look ahead.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,), or float
+        Seconds; 0 for an object that overlaps the vehicle now, inf for one that it does not
+        meet within the horizon, NaN for one of which something is unknown. A number if all of
+        `objects` are numbers.
+    """
+    line, place = _path(notes, path), _pose(notes, pose)
+    sizes = _columns(notes, "a size", "[length, width]", size, 2)
+    boxes = _columns(notes, "objects", OBJECT, objects, 7)
+    pace, limit = number(notes, speed), number(notes, horizon)
+    if line is None or place is None or sizes is None or boxes is None:
+        return NAN
+    columns = numbers(notes, *boxes, *sizes)
+    if isinstance(pace, np.ndarray) or isinstance(limit, np.ndarray):
+        return notes.unknown("time_to_conflict() takes one vehicle at a time")
+    if columns is None or not math.isfinite(pace) or not math.isfinite(limit):
+        return NAN
+    return _times(line, Vehicle(*place, pace), columns, limit)
+
+
+def _times(path: Any, vehicle: Vehicle, columns: list[Any], horizon: float) -> Any:
+    single = not any(isinstance(each, np.ndarray) for each in columns)
+    count = max((len(each) for each in columns if isinstance(each, np.ndarray)), default=1)
+    stacked = np.empty((len(columns), count))
+    for row, each in zip(stacked, columns, strict=True):
+        row[:] = each
+    known = np.isfinite(stacked).all(axis=0)
+    if known.all():
+        result = times_to_conflict(path, vehicle, Boxes(*stacked), horizon)
+    else:
+        result = np.full(count, NAN)
+        result[known] = times_to_conflict(path, vehicle, Boxes(*stacked[:, known]), horizon)
+    return result[0].item() if single else result
+
+
+def _path(notes: Notes, path: Any) -> Any:
+    """Return a path as an array of shape (2, k), or None with a note."""
+    columns = _columns(notes, "a path", "[xs, ys]", path, 2)
+    parts = None if columns is None else numbers(notes, *columns)
+    if parts is None:
+        return None
+    if not all(isinstance(each, np.ndarray) for each in parts):
+        notes.unknown("a path is [xs, ys], two arrays")
+        return None
+    line = np.array(parts)
+    if not np.isfinite(line).all():
+        notes.unknown("the path has points that are not known")
+        return None
+    return line
+
+
+def _columns(notes: Notes, name: str, what: str, value: Any, count: int) -> Any:
+    """Return the numbers or vectors that a list is made of, or None with a note."""
+    if is_unknown(value):
+        return None
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != count:
+        notes.unknown(f"{kind(value)} where {name} is needed: {what}")
+        return None
+    return value if isinstance(value, (list, tuple)) else value.tolist()
+
+
+def _pose(notes: Notes, value: Any) -> tuple[float, float, float] | None:
+    """Return a pose of three known numbers, or None."""
+    items = number(notes, value)
+    if not isinstance(items, np.ndarray) or len(items) != 3:
+        if not is_unknown(value):
+            notes.unknown(f"{kind(value)} where a pose is needed: [x, y, heading]")
+        return None
+    x, y, heading = items.tolist()
+    return (x, y, heading) if math.isfinite(x + y + heading) else None
+
+
+# name: (function, fewest arguments, most arguments, what it is)
+CONFLICT: dict[str, tuple[Callable[..., Any], int, int, str]] = {
+    "time_to_conflict": (
+        time_to_conflict,
+        5,
+        6,
+        "seconds until a vehicle on a path overlaps each object; inf if it does not",
+    ),
+}

@@ -1,0 +1,1 @@
+"""Files: what may be read, one way to write, and the journal."""

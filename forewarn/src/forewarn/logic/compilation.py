@@ -1,0 +1,160 @@
+"""Formulas compiled to deterministic automata."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.errors import FormulaError
+from forewarn.logic.automaton import MAX_ATOMS, Automaton
+from forewarn.logic.lowering import lower_formula
+from forewarn.logic.machine import Machine, explore, minimise, product
+from forewarn.logic.nodes import Arena
+from forewarn.logic.progression import NO, YES, Progression, State
+from forewarn.logic.response import as_bounded_response, response_automaton
+from forewarn.logic.syntax import Formula, atoms_of
+
+MAX_STATES = 200_000
+_MAX_NAME = 60
+
+
+def compile_formula(
+    formula: Formula, rate: float, paper_counting: bool = False, *, max_states: int = MAX_STATES
+) -> Automaton:
+    """Return the smallest deterministic automaton that detects every violation at once.
+
+    Parameters
+    ----------
+    formula : Formula
+        A property of the safety fragment. A formula that is not an `always` is meant at the
+        first tick of an episode.
+    rate : float
+        Ticks per second, > 0: bounds in seconds become steps.
+    paper_counting : bool
+        Give the response one more step, as ProbGuard's Definition 5.2 does (arXiv 2508.00500).
+    max_states : int
+        Refuse a larger automaton, also as an intermediate result.
+
+    Returns
+    -------
+    Automaton
+        A bounded response has its layered numbering; all others are numbered breadth first,
+        `satisfied` and `violated` last.
+
+    Raises
+    ------
+    FormulaError
+        No finite run can violate some part of the formula (a bound is missing); no run at all
+        satisfies it; it has too many atoms or its automaton too many states; `paper_counting`
+        is asked for something else than a bounded response.
+    """
+    if not (np.isfinite(rate) and rate > 0):
+        raise FormulaError(f"a rate of {rate} Hz", accepted="a number greater than 0")
+    atoms = atoms_of(formula)
+    if len(atoms) > MAX_ATOMS:
+        raise FormulaError(
+            f"the formula has {len(atoms)} predicates",
+            accepted=f"at most {MAX_ATOMS}; name a combination as one predicate",
+        )
+    response = as_bounded_response(formula, rate)
+    if response is not None:
+        layered = response_automaton(response, atoms, paper_counting=paper_counting)
+        if layered is not None:
+            return layered
+    if paper_counting:
+        raise FormulaError(
+            "paper_counting is defined for the bounded response only",
+            accepted="always(a implies eventually[0:K](b))",
+        )
+    return _compile(formula, atoms, rate, max_states)
+
+
+def _compile(formula: Formula, atoms: tuple[str, ...], rate: float, limit: int) -> Automaton:
+    arena, root = lower_formula(formula, atoms, rate)
+    node = arena.nodes[root]
+    parts = node.args if node.kind == "and" else (root,)
+    machine = _part_machine(arena, parts[0], limit)
+    for part in parts[1:]:
+        machine = minimise(product(machine, _part_machine(arena, part, limit), limit))
+    if machine.bad[0]:
+        raise FormulaError("no run satisfies the formula", accepted="a formula that can hold")
+    return _as_automaton(machine, atoms)
+
+
+def _part_machine(arena: Arena, root: int, limit: int) -> Machine:
+    classes, letters = letter_classes(arena, root)
+    progression = Progression(arena, letters)
+    states, successor = explore(progression.start(root), progression.step, len(letters), limit)
+    bad = np.array([state.owed == NO for state in states])
+    names = _names(arena, states)
+    return minimise(Machine(classes, successor, bad, names))
+
+
+def letter_classes(arena: Arena, root: int) -> tuple[NDArray[np.int64], list[int]]:
+    """Return the class of each letter, and one letter of each class.
+
+    Letters that agree on all propositional leaves under `root` share a class.
+    """
+    pending, seen = [root], {root}
+    classes: NDArray[np.int64] = np.zeros(len(arena.tables[0]), dtype=np.int64)
+    while pending:
+        node = arena.nodes[pending.pop()]
+        pending += [arg for arg in node.args if arg not in seen]
+        seen.update(node.args)
+        if node.kind == "prop":
+            codes = classes * 2 + arena.tables[node.table]
+            classes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+    return classes, np.unique(classes, return_index=True)[1].tolist()
+
+
+def _names(arena: Arena, states: list[State]) -> tuple[str, ...]:
+    common = frozenset.intersection(*states[0].owed) if states[0].owed else frozenset()
+    texts: dict[int, str] = {}
+
+    def text(node: int) -> str:
+        if node not in texts:
+            texts[node] = arena.text(node)
+        return texts[node]
+
+    names = []
+    for state in states:
+        if state.owed in (YES, NO):
+            names.append("satisfied" if state.owed == YES else "violated")
+            continue
+        clauses = [" and ".join(text(node) for node in sorted(clause - common))
+                   for clause in sorted(state.owed, key=sorted)]  # fmt: skip
+        owed = " or ".join(clause for clause in clauses if clause)
+        names.append(f"owes {owed}" if owed and all(clauses) else "idle")
+    return tuple(names)
+
+
+def _as_automaton(machine: Machine, atoms: tuple[str, ...]) -> Automaton:
+    successor, bad = machine.successor, machine.bad
+    absorbing = (successor == np.arange(len(bad))[:, None]).all(axis=1)
+    last = np.where(bad, 2, np.where(absorbing, 1, 0))
+    order = np.argsort(last, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    names = ["violated" if bad[i] else "satisfied" if absorbing[i] else machine.names[i]
+             for i in order]  # fmt: skip
+    violated = int(place[bad.argmax()]) if bad.any() else None
+    safe = absorbing & ~bad
+    return Automaton(
+        atoms=atoms,
+        letter_class=machine.classes.astype(np.int32),
+        transitions=place[successor[order]].astype(np.int32),
+        initial=int(place[0]),
+        violated=violated,
+        satisfied=int(place[safe.argmax()]) if safe.any() else None,
+        names=_distinct(names),
+    )
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    counts: dict[str, int] = {}
+    result = []
+    for name in names:
+        short = name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..."
+        counts[short] = counts.get(short, 0) + 1
+        result.append(short if counts[short] == 1 else f"{short} ({counts[short]})")
+    return tuple(result)

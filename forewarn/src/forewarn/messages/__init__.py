@@ -1,0 +1,17 @@
+"""Messages: from bytes to columns, and from columns to values."""
+
+from forewarn.messages.definitions import MessageType, installed_message_type, message_type
+from forewarn.messages.extraction import Extractor, compile_extractor
+from forewarn.messages.foreign import ForeignExtractor, ForeignType
+from forewarn.messages.schema import DefinitionError
+
+__all__ = [
+    "DefinitionError",
+    "Extractor",
+    "ForeignExtractor",
+    "ForeignType",
+    "MessageType",
+    "compile_extractor",
+    "installed_message_type",
+    "message_type",
+]

@@ -1,0 +1,163 @@
+"""From the columns of a plan to the values of places in the message.
+
+A plan reads each field once for all expressions, as one flat column over all elements that the
+sequences on the way have. Here an element that an expression picks by its index is found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from forewarn.expressions.values import NAN
+from forewarn.messages.plan import ALL, Path, Plan
+
+
+class Pick(NamedTuple):
+    """The step to the element with this index; the last one is -1."""
+
+    number: int
+
+
+# Steps from the message down: names of fields, ALL, or one picked element.
+Place: TypeAlias = "tuple[str | Pick, ...]"
+Columns: TypeAlias = "list[Any]"
+# From the columns of one message to a value, and to why it is unknown ("" if it is not).
+Recipe: TypeAlias = Callable[[Columns], "tuple[Any, str]"]
+
+
+def flat(place: Place) -> Path:
+    """Return the path whose column has the elements of `place` among others."""
+    return tuple(ALL if isinstance(step, Pick) else step for step in place)
+
+
+def describe_place(place: Place) -> str:
+    """Write a place as an expression does."""
+    text = ""
+    for step in place:
+        if isinstance(step, Pick):
+            text += f"[{step.number}]"
+        elif step != ALL:
+            text += f".{step}" if text else step
+    return text
+
+
+class _Selection:
+    """Which elements of a column a place stands for: one, all, or those at given indices.
+
+    `at` is an index, -1 if there is no such element; an array of these; or None for all.
+    """
+
+    def __init__(self) -> None:
+        self.at: Any = 0
+        self.missing = ""
+
+    def pick(self, counts: Any, stored: Any, index: int) -> None:
+        """Go from sequences to their elements with this index."""
+        if isinstance(counts, int):
+            place = index if index >= 0 else counts + index
+            self.at = place if 0 <= place < counts else -1
+            return
+        first = np.cumsum(stored) - stored
+        exists: Any = np.ones(len(counts), dtype=np.bool_)
+        if self.at is not None:
+            exists = np.asarray(self.at) >= 0
+            if not exists.any():
+                return
+            parents = np.maximum(self.at, 0)
+            counts, first = counts[parents], first[parents]
+        place = index if index >= 0 else counts + index
+        exists = exists & (place >= 0) & (place < counts)
+        found = np.where(exists, first + place, -1)
+        self.at = found if found.ndim else int(found)
+
+    def every(self, stored: Any) -> bool:
+        """Go from sequences to all their elements; False if one of the sequences is missing."""
+        if self.at is None:
+            return True
+        if isinstance(self.at, int):
+            if self.at < 0:
+                return False
+            if isinstance(stored, int) or len(stored) == 1:
+                self.at = None
+            else:
+                start = int(stored[: self.at].sum())
+                self.at = np.arange(start, start + int(stored[self.at]))
+            return True
+        if (self.at < 0).any():
+            return False
+        first = np.cumsum(stored) - stored
+        parts = [np.arange(first[p], first[p] + stored[p]) for p in self.at]
+        self.at = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        return True
+
+    def of(self, column: Any) -> tuple[Any, bool]:
+        """Return the selected elements of a column, and whether all of them exist."""
+        if self.at is None:
+            return column, True
+        if isinstance(self.at, int):
+            if self.at < 0:
+                return NAN, False
+            value = column[self.at]
+            return (value.item() if isinstance(value, np.generic) else value), True
+        exists = self.at >= 0
+        if isinstance(column, list):
+            return [column[i] if i >= 0 else NAN for i in self.at.tolist()], bool(exists.all())
+        if exists.all():
+            return column[self.at], True
+        values = np.full(len(self.at), NAN)
+        values[exists] = column[self.at[exists]]
+        return values, False
+
+
+def recipe(plan: Plan, place: Place, counted: bool) -> Recipe:
+    """Return how to get the value of `place` from the columns of `plan`.
+
+    Parameters
+    ----------
+    plan : Plan
+        A plan that reads ``flat(place)``.
+    place : Place
+        Where the value is: a number or text; with `counted`, a sequence.
+    counted : bool
+        Whether the number of elements is asked for instead of a value.
+
+    Returns
+    -------
+    callable
+        With ALL among the steps, it gives one item for each element, else a single one. Items
+        of elements that do not exist are NaN.
+    """
+    path = flat(place)
+    slot = plan.counts[path] if counted else plan.values[path]
+    text = describe_place(place)
+    steps = [
+        (place[depth], plan.counts[path[:depth]], plan.caps[path[:depth]])
+        for depth, step in enumerate(path)
+        if step == ALL
+    ]
+
+    def cook(columns: Columns) -> tuple[Any, str]:
+        selection = _Selection()
+        if not steps:
+            return columns[slot], ""
+        for step, counts_slot, cap in steps:
+            counts = columns[counts_slot]
+            stored = np.minimum(counts, cap) if isinstance(counts, np.ndarray) else counts
+            if isinstance(step, Pick):
+                selection.pick(counts, stored, step.number)
+            elif not selection.every(stored):
+                return NAN, f"there is no {text}: an index is out of range"
+        value, complete = selection.of(columns[slot])
+        return value, "" if complete else f"there is no {text}: an index is out of range"
+
+    return cook
+
+
+def direct_slot(plan: Plan, place: Place, counted: bool) -> int | None:
+    """Return the slot whose column is the value of `place` as it is, if there is one."""
+    if any(isinstance(step, Pick) for step in place):
+        return None
+    return plan.counts[place] if counted else plan.values[place]  # type: ignore[index]

@@ -1,0 +1,261 @@
+"""Where message definitions come from: installed packages, and recordings that embed them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from rosbags.interfaces import Nodetype
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from forewarn.expressions.syntax import suggestion
+from forewarn.messages.schema import DefinitionError, Struct, build_struct
+
+Types = dict[str, Any]
+
+_SEPARATOR = "=" * 80
+_NAME = re.compile(r"^[A-Za-z]\w*(/(msg|srv|action))?/[A-Za-z]\w*$")
+
+
+@dataclass(frozen=True)
+class MessageType:
+    """A message type with all the types that it uses.
+
+    Attributes
+    ----------
+    name : str
+        Full name, such as ``nav_msgs/msg/Odometry``.
+    types : dict
+        The definitions in the form of ``rosbags.typesys``.
+    """
+
+    name: str
+    types: Types = field(repr=False, compare=False)
+
+    @cached_property
+    def struct(self) -> Struct:
+        """The layout."""
+        return build_struct(self.name, self.types)
+
+    @cached_property
+    def typestore(self) -> Typestore:
+        """A ``rosbags`` type store that knows this type, for what this package does not do."""
+        store = get_typestore(Stores.EMPTY)
+        store.register(self.types)
+        return store
+
+
+def normal_type_name(name: str) -> str:
+    """Return ``package/msg/Name`` for ``package/Name``; other names are returned as they are."""
+    parts = name.split("/")
+    return f"{parts[0]}/msg/{parts[1]}" if len(parts) == 2 else name
+
+
+def message_type(name: str, definition: str, encoding: str) -> MessageType:
+    """Build a message type from a definition that a recording embeds.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the type.
+    definition : str
+        The text, followed by those of the types that it uses as rosbag2 and MCAP write them, each
+        under a line of 80 ``=`` and a line ``MSG: package/Name`` or ``IDL: package/msg/Name``.
+    encoding : str
+        ``ros2msg``, ``ros1msg``, ``ros2idl`` or ``omgidl``.
+
+    Raises
+    ------
+    DefinitionError
+        If the text cannot be parsed, or does not define all types that are used.
+    """
+    if not _NAME.match(name):
+        raise DefinitionError(f"{name!r} is not a message type", accepted="package/msg/Name")
+    name = normal_type_name(name)
+    if encoding not in ("ros2msg", "ros1msg", "ros2idl", "omgidl"):
+        raise DefinitionError(
+            f"the definition of {name} is written in {encoding!r}",
+            accepted="ros2msg, ros1msg, ros2idl, omgidl",
+        )
+    types: Types = {}
+    language = "MSG" if encoding.endswith("msg") else "IDL"
+    for title, part, text in _sections(name, definition, language):
+        types.update(_parse(title, part, text))
+    result = MessageType(name, types)
+    _ = result.struct
+    return result
+
+
+def _sections(name: str, definition: str, language: str) -> list[tuple[str, str, str]]:
+    """Split a bundle into (type name, language, text)."""
+    parts = re.split(rf"^{_SEPARATOR}\s*\n", definition.replace("\r\n", "\n"), flags=re.MULTILINE)
+    found = [(name, language, parts[0])] if parts[0].strip() or len(parts) == 1 else []
+    for part in parts[1:]:
+        header, _, text = part.partition("\n")
+        kind, _, title = header.strip().partition(": ")
+        if kind not in ("MSG", "IDL"):
+            raise DefinitionError(
+                f"the definition of {name} has the line {header!r} after a separator",
+                accepted="MSG: package/Name or IDL: package/msg/Name",
+            )
+        found.append((normal_type_name(title.strip()), kind, text))
+    return found
+
+
+def _parse(name: str, language: str, text: str) -> Types:
+    try:
+        if language == "IDL":
+            return dict(get_types_from_idl(text))
+        package, _, base = name.split("/")
+        types = get_types_from_msg(_plain_strings(text), f"{package}/msg/{base}")
+    except Exception as error:  # rosbags raises IndexError, AssertionError and others on odd texts
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DefinitionError(
+            f"the definition of {name} cannot be parsed: {first[:200]}",
+            accepted=f"valid {language}",
+        ) from error
+    constants, fields = next(iter(types.values()))
+    return {name: (constants, [(each, _mended(desc)) for each, desc in fields])}
+
+
+# rosbags' .msg grammar has no wstring; under this name it passes as a type of the same package.
+_WIDE = "ForewarnWstring"
+
+
+def _plain_strings(text: str) -> str:
+    return re.sub(r"^(\s*)wstring(<=\d+)?(?=[\s\[])", rf"\1{_WIDE}", text, flags=re.MULTILINE)
+
+
+def _mended(desc: Any) -> Any:
+    """Undo what ``rosbags`` makes of wide strings and of the types of services."""
+    node, detail = desc
+    if isinstance(detail, str):
+        if detail.endswith(f"/{_WIDE}"):
+            return Nodetype.BASE, ("wstring", 0)
+        return node, detail.replace("/srv/msg/", "/srv/")
+    if isinstance(detail[0], tuple):
+        return node, (_mended(detail[0]), detail[1])
+    return desc
+
+
+@lru_cache(maxsize=1)
+def _own_types() -> Types:
+    """Return the standard types that ``rosbags`` carries along."""
+    return dict(get_typestore(Stores.LATEST).fielddefs)
+
+
+def installed_message_type(name: str) -> MessageType:
+    """Build a message type from the files of the installed package that defines it.
+
+    Packages are looked for below ``share`` in each folder of ``AMENT_PREFIX_PATH``, then below the
+    prefix of this interpreter. Standard types that are not installed come from ``rosbags``.
+
+    Parameters
+    ----------
+    name : str
+        ``nav_msgs/msg/Odometry``, or ``nav_msgs/Odometry``. Types that belong to a service
+        or an action are named as in recordings: ``std_srvs/srv/SetBool_Request``.
+
+    Raises
+    ------
+    DefinitionError
+        If no such type is installed, or its definition cannot be parsed.
+    """
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise DefinitionError(f"{name!r} is not a message type", accepted="package/msg/Name")
+    name = normal_type_name(name)
+    types: Types = {}
+    missing = [name]
+    while missing:
+        wanted = missing.pop()
+        found = _installed(wanted) or (
+            {wanted: _own_types()[wanted]} if wanted in _own_types() else None
+        )
+        if found is None:
+            raise _not_installed(wanted, name)
+        types.update(found)
+        missing += [each for each in _used(found) if each not in types]
+    result = MessageType(name, types)
+    _ = result.struct
+    return result
+
+
+def prefixes() -> list[Path]:
+    """Return the folders in whose ``share`` packages are looked for."""
+    listed = [
+        Path(part) for part in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if part
+    ]
+    return list(dict.fromkeys([*listed, Path(sys.prefix)]))
+
+
+def _used(types: Types) -> list[str]:
+    """Return the names of the types that the fields of `types` have."""
+    names = []
+    for _, fields in types.values():
+        for _, (_, detail) in fields:
+            inner = (
+                detail[0][1]
+                if isinstance(detail, tuple) and isinstance(detail[0], tuple)
+                else detail
+            )
+            if isinstance(inner, str):
+                names.append(inner)
+    return names
+
+
+def _installed(name: str) -> Types | None:
+    package, folder, base = name.split("/")
+    for prefix in prefixes():
+        share = prefix / "share" / package / folder
+        for suffix, language in ((".msg", "MSG"), (".idl", "IDL")):
+            file = share / f"{base}{suffix}"
+            if file.is_file():
+                return _select(name, _parse_file(name, language, file))
+        service = _from_service(name, share, base)
+        if service is not None:
+            return service
+    return None
+
+
+def _parse_file(name: str, language: str, file: Path) -> Types:
+    try:
+        return _parse(name, language, file.read_text(encoding="utf-8", errors="replace"))
+    except DefinitionError as error:
+        raise error.located(file=file) from error
+
+
+def _select(name: str, types: Types) -> Types:
+    return types if name in types else {name: next(iter(types.values()))} if types else {}
+
+
+def _from_service(name: str, share: Path, base: str) -> Types | None:
+    """Find a request, response or event of a service among the parts of its .srv file."""
+    stem, _, part = base.rpartition("_")
+    file = share / f"{stem}.srv"
+    if part not in ("Request", "Response") or not file.is_file():
+        return None
+    texts = re.split(r"^---\s*$", file.read_text(encoding="utf-8", errors="replace"), flags=re.M)
+    if len(texts) != 2:
+        raise DefinitionError("not a service definition", file=file, accepted="two parts and '---'")
+    return _parse(name, "MSG", texts[part == "Response"])
+
+
+def _not_installed(wanted: str, name: str) -> DefinitionError:
+    package = wanted.split("/")[0]
+    known = {each for each in _own_types() if each.startswith(f"{package}/")}
+    for prefix in prefixes():
+        known.update(
+            f"{package}/msg/{file.stem}"
+            for file in (prefix / "share" / package / "msg").glob("*.msg")
+        )
+    use = f" (used by {name})" if wanted != name else ""
+    return DefinitionError(
+        f"the message type {wanted}{use} is not installed{suggestion(wanted, sorted(known))}",
+        accepted="a type whose package is in AMENT_PREFIX_PATH, or a recording that embeds it",
+    )

@@ -1,0 +1,225 @@
+"""From the bytes of a message to the values of its expressions.
+
+When a monitor file is loaded, expressions and the definition of the message become one plan that
+reads only what the expressions touch (:mod:`forewarn.messages.plan`), and one function for each
+expression. Live messages and recorded ones go through the same code.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from forewarn.errors import DecodeError
+from forewarn.expressions.compiler import compile_rewritten, compile_tree, settle
+from forewarn.expressions.syntax import Expression, shown
+from forewarn.expressions.values import Notes, Unknown, Value
+from forewarn.messages.columns import Pick, direct_slot, flat, recipe
+from forewarn.messages.decoder import COMPILED, Malformed, decoder
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.foreign import ForeignExtractor, ForeignType
+from forewarn.messages.inference import ROOT, Typed, infer
+from forewarn.messages.plan import Plan, Planner, Wants
+from forewarn.messages.read_paths import touch
+from forewarn.messages.records import open_with, shelve
+from forewarn.messages.vectorise import Lifted, NotLifted, Source, lift
+
+Columns: TypeAlias = "list[Any]"
+
+# Measured by benchmarks/extraction.py on a 3 GHz core: microseconds for one operation of one
+# element where an expression is computed element by element.
+MICROSECONDS_PER_OPERATION = 1.0
+
+
+class Evaluation(NamedTuple):
+    """How the value of one expression comes from the columns of a message.
+
+    `columns` are the places of the arguments; None: the whole message, as a record.
+    """
+
+    function: Callable[..., Any]
+    columns: tuple[int, ...] | None
+
+
+class Extractor:
+    """Evaluates expressions over the bytes of messages of one type.
+
+    Attributes
+    ----------
+    message_type : MessageType
+        The type.
+    plan : Plan
+        What is read from each message.
+    notes : tuple of str
+        Which expressions could not be planned, and what that costs.
+    """
+
+    def __init__(
+        self,
+        mtype: MessageType,
+        plan: Plan,
+        recipes: Sequence[Callable[[Columns], tuple[Any, str]]],
+        evaluations: Sequence[Evaluation],
+        notes: tuple[str, ...] = (),
+        compiled: bool = COMPILED is not None,
+    ) -> None:
+        self.message_type = mtype
+        self.plan = plan
+        self.notes = notes
+        self._decode = decoder(plan, compiled)
+        self._recipes = recipes
+        self._evaluations = evaluations
+        whole = any(each.columns is None for each in evaluations)
+        self._shelf = shelve(mtype.struct, plan) if whole else None
+
+    def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:
+        """Return the value of each expression.
+
+        Parameters
+        ----------
+        data : bytes or memoryview
+            A serialized message: plain CDR of either endianness with its encapsulation header.
+
+        Returns
+        -------
+        list
+            One value per expression: bool, int, float, str, vector or list; NaN or
+            :class:`Unknown` where there is none.
+
+        Raises
+        ------
+        DecodeError
+            If the bytes do not have the layout of the message type. The whole layout is checked,
+            of what is not read as well.
+        """
+        try:
+            columns = self._decode(data)
+        except (ValueError, Malformed) as error:
+            raise DecodeError(
+                f"{len(data)} bytes are no {self.message_type.name}: {error}",
+                accepted="a message with the layout of the definition that the monitor uses",
+            ) from error
+        with np.errstate(all="ignore"):
+            reasons = {}
+            for recipe in self._recipes:
+                value, reason = recipe(columns)
+                if reason:
+                    reasons[len(columns)] = reason
+                columns.append(value)
+            return [self._evaluate(each, columns, reasons) for each in self._evaluations]
+
+    def _evaluate(
+        self, evaluation: Evaluation, columns: Columns, reasons: dict[int, str]
+    ) -> Value | Unknown:
+        notes = Notes()
+        if evaluation.columns is None:
+            assert self._shelf is not None
+            record = open_with(self._shelf, columns)
+            return settle(evaluation.function(notes, record), notes)
+        for at in reasons:
+            if at in evaluation.columns:
+                notes.unknown(reasons[at])
+        arguments = [columns[at] for at in evaluation.columns]
+        return settle(evaluation.function(notes, *arguments), notes)
+
+
+def compile_extractor(
+    mtype: MessageType, expressions: Sequence[Expression], compiled: bool = COMPILED is not None
+) -> Extractor | ForeignExtractor:
+    """Prepare the evaluation of `expressions` over messages of type `mtype`.
+
+    Parameters
+    ----------
+    mtype : MessageType
+        Type of the messages.
+    expressions : sequence of Expression
+        In each, the fields of the message are names (``twist.twist.linear.x``), its constants too,
+        and ``msg`` is the whole message.
+    compiled : bool, optional
+        Whether to use the compiled decoder; by default wherever it was built.
+
+    Returns
+    -------
+    Extractor or ForeignExtractor
+        A function from bytes to one value for each expression, in their order.
+
+    Raises
+    ------
+    FieldError
+        If an expression reads a field that the type does not have, or uses one in a way that its
+        type does not allow.
+    """
+    if isinstance(mtype, ForeignType):
+        return ForeignExtractor(mtype, expressions)
+    typed = [infer(each, mtype.struct) for each in expressions]
+    ways = [_lift(each) for each in typed]
+    notes = []
+    wants = Wants()
+    for each, way in zip(typed, ways, strict=True):
+        if isinstance(way, Lifted):
+            for source in way.sources:
+                _want(source, wants)
+        else:
+            touch(each, wants)
+            notes.append(_cost(each, way))
+    plan = Planner().plan(mtype.struct, wants)
+    kitchen = _Kitchen(plan)
+    evaluations = [
+        kitchen.evaluation(each, way) if isinstance(way, Lifted) else _element_by_element(each)
+        for each, way in zip(typed, ways, strict=True)
+    ]
+    return Extractor(mtype, plan, kitchen.recipes, evaluations, tuple(notes), compiled)
+
+
+def _lift(typed: Typed) -> Lifted | str:
+    """Plan an expression on whole arrays, or say why that cannot be done."""
+    try:
+        return lift(typed)
+    except NotLifted as reason:
+        return str(reason)
+
+
+def _want(source: Source, wants: Wants) -> None:
+    picks = {at: step.number for at, step in enumerate(source.place) if isinstance(step, Pick)}
+    wants.add(flat(source.place), source.counted, picks)
+
+
+def _element_by_element(typed: Typed) -> Evaluation:
+    return Evaluation(compile_tree(typed.tree, [ROOT], typed.expression.source), None)
+
+
+class _Kitchen:
+    """Gathers the recipes that all expressions of a message need, each once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.recipes: list[Callable[[Columns], tuple[Any, str]]] = []
+        self.places: dict[Source, int] = {}
+
+    def place(self, source: Source) -> int:
+        if source not in self.places:
+            slot = direct_slot(self.plan, source.place, source.counted)
+            if slot is None:
+                slot = len(self.plan.slots) + len(self.recipes)
+                self.recipes.append(recipe(self.plan, source.place, source.counted))
+            self.places[source] = slot
+        return self.places[source]
+
+    def evaluation(self, typed: Typed, lifted: Lifted) -> Evaluation:
+        parameters = [f"_{at}" for at in range(len(lifted.sources))]
+        function = compile_rewritten(lifted.tree, parameters, typed.expression.source)
+        return Evaluation(function, tuple(self.place(source) for source in lifted.sources))
+
+
+def _cost(typed: Typed, reason: str) -> str:
+    """Say what an expression costs that is computed element by element."""
+    bodies = [node for node in ast.walk(typed.tree) if isinstance(node, ast.ListComp)]
+    operations = max((sum(1 for _ in ast.walk(each)) for each in bodies), default=0) // 2
+    price = f"about {MICROSECONDS_PER_OPERATION * operations:.0f} us for each element"
+    return (
+        f"{shown(typed.expression.source)} is computed element by element, "
+        f"{price if bodies else 'a few us for each message'}: {reason}"
+    )

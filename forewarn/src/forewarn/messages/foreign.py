@@ -1,0 +1,106 @@
+"""Messages of other middleware: types whose bytes are no CDR.
+
+The package that knows the format gives the layout, for checking expressions, and a function that
+opens the bytes as a record; the language of expressions is the same. Values are computed element by
+element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forewarn.errors import DecodeError
+from forewarn.expressions.compiler import compile_tree, settle
+from forewarn.expressions.syntax import Expression
+from forewarn.expressions.values import NAN, Notes, Record, Unknown, Value
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.inference import ROOT, infer
+from forewarn.messages.schema import PRESENCE, Struct
+
+
+@dataclass(frozen=True)
+class ForeignType(MessageType):
+    """A message type of another middleware.
+
+    Attributes
+    ----------
+    name : str
+        Full name, such as ``apollo.canbus.Chassis``.
+    layout : Struct
+        Fields and constants.
+    open : callable
+        From bytes to a record. Fields that are not set are `Absent`; presence is read as the
+        field named by `presence`. Raises ValueError if the bytes do not fit.
+    encoding : str
+        Name of the serialization in MCAP's registry: ``protobuf``.
+    definition : bytes
+        The schema that MCAP wants for it.
+    """
+
+    layout: Struct = field(repr=False, compare=False)
+    open: Callable[[bytes | memoryview], Record] = field(repr=False, compare=False)
+    encoding: str = field(repr=False)
+    definition: bytes = field(repr=False, compare=False)
+
+    @cached_property
+    def struct(self) -> Struct:
+        """The layout."""
+        return self.layout
+
+
+class Absent(Record):
+    """A part of a message that is not set: all its fields are unknown."""
+
+    __slots__ = ()
+
+    def field(self, name: str) -> Any:
+        """Return unknown, and False for the presence of a field."""
+        return False if name.startswith(PRESENCE) else NAN
+
+
+class ForeignExtractor:
+    """Evaluates expressions over the bytes of messages of one foreign type.
+
+    Attributes
+    ----------
+    message_type : ForeignType
+        The type.
+    notes : tuple of str
+        Nothing: that foreign messages are computed element by element is no news.
+    """
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, mtype: ForeignType, expressions: Sequence[Expression]) -> None:
+        self.message_type = mtype
+        typed = [infer(each, mtype.struct) for each in expressions]
+        self._functions = [
+            compile_tree(each.tree, [ROOT], each.expression.source) for each in typed
+        ]
+
+    def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:
+        """Return the value of each expression; see `Extractor`.
+
+        Raises
+        ------
+        DecodeError
+            If the bytes are no message of the type.
+        """
+        try:
+            record = self.message_type.open(data)
+        except ValueError as error:
+            raise DecodeError(
+                f"{len(data)} bytes are no {self.message_type.name}: {error}",
+                accepted="a message with the layout of the definition that the monitor uses",
+            ) from error
+        values = []
+        with np.errstate(all="ignore"):
+            for function in self._functions:
+                notes = Notes()
+                values.append(settle(function(notes, record), notes))
+        return values

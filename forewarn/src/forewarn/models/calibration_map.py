@@ -1,0 +1,191 @@
+"""A monotone map from the chain's risk of a property to the frequency that was observed.
+
+A chain that is not quite Markov, or too coarse, can rank states well and yet give probabilities
+that are too high or too low. What held-out runs showed mends that without touching the counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.errors import ModelError
+from forewarn.models.checked_json import Reader
+
+Floats = NDArray[np.float64]
+Method = Literal["isotonic", "platt"]
+
+METHODS: tuple[Method, ...] = ("isotonic", "platt")
+MAX_KNOTS = 10_000
+MAX_TICKS = 1 << 40
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """The map of one property, as kept in a model file.
+
+    Attributes
+    ----------
+    name, formula : str
+        The property; a map says nothing about another formula.
+    horizon : float
+        Seconds that its risk looks ahead; infinite for an unbounded horizon.
+    paper_counting : bool
+        How its bound counts.
+    method : 'isotonic' or 'platt'
+        Isotonic: linear between `knots` (Zadrozny and Elkan, 2002). Platt: a logistic curve over
+        the log-odds, ``slope * logit(risk) + intercept`` (Platt, 1999).
+    knots : tuple of (risk, frequency)
+        Of an isotonic map; risks rising within (0, 1), frequencies not falling within [0, 1].
+    slope, intercept : float
+        Of Platt's; the slope above 0.
+    ticks : int
+        Ticks it was fitted to.
+    recordings : tuple of str
+        Digests of the recordings they are from; figures on these flatter.
+    """
+
+    name: str
+    formula: str
+    horizon: float
+    paper_counting: bool
+    method: Method
+    knots: tuple[tuple[float, float], ...] = ()
+    slope: float = 1.0
+    intercept: float = 0.0
+    ticks: int = 0
+    recordings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key, value, good, accepted in self._checks():
+            if not good:
+                raise ModelError(f"{value!r} is not accepted", key=key, accepted=accepted)
+
+    def _checks(self) -> list[tuple[str, object, bool, str]]:
+        risks = [risk for risk, _ in self.knots]
+        shares = [share for _, share in self.knots]
+        rising = all(a < b for a, b in pairwise(risks))
+        growing = all(a <= b for a, b in pairwise(shares))
+        return [
+            ("method", self.method, self.method in METHODS, " or ".join(map(repr, METHODS))),
+            ("horizon", self.horizon, self.horizon > 0, "seconds above 0, or inf"),
+            (
+                "knots",
+                self.knots,
+                rising and all(0 < risk < 1 for risk in risks),
+                "rising risks in (0, 1)",
+            ),
+            (
+                "knots",
+                self.knots,
+                growing and all(0 <= share <= 1 for share in shares),
+                "frequencies in [0, 1] that do not fall",
+            ),
+            ("slope", self.slope, 0 < self.slope < math.inf, "a finite number above 0"),
+            ("intercept", self.intercept, math.isfinite(self.intercept), "a finite number"),
+        ]
+
+    def __call__(self, risk: Floats) -> Floats:
+        """Return calibrated risks of any shape; NaN stays, and so do 0 and 1, which are certain.
+
+        The map never falls, so bounds of a risk become bounds of the calibrated one: they hold for
+        what the chain leaves open, not for what the map does.
+        """
+        inner = (risk > 0) & (risk < 1)
+        found = np.array(risk, dtype=np.float64)
+        change = self._interpolated if self.method == "isotonic" else self._logistic
+        found[inner] = change(found[inner])
+        return found
+
+    def _interpolated(self, risk: Floats) -> Floats:
+        x = np.array([0.0, *(risk for risk, _ in self.knots), 1.0])
+        y = np.array([0.0, *(share for _, share in self.knots), 1.0])
+        right = np.searchsorted(x, risk, side="right")
+        left = right - 1
+        share = (risk - x[left]) / (x[right] - x[left])
+        # Rounding must not lift a value above the next knot's, or the map would fall there.
+        return np.asarray(np.clip(y[left] + (y[right] - y[left]) * share, y[left], y[right]))
+
+    def _logistic(self, risk: Floats) -> Floats:
+        odds = self.slope * (np.log(risk) - np.log1p(-risk)) + self.intercept
+        return np.asarray(1 / (1 + np.exp(-np.clip(odds, -700, 700))), dtype=np.float64)
+
+    def fits(self, formula: str, horizon: float, paper_counting: bool) -> bool:
+        """Tell whether the map was fitted for this formula and horizon."""
+        mine = (self.formula.split(), self.horizon, self.paper_counting)
+        return mine == (formula.split(), horizon, paper_counting)
+
+
+def dump(maps: Sequence[Recalibration]) -> list[dict[str, Any]]:
+    """Return maps as JSON can hold them."""
+    records = []
+    for each in maps:
+        record = asdict(each)
+        record["horizon"] = None if math.isinf(each.horizon) else each.horizon
+        unused = ("slope", "intercept") if each.method == "isotonic" else ("knots",)
+        records.append({key: value for key, value in record.items() if key not in unused})
+    return records
+
+
+def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
+    """Return maps from JSON; raises ModelError naming key path, value and what is accepted."""
+    found: list[Recalibration] = []
+    for reader in readers:
+        method = reader.choice("method", METHODS)
+        horizon = reader.get("horizon", "seconds above 0, or null")
+        fitted: dict[str, Any] = (
+            {"knots": tuple(_knot(item, reader) for item in reader.items("knots", MAX_KNOTS))}
+            if method == "isotonic"
+            else {"slope": reader.number("slope"), "intercept": reader.number("intercept")}
+        )
+        counting = reader.get("paper_counting", "true or false")
+        digests = reader.items("recordings", 1 << 20)
+        if not isinstance(counting, bool) or not all(isinstance(each, str) for each in digests):
+            raise ModelError(
+                "paper_counting or recordings are not accepted",
+                key=reader.path,
+                accepted="true or false; a list of texts",
+            )
+        try:
+            found.append(
+                Recalibration(
+                    name=reader.text("name"),
+                    formula=reader.text("formula"),
+                    horizon=math.inf if horizon is None else reader.number("horizon"),
+                    paper_counting=counting,
+                    method=method,
+                    ticks=reader.integer("ticks", 0, MAX_TICKS),
+                    recordings=tuple(digests),
+                    **fitted,
+                )
+            )
+        except ModelError as error:
+            inside = (
+                error.key if error.key.startswith(reader.path) else f"{reader.path}.{error.key}"
+            )
+            raise ModelError(error.problem, key=inside, accepted=error.accepted) from error
+    names = [each.name for each in found]
+    if len(set(names)) != len(names):
+        raise ModelError(
+            f"{names!r} names a property twice", key="recalibration", accepted="one map for each"
+        )
+    return tuple(found)
+
+
+def _knot(item: Any, reader: Reader) -> tuple[float, float]:
+    good = (
+        isinstance(item, list)
+        and len(item) == 2
+        and all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in item)
+    )
+    if not good:
+        raise ModelError(
+            f"{item!r} is not accepted", key=f"{reader.path}.knots", accepted="[risk, frequency]"
+        )
+    return float(item[0]), float(item[1])

@@ -1,0 +1,255 @@
+"""Checked access to the JSON of a model file: every error names its key path and value."""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forewarn.errors import ModelError
+from forewarn.states.vocabulary import Vocabulary
+
+MAX_BYTES = 256 * 1024 * 1024
+MAX_NAMES = 4096
+MAX_FORBIDDEN = 1 << 25
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def read_json(path: Path | str) -> Any:
+    """Return the JSON document in `path`; raises ModelError if there is none that is sound."""
+    file = Path(path)
+    try:
+        # A FIFO would be waited for, and opening some devices does things.
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            raise ModelError("is no plain file", accepted="a model file (JSON text)", file=file)
+        size = found.st_size
+        if size <= MAX_BYTES:
+            with file.open("rb") as stream:
+                raw = stream.read(MAX_BYTES + 1)
+            size = max(size, len(raw))  # it may have grown
+        if size > MAX_BYTES:
+            raise ModelError(f"{size} bytes", accepted=f"at most {MAX_BYTES} bytes", file=file)
+        text = raw.decode("utf-8")
+    except OSError as error:
+        raise ModelError(
+            f"cannot be read: {error.strerror}", accepted="a model file (JSON text)", file=file
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ModelError(
+            f"byte {error.start} is not UTF-8", accepted="a model file (JSON text)", file=file
+        ) from error
+    except ValueError as error:  # a NUL in the name
+        raise ModelError(
+            f"cannot be read: {error}", accepted="a model file (JSON text)", file=file
+        ) from error
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise ModelError(
+            f"not valid JSON, cut short perhaps: {error.msg} in line {error.lineno}",
+            accepted="a complete model file",
+            file=file,
+            key=f"line {error.lineno}, column {error.colno}",
+        ) from error
+    except ModelError as error:
+        raise error.located(file=file) from error
+    except RecursionError as error:
+        raise ModelError("nested too deeply", accepted="a model file", file=file) from error
+    except ValueError as error:
+        raise ModelError(str(error), accepted="a model file", file=file) from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"key {twice!r} occurs twice", accepted="each key once", key=twice)
+    return result
+
+
+def _no_constant(text: str) -> Any:
+    raise ModelError(f"{text} is no JSON number", accepted="finite numbers")
+
+
+class Reader:
+    """One JSON object of a model file, with the key path that leads to it."""
+
+    def __init__(self, value: Any, path: str) -> None:
+        self.path = path
+        if not isinstance(value, dict):
+            raise self._wrong("", value, "an object")
+        self.value: dict[str, Any] = value
+
+    def _key(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path and key else self.path or key
+
+    def _wrong(self, key: str, value: Any, accepted: str) -> ModelError:
+        shown = repr(value)
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        return ModelError(f"{shown} is not accepted", accepted=accepted, key=self._key(key))
+
+    def get(self, key: str, accepted: str) -> Any:
+        """Return the value of a required key."""
+        if key not in self.value:
+            raise ModelError("missing", accepted=accepted, key=self._key(key))
+        return self.value[key]
+
+    def expect(self, key: str, constant: str) -> None:
+        """Check that `key` has the value `constant`."""
+        value = self.get(key, repr(constant))
+        if value != constant:
+            raise self._wrong(key, value, repr(constant))
+
+    def text(self, key: str) -> str:
+        """Return a string."""
+        value = self.get(key, "text")
+        if not isinstance(value, str):
+            raise self._wrong(key, value, "text")
+        return value
+
+    def number(self, key: str) -> float:
+        """Return a finite number."""
+        value = self.get(key, "a finite number")
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self._wrong(key, value, "a finite number")
+        if not math.isfinite(value):
+            raise self._wrong(key, value, "a finite number")
+        return float(value)
+
+    def integer(self, key: str, low: int, high: int) -> int:
+        """Return a whole number within ``low..high``."""
+        accepted = f"a whole number from {low} to {high}"
+        return self._whole(key, self.get(key, accepted), low, high)
+
+    def _whole(self, key: str, value: Any, low: int, high: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self._wrong(key, value, f"a whole number from {low} to {high}")
+        return value
+
+    def choice(self, key: str, options: tuple[Choice, ...]) -> Choice:
+        """Return one of `options`."""
+        value = self.text(key)
+        for option in options:
+            if value == option:
+                return option
+        raise self._wrong(key, value, " or ".join(repr(option) for option in options))
+
+    def items(self, key: str, limit: int) -> list[Any]:
+        """Return a list of at most `limit` items."""
+        value = self.get(key, "a list")
+        if not isinstance(value, list) or len(value) > limit:
+            raise self._wrong(key, value, f"a list of at most {limit} items")
+        return value
+
+    def child(self, key: str) -> Reader:
+        """Return a nested object."""
+        return Reader(self.get(key, "an object"), self._key(key))
+
+    def children(self, key: str) -> list[Reader]:
+        """Return a list of nested objects."""
+        items = self.items(key, 1 << 20)
+        return [Reader(item, self._key(f"{key}[{i}]")) for i, item in enumerate(items)]
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Return a list of distinct, non-empty names."""
+        items = self.items(key, MAX_NAMES)
+        for i, item in enumerate(items):
+            if not isinstance(item, str) or not item or items.index(item) != i:
+                raise self._wrong(f"{key}[{i}]", item, "distinct names")
+        return tuple(items)
+
+    def vocabulary(self) -> Vocabulary:
+        """Return the names that states are made of."""
+        return Vocabulary(self.names("predicates"), self.names("terminals"))
+
+    def states(self, vocabulary: Vocabulary, limit: int) -> tuple[int, ...]:
+        """Return the state codes."""
+        codes: dict[int, None] = {}
+        for i, key in enumerate(self.items("states", limit)):
+            path = f"states[{i}]"
+            if not isinstance(key, str):
+                raise self._wrong(path, key, "a state's text")
+            try:
+                code = vocabulary.parse_key(key)
+            except ModelError as error:
+                raise error.located(key=self._key(path)) from error
+            if code in codes:
+                raise self._wrong(path, key, "each state once")
+            codes[code] = None
+        return tuple(codes)
+
+    def pairs(self, key: str, n: int, high: int) -> Iterator[tuple[int, int]]:
+        """Yield ``[index, count]`` items with distinct indices below `n`."""
+        seen: set[int] = set()
+        for i, item in enumerate(self.items(key, n)):
+            path = f"{key}[{i}]"
+            if not isinstance(item, list) or len(item) != 2:
+                raise self._wrong(path, item, "[state index, count]")
+            index = self._whole(path, item[0], 0, n - 1)
+            if index in seen:
+                raise self._wrong(path, item, "each state once")
+            seen.add(index)
+            yield index, self._whole(path, item[1], 0, high)
+
+    def counts(self, key: str, n: int, high: int) -> sparse.csr_matrix:
+        """Return the count matrix from ``[row, [columns], [counts]]`` items."""
+        rows: list[int] = []
+        columns: list[int] = []
+        values: list[int] = []
+        seen: set[int] = set()
+        for i, item in enumerate(self.items(key, n)):
+            path = f"{key}[{i}]"
+            if not isinstance(item, list) or len(item) != 3:
+                raise self._wrong(path, item, "[state index, [successors], [counts]]")
+            row = self._whole(f"{path}[0]", item[0], 0, n - 1)
+            if row in seen:
+                raise self._wrong(f"{path}[0]", row, "each state once")
+            seen.add(row)
+            targets = self._indices(f"{path}[1]", item[1], n)
+            if not isinstance(item[2], list) or len(item[2]) != len(targets):
+                raise self._wrong(f"{path}[2]", item[2], f"{len(targets)} counts")
+            for k, count in enumerate(item[2]):
+                values.append(self._whole(f"{path}[2][{k}]", count, 1, high))
+            columns.extend(targets)
+            rows.extend([row] * len(targets))
+        return sparse.csr_matrix((values, (rows, columns)), shape=(n, n), dtype=np.int64)
+
+    def forbidden(self, key: str, n: int) -> sparse.csr_matrix:
+        """Return the forbidden transitions from ``[[rows], [columns]]`` items."""
+        rows: list[NDArray[np.int64]] = []
+        columns: list[NDArray[np.int64]] = []
+        entries = 0
+        for i, item in enumerate(self.items(key, n)):
+            path = f"{key}[{i}]"
+            if not isinstance(item, list) or len(item) != 2:
+                raise self._wrong(path, item, "[[states], [successors]]")
+            sources = self._indices(f"{path}[0]", item[0], n)
+            targets = self._indices(f"{path}[1]", item[1], n)
+            entries += len(sources) * len(targets)
+            if entries > MAX_FORBIDDEN:
+                raise self._wrong(path, entries, f"at most {MAX_FORBIDDEN} forbidden transitions")
+            rows.append(np.repeat(np.array(sources, dtype=np.int64), len(targets)))
+            columns.append(np.tile(np.array(targets, dtype=np.int64), len(sources)))
+        if not rows:
+            return sparse.csr_matrix((n, n), dtype=bool)
+        where = (np.concatenate(rows), np.concatenate(columns))
+        return sparse.csr_matrix((np.ones(entries, dtype=bool), where), shape=(n, n), dtype=bool)
+
+    def _indices(self, key: str, value: Any, n: int) -> list[int]:
+        if not isinstance(value, list):
+            raise self._wrong(key, value, "a list of state indices")
+        for k, index in enumerate(value):
+            self._whole(f"{key}[{k}]", index, 0, n - 1)
+        if len(set(value)) != len(value):
+            raise self._wrong(key, value, "distinct state indices")
+        return value

@@ -1,0 +1,124 @@
+"""What a monitor must not forget when it crashes: pending obligations, alerts, counts, mutes.
+
+A memory is plain data that goes through JSON. Between its tick and the first tick afterwards
+nothing was seen: those ticks count as unknown ones, so that an obligation that may have been broken
+meanwhile is reported as possibly broken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from forewarn.errors import RecordingError
+from forewarn.monitoring.intervention import AdvisorState
+from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.policy import RESTING, Level, PolicyState
+from forewarn.monitoring.step import NOTHING_KNOWN, Monitor, MonitorState, PropertyState
+
+Memory = dict[str, Any]
+
+
+def remember(watch: Watch) -> Memory:
+    """Return what a restart has to know; ``pending`` is false if no obligation or alert is."""
+    state = watch.session.state
+    properties: list[Any] = [
+        [list(each.branches), each.latched, list(each.policy)] for each in state.properties
+    ]
+    fresh: list[Any] = [
+        [[compiled.automaton.initial], False, list(RESTING)]
+        for compiled in watch.monitor.properties
+    ]
+    for each in properties:
+        if each[2][0] == Level.NONE:
+            each[2][1] = 0  # since when there is no alert is of no interest
+    return {
+        "key": key(watch.monitor),
+        "tick": state.tick,
+        "pending": properties != fresh or watch.advisor.asking,
+        "properties": properties,
+        "violations": list(watch.violations),
+        "advisor": list(watch.advisor),
+        "mutes": {name: None if math.isinf(end) else end for name, end in watch.mutes().items()},
+        "heard": watch.heard(),
+        "reasons": watch.reasons(),
+        "mode": watch.spec.mode,
+    }
+
+
+def key(monitor: Monitor) -> str:
+    """Return a digest of all that gives a memory its meaning: states, rate, automata."""
+    digest = hashlib.sha256(repr((monitor.abstraction.digest, monitor.spec.rate)).encode())
+    for each in monitor.properties:
+        automaton = each.automaton
+        digest.update(repr((each.name, automaton.initial, automaton.transitions.shape)).encode())
+        digest.update(automaton.transitions.tobytes())
+    return digest.hexdigest()
+
+
+def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = math.inf) -> None:
+    """Go on where a former life of the monitor ended.
+
+    Parameters
+    ----------
+    watch : Watch
+        The new life, before its first tick.
+    memory : mapping
+        What `remember` returned.
+    first : int
+        The next tick.
+    oldest : float
+        Ticks after which a memory counts no more.
+
+    Raises
+    ------
+    RecordingError
+        If the memory belongs to another monitor file, is too old, lies in the future, or makes no
+        sense; then nothing has changed.
+    """
+    try:
+        if memory["key"] != key(watch.monitor):
+            raise RecordingError("the memory belongs to another monitor file")
+        tick = memory["tick"]
+        if tick is not None and not 0 < first - tick <= oldest:
+            raise RecordingError(
+                f"the memory of tick {tick} is {first - tick} ticks old (accepted: 1 to {oldest})"
+            )
+        state = _state(watch.monitor, memory, first)
+        violations = [int(each) for each in memory["violations"]]
+        episodes, asking = memory["advisor"]
+        advisor = AdvisorState(int(episodes), bool(asking))
+        mutes = {
+            str(name): math.inf if end is None else float(end)
+            for name, end in memory["mutes"].items()
+        }
+        heard = {str(name): int(tick) for name, tick in memory.get("heard", {}).items()}
+        reasons = {str(name): str(why) for name, why in memory.get("reasons", {}).items()}
+        if memory.get("mode", watch.spec.mode) != watch.spec.mode:
+            # Whoever only observed has asked for nothing: a chain of escalation begins now.
+            heard = dict.fromkeys(watch.names, first)
+        known = set(watch.names)
+        if len(violations) != len(known) or not mutes.keys() | heard.keys() <= known:
+            raise ValueError("it knows other properties")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(f"the memory makes no sense: {error!r}") from error
+    watch.recall(state, violations, advisor, mutes, heard, reasons)
+
+
+def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorState:
+    if not memory["pending"]:
+        return monitor.start()
+    properties = []
+    for compiled, (branches, latched, policy) in zip(
+        monitor.properties, memory["properties"], strict=True
+    ):
+        known = tuple(int(each) for each in branches)
+        if not known or not all(0 <= q < len(compiled.live.following) for q in known):
+            raise ValueError(f"automaton states {known} of {compiled.name}")
+        found = PolicyState(*policy)._replace(level=Level(policy[0]))
+        properties.append(PropertyState(known, bool(latched), found))
+    terminals = len(monitor.abstraction.vocabulary.terminals)
+    nothing = NOTHING_KNOWN._replace(open_terminals=(1 << terminals) - 1)
+    return MonitorState(int(memory["tick"]), first, False, tuple(properties), nothing)

@@ -1,0 +1,397 @@
+"""A session as an operator uses it: commands between ticks, requests to the planner.
+
+`Watch` is all of the node but clock, middleware and threads. A record of what went into it
+(`record.py`) gives the same bits when it is fed to another `Watch`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from forewarn.config import MonitorSpec
+from forewarn.config.sections import BoundsSpec
+from forewarn.errors import ConfigError, DecodeError
+from forewarn.messages import MessageType
+from forewarn.models import CountModel
+from forewarn.monitoring.build import CompiledSpec, build_monitor, with_section
+from forewarn.monitoring.external_signals import ExternalSignals
+from forewarn.monitoring.intervention import (
+    AdvisorState,
+    Request,
+    Wish,
+    advise,
+    unseen_wishes,
+    wishes_of,
+    withdraw,
+)
+from forewarn.monitoring.policy import RESTING, Level, release
+from forewarn.monitoring.risk_rows import RiskRow, risk_rows
+from forewarn.monitoring.session import Muted, Session
+from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
+from forewarn.monitoring.verdict import Verdict
+from forewarn.signals.feed import Payload
+from forewarn.states.predicates import Observation
+
+
+class Outcome(NamedTuple):
+    """One tick: the verdict, what is published about it, and what the planner is asked to do."""
+
+    verdict: Verdict
+    rows: tuple[RiskRow, ...]
+    request: Request | None
+
+
+class Draft(NamedTuple):
+    """A tick that has been evaluated: its outcome, and all that is to be remembered of it."""
+
+    outcome: Outcome
+    state: MonitorState
+    violations: list[int]
+    mutes: dict[str, float]
+    heard: dict[str, int]
+    advisor: AdvisorState
+
+
+class Watch:
+    """A session with operator commands.
+
+    Parameters
+    ----------
+    compiled : CompiledSpec
+        The monitor file.
+    model : CountModel or None
+        The model.
+    message_types : mapping of str to MessageType
+        Definition of each topic.
+    external : str
+        Topic of the signals that are supplied by name, if it has a definition.
+    bounds : bool
+        False leaves the bounds of the risk out, which take nearly all of the time that the tables
+        take: a monitor from `build`, which has them, may follow.
+
+    Raises
+    ------
+    ModelError
+        If the model belongs to another monitor file.
+    FieldError
+        If an expression reads a field that its message does not have.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledSpec,
+        model: CountModel | None,
+        message_types: Mapping[str, MessageType],
+        external: str = "",
+        *,
+        bounds: bool = True,
+    ) -> None:
+        self.compiled = compiled
+        self._external = external
+        mtype = message_types.get(external)
+        self._read_external = None if mtype is None else ExternalSignals(mtype)
+        monitor = (build_monitor if bounds else _without_bounds)(compiled, model)
+        self.session = Session(monitor, message_types)
+        self.violations = [0] * len(compiled.spec.properties)
+        self.unreadable: dict[str, str] = {}
+        self.advisor = AdvisorState()
+        self._mutes: dict[str, float] = {}
+        self._why: dict[str, str] = {}  # who muted a property, and why; may outlast the mute
+        self._waiting: dict[str, int] = {}  # ticks of mutes that begin with the next first tick
+        self._heard: dict[str, int] = {}  # tick at which a property was heard again after a mute
+        self._wishes, self._unseen = self._chains(), unseen_wishes(self.spec)
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor in force."""
+        return self.session.monitor
+
+    @property
+    def spec(self) -> MonitorSpec:
+        """The monitor file, with the thresholds in force."""
+        return self.session.monitor.spec
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the properties, in the order of the monitor file."""
+        return tuple(self.compiled.spec.properties)
+
+    def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
+        """Take one payload that arrived at `time_ns`."""
+        if topic == self._external and self._read_external is not None:
+            assert not isinstance(payload, Mapping)
+            try:
+                payload = self._read_external(payload)
+            except DecodeError as error:
+                self.unreadable[topic] = str(error)
+                self.session.feed.counters.undecodable += 1
+                return
+        self.session.accept(topic, time_ns, payload)
+
+    def tick(self, tick: int) -> Outcome:
+        """Evaluate one tick; it must lie after the last one."""
+        return self.commit(self.draft(tick))
+
+    def draft(self, tick: int) -> Draft:
+        """Evaluate one tick and remember nothing of it, but for samples that have been decoded.
+
+        A node may do so shortly before the tick is due. If nothing more arrives for the tick, the
+        draft holds; otherwise another one replaces it.
+        """
+        session = self.session
+        state, verdict = session.monitor.step(session.state, session.feed.snapshot(tick))
+        violations = [
+            count + each.violation
+            for count, each in zip(self.violations, verdict.properties, strict=True)
+        ]
+        ends = self._mutes | {name: tick + left for name, left in self._waiting.items()}
+        mutes = {name: end for name, end in ends.items() if tick < end}
+        heard = self._heard | {name: tick for name in ends if name not in mutes}
+        rows = risk_rows(self.monitor, verdict, violations, mutes)
+        act = self.spec.mode == "act"
+        # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
+        since = [max(each.alert_since, heard.get(each.name, 0)) for each in verdict.properties]
+        advisor, request = advise(self.advisor, rows, since, self._wishes, self._unseen, act=act)
+        return Draft(Outcome(verdict, rows, request), state, violations, mutes, heard, advisor)
+
+    def commit(self, draft: Draft) -> Outcome:
+        """Make a draft the truth; it must be the newest one, and no command come in between."""
+        self.session.state = draft.state
+        self.violations = draft.violations
+        self._mutes = draft.mutes
+        self._waiting = {}
+        self._heard = draft.heard
+        self.advisor = draft.advisor
+        return draft.outcome
+
+    def withdraw(self, reason: str) -> Request | None:
+        """End the present intervention, if there is one, and return what tells the planner."""
+        if not self.advisor.asking:
+            return None
+        request = withdraw(self.advisor, reason)
+        self.advisor = self.advisor._replace(asking=False)
+        return request
+
+    def restart(self) -> None:
+        """Forget all samples, obligations, alerts and counts: the clock has jumped.
+
+        A mute lasts for what is left of its time, on the new clock.
+        """
+        last = self.session.state.tick
+        if last is not None:
+            self._waiting = {
+                name: int(end) - 1 - last
+                for name, end in self._mutes.items()
+                if not math.isinf(end)
+            }
+        self._mutes = {name: end for name, end in self._mutes.items() if math.isinf(end)}
+        self._heard = {}
+        self.session.reset()
+        self.violations = [0] * len(self.violations)
+
+    @property
+    def decided(self) -> Observation | None:
+        """What the last tick gave by itself; None if the type of processor has no part in it."""
+        by_platform = self.monitor.abstraction.by_platform
+        return self.session.state.observation if by_platform else None
+
+    def mutes(self) -> dict[str, float]:
+        """Return the tick at which each mute ends; infinite for those without an end."""
+        return dict(self._mutes)
+
+    def reasons(self) -> dict[str, str]:
+        """Return who muted each property that is muted, and why."""
+        return {name: self._why.get(name, "") for name in self.muted}
+
+    def silenced(self) -> tuple[Muted, ...]:
+        """Return the mutes that last, in the order of the monitor file."""
+        now, reasons = self.session.state.tick or 0, self.reasons()
+        left = {name: end - 1 - now for name, end in self._mutes.items()} | self._waiting
+        return tuple(
+            Muted(name, left[name] / self.spec.rate, reasons[name])
+            for name in self.names
+            if name in left
+        )
+
+    def durations(self) -> dict[str, float]:
+        """Return the seconds that mutes last from the first tick on; before that tick."""
+        waiting = {name: left / self.spec.rate for name, left in self._waiting.items()}
+        return {**self._mutes, **waiting}
+
+    def heard(self) -> dict[str, int]:
+        """Return the tick at which the last mute of each property ended."""
+        return dict(self._heard)
+
+    def recall(
+        self,
+        state: MonitorState,
+        violations: Iterable[int],
+        advisor: AdvisorState,
+        mutes: Mapping[str, float],
+        heard: Mapping[str, int],
+        reasons: Mapping[str, str],
+    ) -> None:
+        """Go on with what was remembered of a former life; see `memory.recall`."""
+        self.session.state = state
+        self.violations = list(violations)
+        self.advisor = advisor
+        self._mutes = dict(mutes)
+        self._heard = dict(heard)
+        self._why = dict(reasons)
+
+    def reset(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Set the automata, alerts and counts of some properties (none named: all) back.
+
+        Returns
+        -------
+        tuple of str
+            The properties that were meant.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown.
+        """
+        chosen = self._choose(names)
+        for index, name in enumerate(self.names):
+            if name in chosen:
+                self.violations[index] = 0
+        fresh = {
+            each.name: PropertyState((each.automaton.initial,), False, RESTING)
+            for each in self.monitor.properties
+        }
+        self._replace({name: fresh[name] for name in chosen})
+        return chosen
+
+    def release(self, names: Iterable[str]) -> tuple[str, ...]:
+        """End the alerts of some properties (none named: all) by hand; return those that had one.
+
+        They alert again as soon as their figures ask for it anew, after their cool-down; a state
+        unknown to the model asks for nothing more while it lasts.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown.
+        """
+        chosen = self._choose(names)
+        states = dict(zip(self.names, self.session.state.properties, strict=True))
+        alerting = tuple(name for name in chosen if states[name].policy.level != Level.NONE)
+        tick = self.session.state.tick or 0
+        rules = {each.name: each.rules for each in self.monitor.properties}
+        self._replace(
+            {
+                name: states[name]._replace(policy=release(rules[name], states[name].policy, tick))
+                for name in alerting
+            }
+        )
+        return alerting
+
+    def mute(self, names: Iterable[str], duration: float, reason: str = "") -> tuple[str, ...]:
+        """Silence the alerts of some properties (none named: all); return which.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Properties.
+        duration : float
+            Seconds from the last tick, or from the first if there was none; infinite until further
+            notice, 0 ends a mute.
+        reason : str
+            Who asks, and why.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown, or the duration negative or no number.
+        """
+        chosen = self._choose(names)
+        if not duration >= 0:
+            raise ConfigError(
+                f"{duration:g} s", key="duration", accepted="0 and more seconds; inf; 0 unmutes"
+            )
+        now, ticks = self.session.state.tick, duration * self.spec.rate
+        for name in chosen:
+            self._why[name] = reason
+            was_muted = self._waiting.pop(name, None) is not None or name in self._mutes
+            self._mutes.pop(name, None)
+            if math.isinf(ticks):
+                self._mutes[name] = ticks
+            elif duration and now is None:
+                self._waiting[name] = math.ceil(ticks - 1e-9)
+            elif duration and now is not None:
+                self._mutes[name] = now + math.ceil(ticks - 1e-9)
+            elif was_muted and now is not None:
+                self._heard[name] = now + 1
+        return chosen
+
+    def set_policy(self, name: str, values: Mapping[str, object]) -> None:
+        """Change thresholds of a property between two ticks.
+
+        Raises
+        ------
+        ConfigError
+            If a value is out of range; then nothing has changed.
+        """
+        self.session.swap(self.with_policy(self.monitor, {name: values}))
+        self._wishes, self._unseen = self._chains(), unseen_wishes(self.spec)
+
+    @staticmethod
+    def with_policy(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
+        """Return `monitor` with other thresholds; raises ConfigError and changes nothing."""
+        for name, values in changes.items():
+            section = monitor.spec.with_thresholds(name, values).properties[name]
+            monitor = with_section(monitor, name, section)
+        return monitor
+
+    def build(self, model: CountModel) -> Monitor:
+        """Return a monitor with another model, to be handed to `use`; may take a while.
+
+        Raises
+        ------
+        ModelError
+            If the model belongs to another monitor file.
+        """
+        return build_monitor(self.compiled, model)
+
+    def use(self, monitor: Monitor) -> None:
+        """Go on with a monitor from `build`; the thresholds in force stay."""
+        for name, section in self.spec.properties.items():
+            monitor = with_section(monitor, name, section)
+        self.session.swap(monitor)
+
+    def _choose(self, names: Iterable[str]) -> tuple[str, ...]:
+        chosen = tuple(names) or self.names
+        for name in chosen:
+            if name not in self.names:
+                raise ConfigError(
+                    f"{name!r} is no property", key="properties", accepted=", ".join(self.names)
+                )
+        return chosen
+
+    def _replace(self, changed: Mapping[str, PropertyState]) -> None:
+        state = self.session.state
+        self.session.state = state._replace(
+            properties=tuple(
+                changed.get(name, before)
+                for name, before in zip(self.names, state.properties, strict=True)
+            )
+        )
+
+    def _chains(self) -> tuple[tuple[Wish, ...], ...]:
+        sections = self.spec.properties.values()
+        return tuple(wishes_of(section, self.session.grid) for section in sections)
+
+    @property
+    def muted(self) -> Collection[str]:
+        """Properties whose alerts are silenced."""
+        return self._mutes.keys() | self._waiting.keys()
+
+
+def _without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
+    """Return a monitor that tells what is likely, and not how sure that is."""
+    spec = compiled.spec.model_copy(update={"bounds": BoundsSpec(kind="none")})
+    return replace(build_monitor(replace(compiled, spec=spec), model), spec=compiled.spec)

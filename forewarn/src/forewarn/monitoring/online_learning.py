@@ -1,0 +1,85 @@
+"""Learning while watching: counts that grow tick by tick, and models made of them in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from forewarn.learning.counting import TransitionCounter, build_model
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import CountModel, Provenance, Smoothing, merge_models
+from forewarn.states.predicates import Observation
+from forewarn.states.predicates.validity import build_validity
+
+ONLINE = "learned while watching"
+
+
+class OnlineLearner:
+    """Adds the transitions of a live session to the counts of a model.
+
+    What counts is what `forewarn learn` would count: consecutive ticks whose states are fully
+    known, active, free of interventions, and allowed by the constraints.
+
+    Parameters
+    ----------
+    compiled : CompiledSpec
+        The monitor file.
+    model : CountModel
+        Counts to begin with; learned with this monitor file.
+    """
+
+    def __init__(self, compiled: CompiledSpec, model: CountModel) -> None:
+        self._spec = compiled.spec
+        self._digest = compiled.abstraction.digest
+        self._base = model
+        self._validity = build_validity(compiled.spec, compiled.abstraction)
+        self._counter = TransitionCounter(
+            compiled.abstraction.vocabulary, model.end, self._validity.allows
+        )
+        self._counted = self._taken = 0
+        self._last: int | None = None
+
+    @property
+    def pending(self) -> int:
+        """Transitions counted since `model` was asked last."""
+        return self._counted - self._taken
+
+    def observe(self, tick: int, observation: Observation, *, intervened: bool) -> None:
+        """Take in one tick.
+
+        Parameters
+        ----------
+        tick : int
+            Number of the tick; if it does not follow the last one, a new run begins.
+        observation : Observation
+            What the tick says of the state.
+        intervened : bool
+            An intervention of ours is shaping the behaviour.
+        """
+        if self._last is not None and tick <= self._last:
+            self._counter.end_recording()
+        self._last = tick
+        state = observation.state if observation.active is True else None
+        if state is not None and not self._validity.admits(state):
+            state = None
+        foreign = observation.intervened is not False
+        self._counted += self._counter.add(tick, state, intervened or foreign)
+
+    def model(self) -> CountModel:
+        """Return the model of all counts so far, those of the beginning included.
+
+        Maps that calibrate risks stay: what they mend comes from the abstraction, and a risk that
+        jumps in mid-session would mislead more.
+        """
+        self._taken = self._counted
+        counts = self._counter.result
+        rate = self._spec.rate
+        learned = build_model(
+            self._counter,
+            rate=rate,
+            digest=self._digest,
+            smoothing=Smoothing(self._base.smoothing.alpha, self._base.smoothing.candidates),
+            forbid=self._validity.forbidden_matrix,
+            provenance=(Provenance(ONLINE, "", counts.ticks / rate, counts.ticks, self._counted),),
+        )
+        merged = merge_models([self._base, learned])
+        return replace(merged, recalibration=self._base.recalibration)

@@ -1,0 +1,202 @@
+"""What is published about one tick: one row of plain values for each property.
+
+The fields are those of forewarn_msgs/msg/Risk. A node copies them into messages, a record is
+compared with them; both say the same because both come from here.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.tables import CompiledProperty
+from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+from forewarn.states.predicates import Observation
+from forewarn.states.vocabulary import TERMINAL_MARK, Vocabulary
+
+UNKNOWN, INACTIVE, SATISFIED_SO_FAR, VIOLATED, CANNOT_BE_VIOLATED = range(5)
+VERDICTS = {
+    Status.UNKNOWN: UNKNOWN,
+    Status.INACTIVE: INACTIVE,
+    Status.SATISFIED_SO_FAR: SATISFIED_SO_FAR,
+    Status.VIOLATED: VIOLATED,
+    Status.CANNOT_BE_VIOLATED: CANNOT_BE_VIOLATED,
+    Status.ENDED: CANNOT_BE_VIOLATED,  # the episode is over, and its obligations with it
+}
+BOUNDS = {"none": 0, "credible": 1, "sound": 2}
+FIGURES = {"risk": 0, "upper": 1}
+
+
+class RiskRow(NamedTuple):
+    """The fields of a Risk message, in its order; see there for meanings and units."""
+
+    property: str
+    tick: int
+    verdict: int
+    possibly_violated: bool
+    violations: int
+    probability: float
+    lower: float
+    upper: float
+    bounds_kind: int
+    bounds_confidence: float
+    horizon: float
+    threshold_warn: float
+    threshold_act: float
+    figure: int
+    level: int
+    muted: bool
+    state_key: str
+    state: str
+    automaton_states: tuple[int, ...]
+    automaton_state_names: tuple[str, ...]
+    in_model: bool
+    stale_signals: tuple[str, ...]
+    stale_ages: tuple[float, ...]
+    expected_time_to_violation: float
+    most_likely_path: tuple[str, ...]
+
+
+def risk_rows(
+    monitor: Monitor, verdict: Verdict, violations: Sequence[int], muted: Collection[str]
+) -> tuple[RiskRow, ...]:
+    """Return one row for each property, in the order of the monitor file.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        The monitor that gave the verdict.
+    verdict : Verdict
+        One tick.
+    violations : sequence of int
+        How often each property has been violated so far.
+    muted : collection of str
+        Properties whose alerts an operator has silenced.
+    """
+    vocabulary = monitor.abstraction.vocabulary
+    key = state_key(vocabulary, verdict.observation)
+    name = state_text(vocabulary, verdict.observation)
+    period = 1.0 / monitor.spec.rate
+    stale = tuple(each.name for each in verdict.stale)
+    ages = tuple(math.inf if each.age is None else each.age * period for each in verdict.stale)
+    return tuple(
+        _row(
+            compiled,
+            each,
+            verdict.tick,
+            count,
+            compiled.name in muted,
+            key,
+            name,
+            stale,
+            ages,
+            *_ahead(monitor, compiled, each, verdict.observation),
+        )
+        for compiled, each, count in zip(
+            monitor.properties, verdict.properties, violations, strict=True
+        )
+    )
+
+
+def _row(
+    compiled: CompiledProperty,
+    verdict: PropertyVerdict,
+    tick: int,
+    violations: int,
+    muted: bool,
+    key: str,
+    name: str,
+    stale: tuple[str, ...],
+    ages: tuple[float, ...],
+    expected: float,
+    path: tuple[str, ...],
+) -> RiskRow:
+    spec, table, names = compiled.spec, compiled.table, compiled.automaton.names
+    bounded = table is not None and table.kind != "none"
+    confidence = table.confidence if table is not None and bounded else None
+    return RiskRow(
+        property=compiled.name,
+        tick=tick,
+        verdict=VERDICTS[verdict.status],
+        possibly_violated=verdict.possible_violation,
+        violations=violations,
+        probability=verdict.probability,
+        lower=verdict.lower if bounded else math.nan,
+        upper=verdict.upper if bounded else math.nan,
+        bounds_kind=BOUNDS[table.kind] if table is not None else 0,
+        bounds_confidence=math.nan if confidence is None else confidence,
+        horizon=spec.horizon,
+        threshold_warn=spec.thresholds.warn,
+        threshold_act=spec.thresholds.act,
+        figure=FIGURES[spec.figure],
+        level=int(Level.NONE if muted else verdict.level),
+        muted=muted,
+        state_key=key,
+        state=name,
+        automaton_states=verdict.automaton,
+        automaton_state_names=tuple(names[q] for q in verdict.automaton),
+        in_model=verdict.in_model,
+        stale_signals=stale,
+        stale_ages=ages,
+        expected_time_to_violation=expected,
+        most_likely_path=path,
+    )
+
+
+def _ahead(
+    monitor: Monitor, compiled: CompiledProperty, verdict: PropertyVerdict, observation: Observation
+) -> tuple[float, tuple[str, ...]]:
+    """Return the expected time to a violation, and from WARN on the likely way there."""
+    model, outlook = monitor.model, compiled.outlook
+    certain = observation.state is not None and len(verdict.automaton) == 1
+    if model is None or outlook is None or not certain or verdict.status is Status.VIOLATED:
+        return math.nan, ()
+    assert observation.state is not None
+    row = model.rows.get(observation.state)
+    if row is None:
+        return math.nan, ()
+    expected = outlook.expected(row, verdict.automaton[0]) / monitor.spec.rate
+    if verdict.level == Level.NONE:
+        return expected, ()
+    rows = outlook.path(row, verdict.automaton[0]).rows
+    return expected, tuple(model.vocabulary.name(model.states[each]) for each in rows)
+
+
+def state_key(vocabulary: Vocabulary, observation: Observation) -> str:
+    """Return the state as in the model file, with ``?`` for each predicate that is unknown."""
+    if observation.state is not None:
+        return vocabulary.key(observation.state)
+    digits = "".join(
+        "01"[observation.mask >> i & 1] if observation.known >> i & 1 else "?"
+        for i in range(len(vocabulary.predicates))
+    )
+    return digits + (TERMINAL_MARK + "?" if observation.open_terminals else "")
+
+
+def state_text(vocabulary: Vocabulary, observation: Observation) -> str:
+    """Return the state for people: ``moving & ttc<2``, unknown predicates marked ``near?``."""
+    if observation.state is not None:
+        return vocabulary.name(observation.state)
+    parts = []
+    for i, name in enumerate(vocabulary.predicates):
+        if not observation.known >> i & 1:
+            parts.append(f"{name}?")
+        elif observation.mask >> i & 1:
+            parts.append(name)
+    for i, name in enumerate(vocabulary.terminals):
+        if observation.open_terminals >> i & 1:
+            parts.append(f"{name}?")
+    return " & ".join(parts) or "(none)"
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Tell whether two field values are equal to the last bit; NaN equals NaN."""
+    if isinstance(one, float) and isinstance(other, float):
+        return struct.pack("<d", one) == struct.pack("<d", other) or (one != one and other != other)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(same_bits, one, other))
+    return bool(one == other)

@@ -1,0 +1,106 @@
+"""The table of what happened in a run; a click on a time shows it in the picture."""
+
+from __future__ import annotations
+
+from forewarn.assessment.events import Alert, Outcome, Violation
+from forewarn.assessment.published import LiveEvent
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.results import elapsed, state_name
+from forewarn.monitoring.step import Monitor
+from forewarn.reports.page import absent, escape, table
+
+MAX_EVENTS = 2000
+LONG_RUN = 600.0
+COLUMNS = (
+    ">time", "property", "event", ">lead, s", ">lasted, s", ">peak risk", "asks for", "state",
+)  # fmt: skip
+
+
+def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
+    """Return the table.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        What was replayed.
+    run : RecordedRun
+        What came of it.
+    picture : str or None
+        Identifier of the run's picture; None if it has none.
+    """
+    happened: list[tuple[float, int, Alert | Violation | LiveEvent]] = []
+    for events in run.events:
+        happened += [(elapsed(monitor, run, a.start), 1, a) for a in events.alerts]
+        happened += [(elapsed(monitor, run, v.tick), 2, v) for v in events.violations]
+    text = "" if happened else absent("No alert and no violation.")
+    if run.published is not None:
+        happened += [(each.seconds, 0, each) for each in run.published.events]
+    happened.sort(key=lambda item: item[:2])
+    rows = [_row(monitor, run, event, picture) for _, _, event in happened[:MAX_EVENTS]]
+    if rows:
+        text += table(COLUMNS, rows, long="state")
+    if len(happened) > MAX_EVENTS:
+        text += absent(f"{len(happened) - MAX_EVENTS} more are not listed.")
+    return text
+
+
+def _row(
+    monitor: Monitor, run: RecordedRun, event: Alert | Violation | LiveEvent, picture: str | None
+) -> list[str]:
+    if isinstance(event, LiveEvent):
+        when = _when(monitor, run, (event.seconds,) * 3, picture)
+        tag = _tag(f"live: {event.kind}", "")
+        return [when, "", tag, "", "", "", "", escape(event.details)]
+    if isinstance(event, Violation):
+        first = last = event.tick
+        if event.alert is not None:
+            first = event.alert
+        tag = _tag(f"violation, {'missed' if event.lead is None else 'foreseen'}", "bad")
+        lead = "" if event.lead is None else f"{event.lead:.2f}"
+        cells = [tag, lead, "", "", ""]
+    else:
+        first, last = event.start, event.end
+        peak = "" if event.peak != event.peak else f"{event.peak:.3f}"
+        lasted = f"{(last - first + 1) / monitor.spec.rate:.1f}"
+        asks = monitor.spec.properties[event.name].intervention
+        cells = [_alert_tag(event), "", lasted, peak, escape(asks.lower().replace("_", " "))]
+    tick = event.tick if isinstance(event, Violation) else event.start
+    when = _when(
+        monitor, run, tuple(elapsed(monitor, run, each) for each in (tick, first, last)), picture
+    )
+    return [when, escape(event.name), *cells, escape(state_name(monitor, run, tick))]
+
+
+def _when(monitor: Monitor, run: RecordedRun, times: tuple[float, ...], picture: str | None) -> str:
+    """Return a time that can be clicked where there is a picture: itself, begin and end."""
+    at, start, end = times
+    when = clock(at, len(run.history) / monitor.spec.rate)
+    if picture is None:
+        return when
+    return (
+        f'<button class="jump" data-run="{escape(picture)}" data-at="{at:.3f}" '
+        f'data-from="{start:.3f}" data-to="{end:.3f}" title="show it">{when}</button>'
+    )
+
+
+def _alert_tag(alert: Alert) -> str:
+    if alert.outcome is Outcome.FALSE:
+        text, kind = "false alarm", ""
+    else:
+        text = f"alert, {alert.outcome.value}"
+        kind = "good" if alert.outcome in (Outcome.FORESAW, Outcome.NEAR) else ""
+    text += ", unknown to the model" if alert.unseen else ""
+    return _tag(text + (", cut short" if alert.cut_short else ""), kind)
+
+
+def _tag(text: str, kind: str) -> str:
+    return f'<span class="tag {kind}">{escape(text)}</span>'
+
+
+def clock(seconds: float, duration: float) -> str:
+    """Return a time as the axis of a run of this duration has it: seconds, or h:min:s."""
+    if duration < LONG_RUN:
+        return f"{seconds:.2f}"
+    minutes, rest = divmod(round(seconds, 2), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    return f"{hours}:{minutes:02d}:{rest:05.2f}"

@@ -1,0 +1,220 @@
+"""The abstraction of a monitor file: from a snapshot of signals to a state.
+
+`build_abstraction` resolves the names of a monitor file once; `Abstraction.evaluate` then turns the
+values of the source signals at one tick into an `Observation`, without clock or input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from forewarn.expressions import Expression, Unknown, normal_form, parse_expression
+from forewarn.expressions.syntax import shown
+from forewarn.signals.sources import SourceSignal, plain
+from forewarn.states.predicates.comparisons import Comparison, as_comparison
+from forewarn.states.vocabulary import Vocabulary
+
+
+class Observation(NamedTuple):
+    """What one tick says about the state.
+
+    Attributes
+    ----------
+    state : int or None
+        State code if it is fully known.
+    known, mask : int
+        Bit i of `known` tells whether predicate i is known, bit i of `mask` whether it holds.
+    open_terminals : int
+        Bit i tells that terminal label i may hold: its value is unknown.
+    active : bool or None
+        Value of `active_when`; True where there is none.
+    intervened : bool or None
+        Value of `intervened_when`; False where there is none.
+    """
+
+    state: int | None
+    known: int
+    mask: int
+    open_terminals: int
+    active: bool | None
+    intervened: bool | None = False
+
+
+@dataclass(frozen=True)
+class DerivedSignal:
+    """A signal computed from others, whose slots in the value list are `arguments`."""
+
+    name: str
+    expression: Expression
+    arguments: tuple[int, ...]
+    function: Callable[[Sequence[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Abstraction:
+    """Signals, predicates and terminal labels of one monitor file, compiled.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+        Predicates (declared, from `bins`, from inline comparisons) and terminal labels.
+    sources, derived : tuple
+        Signals in the order of their slots: sources first, derived ones in order of evaluation.
+    predicates : tuple of Expression
+        One for each predicate of the vocabulary.
+    comparisons : dict
+        Predicate index of every comparison of a signal with a number.
+    rate : float
+        Ticks per second.
+    digest : str
+        SHA-256 over everything a learned model depends on.
+    evaluate : callable
+        From the values of all signals to the observation of the tick alone.
+    remembers : bool
+        ``history: 2``: a state also holds the predicates of the tick before, whose names in the
+        vocabulary end in ``@-1``. `with_history` adds them to an observation.
+    terminals : tuple of Expression
+        One for each terminal label.
+    phases : dict
+        The expressions of ``active_when`` and ``intervened_when``, as far as there are any.
+    """
+
+    vocabulary: Vocabulary
+    sources: tuple[SourceSignal, ...]
+    derived: tuple[DerivedSignal, ...]
+    predicates: tuple[Expression, ...]
+    comparisons: Mapping[Comparison, int]
+    rate: float
+    digest: str
+    evaluate: Callable[[Sequence[Any]], Observation]
+    remembers: bool = False
+    terminals: tuple[Expression, ...] = ()
+    phases: Mapping[str, Expression] = field(default_factory=dict)
+
+    @cached_property
+    def by_platform(self) -> frozenset[str]:
+        """Key paths of the conditions that the type of processor may decide, by a last bit."""
+        marked = {
+            source.name
+            for source in self.sources
+            if source.expression is not None and source.expression.by_platform
+        }
+        for signal in self.derived:
+            if signal.expression.by_platform or signal.expression.names & marked:
+                marked.add(signal.name)
+        conditions = {
+            **{
+                f"predicates.{name}": expression
+                for name, expression in zip(
+                    self.vocabulary.predicates, self.predicates, strict=False
+                )
+            },
+            **{
+                f"terminal.{name}": expression
+                for name, expression in zip(self.vocabulary.terminals, self.terminals, strict=True)
+            },
+            **self.phases,
+        }
+        found = set[str]()
+        for key, expression in conditions.items():
+            if expression.by_platform or expression.names & marked:
+                found.add(key)
+                marked.add(key.removeprefix("predicates."))
+        return frozenset(found)
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Return the names of all signals in slot order."""
+        return (*(s.name for s in self.sources), *(d.name for d in self.derived))
+
+    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
+        """Append the derived signals to the values of the sources.
+
+        Returns
+        -------
+        values : list
+            Values of all signals in slot order; None where unknown.
+        failures : list of (str, str)
+            Derived signals whose inputs are known and which still have no value, with the reason.
+        """
+        values, failures = list(sources), []
+        for signal in self.derived:
+            arguments = [values[slot] for slot in signal.arguments]
+            value: Any = None
+            if not any(a is None for a in arguments):
+                raw = signal.function(arguments)
+                value = plain(raw)
+                if value is None:
+                    reason = raw.reason if isinstance(raw, Unknown) else "the result is NaN"
+                    failures.append((signal.name, reason))
+            values.append(value)
+        return values, failures
+
+    def undecided(self, values: Sequence[Any], observation: Observation) -> list[tuple[str, str]]:
+        """Return the conditions that are unknown although all their signals have a value.
+
+        Parameters
+        ----------
+        values : sequence
+            Values of all signals in slot order.
+        observation : Observation
+            What `evaluate` made of them.
+
+        Returns
+        -------
+        list of (str, str)
+            Key paths in the monitor file, with the reason: text against a number, say, an array
+            where one number is wanted, or NaN.
+        """
+        signals = dict(zip(self.signals, values, strict=True))
+        unknown = dict(self._unknown(observation))
+        found = []
+        for key, expression in unknown.items():
+            inputs = {n: signals[n] for n in sorted(expression.names) if n in signals}
+            inherited = any(f"predicates.{n}" in unknown for n in expression.names - inputs.keys())
+            if not inherited and not any(value is None for value in inputs.values()):
+                where = ", ".join(f"{name} is {_what(value)}" for name, value in inputs.items())
+                reason = f"{shown(expression.source)} is neither true nor false where {where}"
+                found.append((key, f"{reason}: a number compares with a number, text with text"))
+        return found
+
+    def _unknown(self, observation: Observation) -> Iterator[tuple[str, Expression]]:
+        for index, expression in enumerate(self.predicates):
+            if not observation.known >> index & 1:
+                yield f"predicates.{self.vocabulary.predicates[index]}", expression
+        for index, expression in enumerate(self.terminals):
+            if observation.open_terminals >> index & 1:
+                yield f"terminal.{self.vocabulary.terminals[index]}", expression
+        for key, expression in self.phases.items():
+            if getattr(observation, key.removesuffix("_when")) is None:
+                yield key, expression
+
+    def resolve(self, atom: str) -> tuple[str, bool] | None:
+        """Return the vocabulary name that `atom` stands for, and whether it is negated."""
+        if atom in self.vocabulary.predicates or atom in self.vocabulary.terminals:
+            return atom, False
+        expression = parse_expression(atom)
+        comparison = as_comparison(expression.tree)
+        if comparison is not None:
+            for candidate, negated in ((comparison, False), (comparison.negated(), True)):
+                index = self.comparisons.get(candidate)
+                if index is not None:
+                    return self.vocabulary.predicates[index], negated
+        form = normal_form(expression)
+        # With history the vocabulary goes on with the names of the tick before.
+        for name, predicate in zip(self.vocabulary.predicates, self.predicates, strict=False):
+            if normal_form(predicate) == form:
+                return name, False
+        return None
+
+
+def _what(value: object) -> str:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool | int | float):
+        return "infinite" if math.isinf(value) else "a number"
+    return "an array"

@@ -1,0 +1,367 @@
+"""From the names and expressions of a monitor file to a compiled abstraction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from forewarn.config import MonitorSpec
+from forewarn.config.sections import SignalSpec
+from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
+from forewarn.expressions import (
+    FUNCTIONS,
+    Expression,
+    compile_expression,
+    normal_form,
+    parse_expression,
+)
+from forewarn.signals.sources import SourceSignal
+from forewarn.states.predicates.abstraction import Abstraction, DerivedSignal, Observation
+from forewarn.states.predicates.comparisons import Comparison, as_comparison
+from forewarn.states.predicates.kleene import KleeneCompiler
+from forewarn.states.predicates.maps import load_shapes
+from forewarn.states.vocabulary import Vocabulary, terminal_code
+
+MAX_PREDICATES = 1000
+"""Python's own compiler runs out of stack at some two or three thousand."""
+
+
+def build_abstraction(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
+    """Resolve and compile the abstraction part of a monitor file.
+
+    Parameters
+    ----------
+    spec : MonitorSpec
+        The monitor file.
+    inline : iterable of str
+        Atoms of the formulas; a comparison that no predicate states becomes a predicate.
+
+    Raises
+    ------
+    ConfigError
+        For unknown names, cycles and expressions outside the language; all findings at once.
+    """
+    return _Builder(spec).build(inline)
+
+
+class _Conditions(NamedTuple):
+    """All expressions that are true, false or unknown, by name."""
+
+    predicates: Mapping[str, Expression]
+    terminals: Mapping[str, Expression]
+    phases: Mapping[str, Expression]
+
+
+class _Builder:
+    """Builds one abstraction; without `maps`, one that cannot be evaluated."""
+
+    def __init__(self, spec: MonitorSpec, *, maps: bool = True) -> None:
+        self.spec = spec
+        self._maps = maps
+        self.errors: list[InputError] = []
+        self._shapes: dict[str, Any] = {}
+
+    def build(self, inline: Iterable[str]) -> Abstraction:
+        spec = self.spec
+        self._check_names()
+        parsed = {
+            name: self._parse(signal.value, f"signals.{name}.value")
+            for name, signal in spec.signals.items()
+            if signal.value is not None
+        }
+        self._raise()
+        sources = tuple(
+            self._source(name, signal, parsed.get(name))
+            for name, signal in spec.signals.items()
+            if not signal.is_derived
+        )
+        order = self._derivation_order(
+            {n: e for n, e in parsed.items() if spec.signals[n].is_derived}
+        )
+        slots = {name: i for i, name in enumerate([*(s.name for s in sources), *order])}
+        derived = tuple(self._derive(name, parsed[name], slots) for name in order)
+        conditions = self._conditions(slots, inline)
+        predicates, terminals, phases = conditions
+        evaluate = self._compile(slots, conditions)
+        self._raise()
+        before = [f"{name}@-1" for name in predicates] if spec.history == 2 else []
+        comparisons: dict[Comparison, int] = {}
+        for index, expression in enumerate(predicates.values()):
+            comparison = as_comparison(expression.tree)
+            if comparison is not None:
+                comparisons.setdefault(comparison, index)
+        return Abstraction(
+            vocabulary=Vocabulary((*predicates, *before), tuple(terminals)),
+            sources=sources,
+            derived=derived,
+            predicates=tuple(predicates.values()),
+            comparisons=comparisons,
+            rate=spec.rate,
+            digest=self._digest(parsed, conditions)
+            if spec.origin is spec
+            else _Builder(spec.origin, maps=False).build(inline).digest,
+            evaluate=evaluate,
+            remembers=spec.history == 2,
+            terminals=tuple(terminals.values()),
+            phases=phases,
+        )
+
+    def _raise(self) -> None:
+        if self.errors:
+            raise ConfigErrors(self.errors)
+
+    def _error(self, problem: str, key: str, accepted: str = "") -> None:
+        self.errors.append(ConfigError(problem, file=self.spec.file, key=key, accepted=accepted))
+
+    def _parse(self, text: str, key: str) -> Expression:
+        try:
+            return parse_expression(text)
+        except ExpressionError as error:
+            self.errors.append(error.located(file=self.spec.file, key=key))
+            return parse_expression("0")
+
+    def _check_names(self) -> None:
+        taken: dict[str, str] = {}
+        for section in ("signals", "shapes", "predicates", "terminal"):
+            for name in getattr(self.spec, section):
+                if name in FUNCTIONS:
+                    self._error(f"{name!r} is a function of the language", f"{section}.{name}")
+                if name in taken:
+                    self._error(
+                        f"{name!r} is already one of the {taken[name]}",
+                        f"{section}.{name}",
+                        "a name of its own",
+                    )
+                taken[name] = section
+
+    def _source(self, name: str, signal: SignalSpec, expression: Expression | None) -> SourceSignal:
+        timeout = 1.0 if signal.timeout is None else signal.timeout
+        ticks = -1 if math.isinf(timeout) else math.floor(timeout * self.spec.rate + 1e-9)
+        return SourceSignal(
+            name,
+            signal.source or "",
+            signal.message_type,
+            expression,
+            ticks,
+            signal.default,
+            signal.stale,
+        )
+
+    def _derivation_order(self, derived: Mapping[str, Expression]) -> list[str]:
+        """Order derived signals so that inputs come first; report unknown names and cycles."""
+        order: list[str] = []
+        for name, expression in derived.items():
+            known = self.spec.signals.keys() | self.spec.shapes.keys()
+            for used in sorted(expression.names - known):
+                self._unknown_name(used, f"signals.{name}.value", sorted(known))
+        self._raise()
+        waiting = dict(derived)
+        while waiting:
+            ready = [n for n, e in waiting.items() if not e.names & waiting.keys()]
+            if not ready:
+                cycle = " -> ".join(sorted(waiting))
+                self._error(
+                    f"the signals {cycle} depend on each other",
+                    f"signals.{next(iter(waiting))}.value",
+                )
+                self._raise()
+            for name in ready:
+                del waiting[name]
+            order += ready
+        return order
+
+    def _unknown_name(self, name: str, key: str, known: Iterable[str]) -> None:
+        self._error(f"unknown name {name!r}", key, ", ".join(known) or "nothing is declared")
+
+    def _derive(self, name: str, expression: Expression, slots: Mapping[str, int]) -> DerivedSignal:
+        layers = sorted(expression.names & self.spec.shapes.keys())
+        names = sorted(expression.names - self.spec.shapes.keys())
+        function = compile_expression(expression, [*names, *layers])
+        if layers and self._maps:
+            function = self._with_shapes(function, layers)
+        return DerivedSignal(name, expression, tuple(slots[n] for n in names), function)
+
+    def _with_shapes(
+        self, function: Callable[[Sequence[Any]], Any], layers: Sequence[str]
+    ) -> Callable[[Sequence[Any]], Any]:
+        """Give a compiled expression the shapes that it reads after its signals."""
+        found: list[Any] = []
+        for name in layers:
+            if name not in self._shapes:
+                try:
+                    self._shapes[name] = load_shapes(self.spec, name)
+                except InputError as error:
+                    self.errors.append(error.located(file=self.spec.file, key=f"shapes.{name}"))
+                    self._shapes[name] = None
+            found.append(self._shapes[name])
+        return lambda values: function([*values, *found])
+
+    def _conditions(self, slots: Mapping[str, int], inline: Iterable[str]) -> _Conditions:
+        predicates = self._predicates(slots, inline)
+        terminals = {
+            name: self._parse(text, f"terminal.{name}") for name, text in self.spec.terminal.items()
+        }
+        phases = {
+            key: self._parse(text, key)
+            for key in ("active_when", "intervened_when")
+            if (text := getattr(self.spec, key)) is not None
+        }
+        self._raise()
+        return _Conditions(predicates, terminals, phases)
+
+    def _predicates(self, slots: Mapping[str, int], inline: Iterable[str]) -> dict[str, Expression]:
+        found: dict[str, Expression] = {}
+        for name, text in self.spec.predicates.items():
+            expression = self._parse(text, f"predicates.{name}")
+            for used in sorted(expression.names - slots.keys() - found.keys()):
+                self._unknown_name(used, f"predicates.{name}", [*slots, *found])
+            found[name] = expression
+        for signal, cuts in self.spec.bins.items():
+            if signal not in slots:
+                self._unknown_name(signal, f"bins.{signal}", slots)
+            if list(cuts) != sorted(set(cuts)):
+                self._error(f"{list(cuts)} does not rise", f"bins.{signal}", "rising thresholds")
+            for cut in cuts:
+                found[f"{signal}<{cut:g}"] = parse_expression(f"{signal} < {cut!r}")
+        self._raise()
+        return {**found, **dict(self._inline(dict.fromkeys(inline), found, slots))}
+
+    def _inline(
+        self, atoms: Iterable[str], found: Mapping[str, Expression], slots: Mapping[str, int]
+    ) -> Iterator[tuple[str, Expression]]:
+        """Yield the comparisons in formulas that no predicate states, positive or negated."""
+        comparisons = {as_comparison(e.tree) for e in found.values()}
+        for atom in atoms:
+            if atom in found or atom in self.spec.terminal:
+                continue
+            expression = parse_expression(atom)
+            if atom in slots:
+                yield atom, expression
+                continue
+            comparison = as_comparison(expression.tree)
+            if comparison is None or comparison.signal not in slots:
+                continue
+            if comparison not in comparisons and comparison.negated() not in comparisons:
+                comparisons.add(comparison)
+                yield str(comparison), expression
+
+    def _compile(
+        self, slots: Mapping[str, int], conditions: _Conditions
+    ) -> Callable[[Sequence[Any]], Observation]:
+        predicates, terminals, phases = conditions
+        if len(predicates) > MAX_PREDICATES:
+            raise ConfigError(
+                f"there are {len(predicates)}, those of bins included",
+                file=self.spec.file,
+                key="predicates",
+                accepted=f"at most {MAX_PREDICATES}",
+            )
+        compiler = KleeneCompiler(slots)
+        lines = ["def observe(v):"]
+        for i, (name, expression) in enumerate(predicates.items()):
+            lines.append(f"    p{i} = {self._emit(compiler, expression, f'predicates.{name}')}")
+            compiler.predicates[name] = f"p{i}"
+        for i, (name, expression) in enumerate(terminals.items()):
+            lines.append(f"    e{i} = {self._emit(compiler, expression, f'terminal.{name}')}")
+        lines.append("    active, intervened = True, False")
+        for key, expression in phases.items():
+            variable = key.removesuffix("_when")
+            lines.append(f"    {variable} = {self._emit(compiler, expression, key)}")
+        lines += _observation_source(len(predicates), len(terminals))
+        self._raise()
+        raw = compiler.compile("\n".join(lines), "observe")
+
+        def observe(values: Sequence[Any]) -> Observation:
+            return Observation._make(raw(values))
+
+        return observe
+
+    def _emit(self, compiler: KleeneCompiler, expression: Expression, key: str) -> str:
+        for used in sorted(expression.names - compiler.slots.keys() - compiler.predicates.keys()):
+            self._unknown_name(used, key, [*compiler.slots, *compiler.predicates])
+            return "None"
+        try:
+            return compiler.emit(expression)
+        except ExpressionError as error:
+            self.errors.append(error.located(file=self.spec.file, key=key))
+            return "None"
+
+    def _digest(self, parsed: Mapping[str, Expression], conditions: _Conditions) -> str:
+        """Hash what the counts depend on: not properties, thresholds, units or descriptions."""
+        spec = self.spec
+        predicates, terminals, phases = conditions
+        used: set[str] = set()
+        roots = (e for group in conditions for e in group.values())
+        pending = {n for e in roots for n in e.names if n in spec.signals}
+        while pending:
+            name = pending.pop()
+            used.add(name)
+            if spec.signals[name].is_derived:
+                pending |= (parsed[name].names & spec.signals.keys()) - used
+        signals = {
+            name: [
+                s.source,
+                s.message_type if s.source else None,
+                normal_form(parsed[name]) if name in parsed else None,
+                None if s.timeout is None else repr(s.timeout),
+                s.default,
+                *([s.stale] if s.stale != "worst" else []),
+            ]
+            for name, s in sorted(spec.signals.items())
+            if name in used
+        }
+        content = {
+            "rate": spec.rate,
+            "time": [spec.time, spec.settle],
+            **({"history": 2} if spec.history == 2 else {}),
+            "signals": signals,
+            **_shape_content(spec, [parsed[n] for n in sorted(used) if n in parsed]),
+            "predicates": {n: normal_form(e) for n, e in predicates.items()},
+            "terminal": {n: normal_form(e) for n, e in terminals.items()},
+            "constraints": [c.model_dump(exclude_unset=True) for c in spec.constraints],
+            "phases": {key: normal_form(e) for key, e in phases.items()},
+        }
+        text = json.dumps(content, sort_keys=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shape_content(spec: MonitorSpec, used: Iterable[Expression]) -> dict[str, Any]:
+    """Return what the digest covers of shapes: not where a map lies, nor what is on it.
+
+    A model may serve on another map, as it serves on another day; a shape that is written in the
+    monitor file is part of the meaning of its signals.
+    """
+    names = {name for each in used for name in each.names} & spec.shapes.keys()
+    content = {
+        name: spec.shapes[name].model_dump(exclude={"file"}, exclude_none=True)
+        for name in sorted(names)
+    }
+    return {"shapes": content} if content else {}
+
+
+def _observation_source(predicates: int, terminals: int) -> list[str]:
+    """Return the lines that turn truth values into (state, known, mask, open, ...)."""
+    everything = (1 << predicates) - 1
+    bits = [f"({1 << i} if p{i} else 0)" for i in range(predicates)]
+    known = [f"(0 if p{i} is None else {1 << i})" for i in range(predicates)]
+    lines = [f"    mask = {' | '.join(bits) or '0'}"]
+    values = ", ".join(f"p{i}" for i in range(predicates))
+    lines += [
+        f"    if None in ({values},):" if predicates else "    if False:",
+        f"        known = {' | '.join(known) or '0'}",
+        "    else:",
+        f"        known = {everything}",
+    ]
+    unclear = " | ".join(f"({1 << i} if e{i} is None else 0)" for i in range(terminals)) or "0"
+    for i in range(terminals):
+        lines.append(f"    {'el' if i else ''}if e{i}:")
+        lines.append(f"        return {terminal_code(i)}, known, mask, 0, active, intervened")
+    lines += [
+        f"    open = {unclear}",
+        f"    state = mask if known == {everything} and not open else None",
+        "    return state, known, mask, open, active, intervened",
+    ]
+    return lines

@@ -1,0 +1,44 @@
+"""The feed that a monitor file asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from forewarn.config import MonitorSpec
+from forewarn.errors import InputError
+from forewarn.messages import MessageType
+from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.signals.feed import Feed
+from forewarn.states.predicates.abstraction import Abstraction
+
+
+def open_feed(
+    spec: MonitorSpec, abstraction: Abstraction, message_types: Mapping[str, MessageType]
+) -> Feed:
+    """Return a feed for the sources of `abstraction`.
+
+    Parameters
+    ----------
+    spec : MonitorSpec
+        Gives rate, time and settle.
+    abstraction : Abstraction
+        Gives the sources.
+    message_types : mapping of str to MessageType
+        Definition of each topic that is available.
+
+    Raises
+    ------
+    FieldError
+        If an expression reads a field that its message does not have; names the file.
+    """
+    stamped = spec.time == "stamp"
+    try:
+        return Feed(
+            abstraction.sources,
+            message_types,
+            Grid(spec.rate),
+            stamped=stamped,
+            settle_ns=round(spec.settle * NANOSECONDS) if stamped else 0,
+        )
+    except InputError as error:
+        raise error.located(file=spec.file) from None

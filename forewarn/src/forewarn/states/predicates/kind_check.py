@@ -1,0 +1,120 @@
+"""Do conditions fit the kinds of their signals? Told from message types, before any message.
+
+What is a number, text or an array follows from the definition of each topic's messages, through
+derived signals, to predicates, terminal labels and phases. Where a signal's kind cannot be known
+(a type that is not installed, a value that comes by name), nothing that uses it is judged.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from forewarn.errors import FieldError
+from forewarn.expressions import Expression
+from forewarn.expressions.functions.conflict import CONFLICT
+from forewarn.expressions.functions.roads import GEOMETRY
+from forewarn.expressions.syntax import called, shown
+from forewarn.messages import MessageType
+from forewarn.messages.inference import infer
+from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe
+from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
+from forewarn.states.predicates.abstraction import Abstraction
+
+OPAQUE = frozenset({*GEOMETRY, *CONFLICT, "has"})
+"""Functions whose arguments are no plain values: shapes, vehicles, fields."""
+
+
+class Misuse(NamedTuple):
+    """An expression that its signals do not fit.
+
+    Attributes
+    ----------
+    place : str
+        ``signals``, ``predicates``, ``terminal``, or the key of a phase.
+    name : str
+        Whose expression; empty for a phase.
+    error : FieldError
+        What is wrong.
+    """
+
+    place: str
+    name: str
+    error: FieldError
+
+
+def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> Iterator[Misuse]:
+    """Yield every expression over signals that cannot have a value, or no truth value.
+
+    Parameters
+    ----------
+    abstraction : Abstraction
+        The compiled monitor file.
+    types : mapping of str to MessageType
+        The types that are known, by topic.
+    """
+    fields = dict(_sources(abstraction, types))
+    for derived in abstraction.derived:
+        if _can_tell(derived.expression, fields):
+            try:
+                kind = infer(derived.expression, Struct("the signals", fields)).kind
+            except FieldError as error:
+                yield Misuse("signals", derived.name, error)
+            else:
+                fields[derived.name] = _field(kind)
+    fields |= dict.fromkeys(abstraction.vocabulary.predicates, Primitive("bool"))
+    struct = Struct("the signals", fields)
+    for place, name, expression in _conditions(abstraction):
+        if _can_tell(expression, fields):
+            error_found = _condition(expression, struct)
+            if error_found is not None:
+                yield Misuse(place, name, error_found)
+
+
+def _sources(
+    abstraction: Abstraction, types: Mapping[str, MessageType]
+) -> Iterator[tuple[str, FieldType]]:
+    for source in abstraction.sources:
+        mtype = types.get(source.topic)
+        if mtype is not None and source.expression is not None:
+            try:
+                yield source.name, _field(infer(source.expression, mtype.struct).kind)
+            except FieldError:
+                continue  # told by whoever checks the fields of messages
+
+
+def _conditions(abstraction: Abstraction) -> Iterator[tuple[str, str, Expression]]:
+    vocabulary = abstraction.vocabulary
+    # With history the vocabulary goes on with the names of the tick before.
+    for name, each in zip(vocabulary.predicates, abstraction.predicates, strict=False):
+        yield "predicates", name, each
+    for name, each in zip(vocabulary.terminals, abstraction.terminals, strict=True):
+        yield "terminal", name, each
+    for key, each in abstraction.phases.items():
+        yield key, "", each
+
+
+def _can_tell(expression: Expression, fields: Mapping[str, FieldType]) -> bool:
+    calls = {called(node) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)}
+    return not calls & OPAQUE and expression.names <= fields.keys()
+
+
+def _condition(expression: Expression, struct: Struct) -> FieldError | None:
+    try:
+        kind = infer(expression, struct).kind
+    except FieldError as error:
+        return error
+    if kind == NUMBER:
+        return None
+    accepted = "a comparison: mode == 'auto'" if kind == TEXT else "any(...) or all(...) of it"
+    return FieldError(
+        f"{describe(kind)} is neither true nor false, in {shown(expression.source)}",
+        accepted=accepted,
+    )
+
+
+def _field(kind: Kind) -> FieldType:
+    if isinstance(kind, Many):
+        return SequenceOf(_field(kind.element), 0)
+    return Primitive("string" if kind == TEXT else "float64")

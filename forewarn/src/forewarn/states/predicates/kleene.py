@@ -1,0 +1,164 @@
+"""Three-valued evaluation of Boolean expressions, compiled to one Python function.
+
+Strong Kleene logic: ``and`` is false as soon as one side is false, whatever the other is. A
+comparison is unknown where a signal in it is unknown or one of its sides has no number (NaN).
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from forewarn.errors import ExpressionError
+from forewarn.expressions import Expression, Unknown, compile_expression
+from forewarn.states.predicates.comparisons import as_comparison
+
+Truth = bool | None
+Values = Sequence[Any]
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+}
+
+
+def truth(value: object) -> Truth:
+    """Return the truth of a scalar; None for NaN, `Unknown` and what is no scalar."""
+    if value is None or isinstance(value, Unknown):
+        return None
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, np.ndarray):
+        return bool(value) if value.ndim == 0 else None
+    return None if isinstance(value, list | tuple | str) else bool(value)
+
+
+@dataclass
+class KleeneCompiler:
+    """Collects expressions and emits the source of one function over a list of values ``v``.
+
+    Attributes
+    ----------
+    slots : dict
+        Index in ``v`` of every signal.
+    predicates : dict
+        Local variable that holds each predicate defined so far.
+    """
+
+    slots: Mapping[str, int]
+    predicates: dict[str, str] = field(default_factory=dict)
+    leaves: list[Callable[[Values], Truth]] = field(default_factory=list)
+    temporaries: int = 0
+
+    def emit(self, expression: Expression) -> str:
+        """Return Python source that evaluates to True, False or None."""
+        return self._emit(expression.tree)
+
+    def _emit(self, tree: ast.expr) -> str:
+        if isinstance(tree, ast.BoolOp):
+            return self._junction(tree)
+        if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+            name = self._temporary()
+            return f"(None if ({name} := {self._emit(tree.operand)}) is None else not {name})"
+        if isinstance(tree, ast.Name) and tree.id in self.predicates:
+            return self.predicates[tree.id]
+        if isinstance(tree, ast.Name) and tree.id in self.slots:  # else a constant: nan, say
+            return f"_truth(v[{self.slots[tree.id]}])"
+        comparison = as_comparison(tree)
+        if comparison and comparison.signal in self.slots:
+            value, name = f"v[{self.slots[comparison.signal]}]", self._temporary()
+            return (
+                f"(None if type({name} := {value}) not in _numbers "
+                f"else {name} {comparison.operator} {comparison.threshold!r})"
+            )
+        return self._leaf(tree)
+
+    def _junction(self, tree: ast.BoolOp) -> str:
+        decisive = "False" if isinstance(tree.op, ast.And) else "True"
+        other = "True" if decisive == "False" else "False"
+        names = [self._temporary() for _ in tree.values]
+        parts = [self._emit(value) for value in tree.values]
+        decided = " or ".join(
+            f"({n} := {p}) is {decisive}" for n, p in zip(names, parts, strict=True)
+        )
+        unknown = " or ".join(f"{n} is None" for n in names)
+        return f"({decisive} if {decided} else None if {unknown} else {other})"
+
+    def _leaf(self, tree: ast.expr) -> str:
+        if isinstance(tree, ast.Compare):
+            leaf = self._comparison(tree)
+        else:
+            operand = self._operand(tree)
+
+            def leaf(values: Values) -> Truth:
+                return truth(operand(values))
+
+        self.leaves.append(leaf)
+        return f"leaf{len(self.leaves) - 1}(v)"
+
+    def _comparison(self, tree: ast.Compare) -> Callable[[Values], Truth]:
+        """Compare the sides one by one, so that a NaN inside a side makes it unknown."""
+        if any(type(op) not in _COMPARE for op in tree.ops):
+            operand = self._operand(tree)
+            return lambda values: truth(operand(values))
+        sides = [self._operand(side) for side in (tree.left, *tree.comparators)]
+        operators = [_COMPARE[type(op)] for op in tree.ops]
+
+        def compare(values: Values) -> Truth:
+            numbers = [side(values) for side in sides]
+            if any(n is None or isinstance(n, Unknown) or n != n for n in numbers):
+                return None
+            if len({isinstance(n, str) for n in numbers}) > 1:
+                return None  # text is neither equal nor unequal to a number
+            for operator, left, right in zip(operators, numbers, numbers[1:], strict=False):
+                if not operator(left, right):
+                    return False
+            return True
+
+        def checked(values: Values) -> Truth:
+            try:
+                return compare(values)
+            except (TypeError, ValueError):
+                return None  # a vector, or text against a number: there is no truth value
+
+        return checked
+
+    def _operand(self, tree: ast.expr) -> Callable[[Values], Any]:
+        found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        for name in sorted(found & self.predicates.keys() - self.slots.keys()):
+            raise ExpressionError(
+                f"the predicate {name!r} stands where a number is wanted",
+                accepted="predicates joined by and, or, not; signals anywhere",
+            )
+        names = sorted(found & self.slots.keys())
+        expression = Expression(ast.unparse(tree), tree, frozenset(names))
+        function = compile_expression(expression, names)
+        slots = [self.slots[name] for name in names]
+
+        def operand(values: Values) -> Any:
+            arguments = [values[slot] for slot in slots]
+            return None if any(a is None for a in arguments) else function(arguments)
+
+        return operand
+
+    def _temporary(self) -> str:
+        self.temporaries += 1
+        return f"t{self.temporaries}"
+
+    def compile(self, source: str, name: str) -> Callable[..., Any]:
+        """Compile the finished source, which consists of the pieces emitted here only."""
+        scope: dict[str, Any] = {"_truth": truth, "_numbers": frozenset({float, int, bool})}
+        scope |= {f"leaf{i}": leaf for i, leaf in enumerate(self.leaves)}
+        scope["__builtins__"] = {"type": type}
+        exec(compile(source, f"<{name}>", "exec"), scope)
+        function: Callable[..., Any] = scope[name]
+        return function

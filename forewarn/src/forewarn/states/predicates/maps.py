@@ -1,0 +1,43 @@
+"""The shapes that a monitor file names, loaded."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from forewarn.config import MonitorSpec
+from forewarn.errors import ConfigError
+from forewarn.expressions.functions.geometry import Shapes
+from forewarn.expressions.functions.shapes import LINE, POLYGON, Shape, checked, load_layer
+
+
+def load_shapes(spec: MonitorSpec, name: str) -> Shapes:
+    """Return the shapes of the entry `name` of ``shapes:``.
+
+    Raises
+    ------
+    InputError
+        If the map file cannot be read, or a shape is none.
+    """
+    section = spec.shapes[name]
+    if section.file is not None and section.layer is not None:
+        return Shapes(load_layer(map_path(spec, section.file), section.layer))
+    points, kind = (section.polygon, POLYGON) if section.polygon else (section.line, LINE)
+    assert points is not None
+    try:
+        return Shapes([checked(Shape(name, kind, points))])
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def map_path(spec: MonitorSpec, text: str) -> Path:
+    """Return the path of a map file, variables of the environment filled in; raises ConfigError."""
+    filled = os.path.expandvars(text)
+    missing = re.search(r"\$\{?(\w+)", filled)
+    if missing:
+        raise ConfigError(
+            f"{text!r}: the environment has no variable {missing[1]}",
+            accepted=f"export {missing[1]}=..., or a path",
+        )
+    return (spec.file.parent if spec.file else Path()) / Path(filled).expanduser()

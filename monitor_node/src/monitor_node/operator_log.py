@@ -1,0 +1,51 @@
+"""What an operator finds in the log: violations, and what the planner was asked to do."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from forewarn.monitoring.intervention import NO_ACTION, Request
+from forewarn.monitoring.live_session import Outcome
+
+
+class Logger(Protocol):
+    """What is needed of rclpy's logger."""
+
+    def info(self, message: str) -> bool:
+        """Log what is good to know."""
+
+    def warning(self, message: str) -> bool:
+        """Log what somebody should look at."""
+
+
+class Teller:
+    """Logs a line for every violation, and whenever an intervention begins, changes or ends.
+
+    Parameters
+    ----------
+    logger : Logger
+        Of the node.
+    """
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+        self._asked = NO_ACTION
+
+    def tell(self, outcome: Outcome) -> None:
+        """Log what is new at a tick."""
+        for each in outcome.verdict.properties:
+            if each.violation:
+                self._logger.warning(f"{each.name}: violated")
+        if outcome.request is not None:
+            self.request(outcome.request)
+
+    def request(self, request: Request) -> None:
+        """Log a request, unless it is the one of before."""
+        if request.action == self._asked:
+            return
+        self._asked = request.action
+        if request.action == NO_ACTION:
+            self._logger.info(f"intervention {request.id} is over: {request.reason}")
+            return
+        only = "" if request.active else ", only observed"
+        self._logger.warning(f"intervention {request.id}: {request.action}{only}: {request.reason}")

@@ -1,0 +1,313 @@
+"""Alerts, violations and what belongs to what, on runs that fit on one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from written_runs import clips, track
+
+from forewarn.assessment.calibration import fit
+from forewarn.assessment.events import Outcome, find_events, score
+from forewarn.assessment.reliability import NEVER, calibrate, pool, predictions, wilson
+from forewarn.config.sections import PropertySpec
+
+
+def outcomes(levels: str, facts: str, horizon: int | None = 3) -> list[str]:
+    return [a.outcome.value for a in find_events(track(levels, facts, horizon=horizon)).alerts]
+
+
+def test_lead_time_runs_from_the_start_of_the_alert_that_is_on() -> None:
+    events = find_events(track("..AAAA..", ".....V.."))
+    (violation,) = events.violations
+    assert violation.tick == 105
+    assert violation.alert == 102
+    assert violation.lead == pytest.approx(0.3)
+    assert [a.outcome for a in events.alerts] == [Outcome.FORESAW]
+    assert (events.alerts[0].start, events.alerts[0].end) == (102, 105)
+
+
+def test_an_alert_that_begins_with_the_violation_is_late_and_detects_nothing() -> None:
+    events = find_events(track("...AAA..", "...V...."))
+    assert events.violations[0].lead is None
+    assert [a.outcome for a in events.alerts] == [Outcome.LATE]
+
+
+def test_an_alert_while_the_condition_lasts_is_late_not_false() -> None:
+    assert outcomes("....AA..", "...Vvv..") == ["late"]
+
+
+def test_one_tick_of_lead_is_a_detection() -> None:
+    events = find_events(track("..AA....", "...V...."))
+    assert events.violations[0].lead == pytest.approx(0.1)
+
+
+def test_an_alert_that_is_over_when_the_violation_comes_is_near_and_the_violation_missed() -> None:
+    events = find_events(track(".A......", "...V...."))
+    assert events.violations[0].lead is None
+    assert [a.outcome for a in events.alerts] == [Outcome.NEAR]
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(3, "near"), (4, "false alarm")])
+def test_the_horizon_counts_from_the_start_of_the_alert(gap: int, expected: str) -> None:
+    facts = "." * (1 + gap) + "V" + "...."
+    levels = ".A" + "." * (len(facts) - 2)
+    assert outcomes(levels, facts) == [expected]
+
+
+def test_a_violation_long_after_the_start_still_belongs_to_an_alert_that_is_on() -> None:
+    assert outcomes("A" * 10, "........V.") == ["foresaw"]
+
+
+def test_warnings_are_no_alerts() -> None:
+    events = find_events(track("wwww....", "...V...."))
+    assert events.alerts == ()
+    assert events.violations[0].lead is None
+
+
+def test_the_lead_of_a_second_violation_begins_when_the_first_has_cleared() -> None:
+    events = find_events(track("AAAAAA", "..V..V"))
+    assert [v.lead for v in events.violations] == [pytest.approx(0.2), pytest.approx(0.2)]
+    assert [v.alert for v in events.violations] == [100, 100]
+    assert [a.outcome for a in events.alerts] == [Outcome.FORESAW]
+
+
+def test_a_lead_is_at_most_the_horizon_unless_asked_for_otherwise() -> None:
+    run = track("A" * 10, "........V.")
+    assert find_events(run).violations[0].lead == pytest.approx(0.3)
+    assert find_events(run, whole_leads=True).violations[0].lead == pytest.approx(0.8)
+
+
+def test_flickers_of_one_excursion_do_not_turn_a_miss_into_foresight() -> None:
+    # At 10 Hz: broken at 31.0 s, the alert begins at 31.1 s, and four flickers follow within it.
+    levels = "." * 311 + "A" * 300
+    facts = ["."] * len(levels)
+    for second in (31.0, 39.0, 43.0, 51.0, 60.0):
+        facts[round(10 * second)] = "V"
+    for clear, counted in ((10, 5), (100, 1)):
+        events = find_events(track(levels, "".join(facts), horizon=30, clear=clear))
+        total = score("rule", [events])
+        assert (total.violations, total.detected, total.lead) == (counted, 0, None)
+        assert [a.outcome for a in events.alerts] == [Outcome.LATE]
+
+
+def test_a_breach_that_lasts_counts_once_however_often_the_automaton_starts_again() -> None:
+    # An alert 0.9 s before, then the rule is broken for a minute, again every second.
+    facts = "." * 30 + "Vvvvvvvvvv" * 60 + "." * 30
+    levels = "." * 21 + "A" * (len(facts) - 21)
+    events = find_events(track(levels, facts, horizon=30, clear=10))
+    assert [v.lead for v in events.violations] == [pytest.approx(0.9)]
+
+
+@pytest.mark.parametrize(("quiet", "counted"), [(2, 1), (3, 2)])
+def test_a_breach_has_cleared_after_so_many_ticks_in_a_row(quiet: int, counted: int) -> None:
+    facts = "..V" + "." * quiet + "V.."
+    assert len(find_events(track("." * len(facts), facts, clear=3)).violations) == counted
+
+
+def test_a_new_episode_remembers_no_breach() -> None:
+    for facts in (".VE.V", ".T.V.", ".V-V."):
+        assert len(find_events(track(".....", facts, clear=10)).violations) == 2
+
+
+def test_an_alert_within_an_excursion_is_late() -> None:
+    events = find_events(track("...A...", ".V..V..", clear=5))
+    assert [a.outcome for a in events.alerts] == [Outcome.LATE]
+    assert len(events.violations) == 1
+
+
+def test_a_false_alarm_near_the_end_is_false_and_marked() -> None:
+    alerts = find_events(track(".A....A.", "........")).alerts
+    assert [a.outcome for a in alerts] == [Outcome.FALSE, Outcome.FALSE]
+    assert [a.cut_short for a in alerts] == [False, True]
+
+
+def test_without_a_horizon_any_later_violation_counts() -> None:
+    assert outcomes(".A.........", "..........V", horizon=None) == ["near"]
+
+
+def test_the_score_gives_all_figures_together() -> None:
+    first = find_events(track("..AAA...A.......", "....V..........."))
+    second = find_events(track("................", ".......V....----"))
+    total = score("rule", [first, second])
+    assert (total.violations, total.detected, total.missed) == (2, 1, 1)
+    assert (total.alerts, total.right, total.late, total.false_alarms) == (2, 1, 0, 1)
+    assert total.recall == 0.5
+    assert total.precision == 0.5
+    assert total.hours == pytest.approx((16 + 12) / 10 / 3600)
+    assert total.false_alarms_per_hour == pytest.approx(3600 / 2.8)
+    assert total.lead is not None
+    assert total.lead.mean == total.lead.median == total.lead.least == pytest.approx(0.2)
+
+
+def test_nothing_to_judge_gives_none_not_zero() -> None:
+    total = score("rule", [find_events(track("....", "...."))])
+    assert total.recall is None
+    assert total.precision is None
+    assert total.lead is None
+
+
+def test_an_alert_is_not_interrupted_by_nothing() -> None:
+    run = track("", "")
+    assert find_events(run) == ((), (), 0.0, 0.0)
+    assert calibrate(predictions(run)) is None
+
+
+def walked(facts: str, clear: int) -> tuple[list[int], list[bool]]:
+    """Walk through a run: when a violation counts, and where an excursion has not cleared."""
+    counted, not_cleared = [], []
+    excursion, quiet = False, 0
+    for i, fact in enumerate(facts):
+        if fact in "-E" or (i and facts[i - 1] in "ET" and fact not in "ET"):
+            excursion = False
+        if fact in "VT":
+            if not excursion:
+                counted.append(i)
+            excursion, quiet = True, 0
+        elif fact == "v":
+            quiet = 0
+        elif fact not in "?~":
+            quiet += 1
+            if quiet >= clear:
+                excursion = False
+        not_cleared.append(excursion)
+    return counted, not_cleared
+
+
+def foresight(
+    levels: str, facts: str, t: int, not_cleared: list[bool], horizon: int | None
+) -> tuple[int, int] | None:
+    """Walk back from a violation: where its alert began, and for how long it was a warning."""
+    if levels[t] != "A":
+        return None
+    start = t
+    while start > 0 and levels[start - 1] == "A":
+        start -= 1
+    lead = 0
+    while lead < t - start and not not_cleared[t - lead - 1]:
+        lead += 1
+    if not_cleared[start] or lead == 0:
+        return None
+    return start, lead if horizon is None else min(lead, horizon)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(".wAA"), st.sampled_from("......VvET-?~")), max_size=24),
+    st.sampled_from([None, 1, 2, 5]),
+    st.sampled_from([1, 2, 4]),
+)
+def test_events_follow_the_definition_word_for_word(
+    rows: list[tuple[str, str]], horizon: int | None, clear: int
+) -> None:
+    levels, facts = "".join(r[0] for r in rows), "".join(r[1] for r in rows)
+    events = find_events(track(levels, facts, horizon=horizon, clear=clear, first=0))
+    counted, not_cleared = walked(facts, clear)
+    assert [v.tick for v in events.violations] == counted
+    for violation in events.violations:
+        found = foresight(levels, facts, violation.tick, not_cleared, horizon)
+        assert violation.alert == (None if found is None else found[0])
+        assert violation.lead == (None if found is None else pytest.approx(found[1] / 10))
+    for alert in events.alerts:
+        reach = len(facts) if horizon is None else alert.start + horizon
+        hits = [v for v in counted if alert.start < v]
+        if not_cleared[alert.start]:
+            expected = Outcome.LATE
+        elif any(v <= alert.end for v in hits):
+            expected = Outcome.FORESAW
+        elif any(v <= reach for v in hits):
+            expected = Outcome.NEAR
+        else:
+            expected = Outcome.FALSE
+        assert alert.outcome is expected
+    covered = {t for a in events.alerts for t in range(a.start, a.end + 1)}
+    assert covered == {t for t, level in enumerate(levels) if level == "A"}
+    watched = [t for t, fact in enumerate(facts) if fact not in "-?"]
+    assert events.hours * 36000 == pytest.approx(len(watched))
+    assert events.alert_hours * 36000 == pytest.approx(len(covered & set(watched)))
+
+
+def expected_outcome(facts: str, t: int, horizon: int | None) -> bool | None:
+    """Walk forward from tick t: did a violation follow, or was the answer not to be had?
+
+    Whether there is an answer must not depend on it: nobody stops walking at a violation.
+    """
+    followed = False
+    for u in range(t + 1, len(facts) if horizon is None else t + horizon + 1):
+        if u >= len(facts) or facts[u] in "-?~_":
+            return None
+        followed = followed or facts[u] in "VT"
+        if facts[u] in "ET":
+            return followed
+    return None if horizon is None else followed
+
+
+@given(st.text("....VvET-?~_", max_size=20), st.sampled_from([None, 1, 3]))
+def test_predictions_pair_each_tick_with_what_followed(facts: str, horizon: int | None) -> None:
+    risk = [i / 64 for i in range(len(facts))]
+    found = predictions(track("." * len(facts), facts, horizon=horizon, risk=risk))
+    wanted = [
+        (i / 64, expected_outcome(facts, i, horizon)) for i, f in enumerate(facts) if f in ".~"
+    ]
+    judged = [(r, o) for r, o in wanted if o is not None]
+    assert list(zip(found.risk.tolist(), found.followed.tolist(), strict=True)) == judged
+    assert found.censored == len(wanted) - len(judged)
+
+
+RULE = PropertySpec(formula="always(not p)", horizon=2.0)
+
+
+def test_a_perfect_model_is_called_right_though_recordings_are_short() -> None:
+    parts = [predictions(each) for each in clips(seed=1, seconds=3.0)]
+    found = calibrate(pool(parts))
+    assert found is not None
+    assert found.bins[0].predicted == pytest.approx(0.332, abs=1e-3)
+    assert found.expected_error < 0.02
+    fitted = fit("rule", RULE, parts, method="isotonic", rate=10.0)
+    assert fitted.found is not None
+    assert fitted.found(np.array([0.332])) == pytest.approx(0.332, abs=0.02)
+
+
+def test_a_violation_at_the_end_of_an_episode_counts_for_the_ticks_before_it() -> None:
+    found = predictions(track("." * 5, "....T", horizon=20))
+    assert found.followed.tolist() == [True] * 4
+    assert found.censored == 0
+
+
+def test_calibration_of_a_forecast_computed_by_hand() -> None:
+    # Ticks 0, 1, 3 and 4 at risk 0.25, one of them followed within a tick: 1/4 in that bin.
+    run = track("." * 6, "..V...", horizon=1, risk=[0.25, 0.25, 1.0, 0.25, 0.25, 0.75])
+    pairs = predictions(run)
+    assert pairs.followed.tolist() == [False, True, False, False]
+    result = calibrate(pairs)
+    assert result is not None
+    assert result.brier == pytest.approx((3 * 0.25**2 + 0.75**2) / 4)
+    assert result.base_rate == 0.25
+    assert result.skill == pytest.approx(0.0)
+    assert result.expected_error == pytest.approx(0.0)
+    assert [(b.low, b.high, b.ticks) for b in result.bins] == [(0.2, 0.3, 4)]
+    assert result.censored == 1
+
+
+def test_a_certain_forecast_falls_into_the_last_bin() -> None:
+    result = calibrate(predictions(track("....", "..V.", horizon=1, risk=[0.0, 1.0, 1.0, 0.0])))
+    assert result is not None
+    assert [(b.low, b.observed) for b in result.bins] == [(0.0, 0.0), (0.9, 1.0)]
+    assert result.brier == 0.0
+    assert result.skill == pytest.approx(1.0)
+
+
+def test_pooled_runs_do_not_touch_each_other() -> None:
+    one = predictions(track("..", "..", horizon=1))
+    two = predictions(track("..", "V.", horizon=1))
+    both = pool([one, two])
+    assert both.followed.tolist() == [False]
+    assert both.censored == 2
+
+
+def test_wilson_agrees_with_published_values() -> None:
+    # Newcombe (1998), table I: 81/263 gives 0.2553 to 0.3662, 0/20 gives 0 to 0.1611.
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert NEVER > 0

@@ -1,0 +1,85 @@
+"""Lanes of the state, and of what is asked for, against the code that runs live."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forewarn.assessment.history import Track
+from forewarn.assessment.lanes import OFF, ON, TERMINAL, UNKNOWN, StateLog, requests
+from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
+from forewarn.monitoring.intervention import AdvisorState, advise, wishes_of
+from forewarn.signals.clock import Grid
+from forewarn.states.predicates import Observation
+from forewarn.states.vocabulary import Vocabulary
+
+SPEC = parse_spec(
+    parse_document(
+        "version: 1\nrate: 10\nsignals: {a: {}}\npredicates: {p: a > 0}\nproperties:\n"
+        "  one: {formula: always(p), intervention: LIMIT_SPEED, speed_limit: 2,\n"
+        "        escalation: [{after: 0.3, action: COMFORTABLE_STOP}]}\n"
+        "  two: {formula: always(p), intervention: REPLAN,\n"
+        "        escalation: [{after: 0.2, action: EMERGENCY_STOP}]}\n"
+    )
+)
+
+
+def track(name: str, levels: list[int]) -> Track:
+    count = len(levels)
+    zeros: Any = np.zeros(count)
+    return Track(
+        name=name, rate=10.0, horizon=30, clear=0, ticks=np.arange(100, 100 + count), state=zeros,
+        status=zeros, violation=zeros, possible=zeros, lasting=zeros,
+        probability=zeros, lower=zeros, upper=zeros,
+        in_model=zeros, terminal=zeros, ambiguous=zeros,
+        level=np.array(levels, dtype=np.int8), automaton=zeros,
+    )  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))
+def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]) -> None:
+    columns = [list(each) for each in zip(*pairs, strict=True)]
+    found = requests(SPEC, [track(n, c) for n, c in zip(SPEC.properties, columns, strict=True)])
+    chains = [wishes_of(section, Grid(10.0)) for section in SPEC.properties.values()]
+    state, since, before = AdvisorState(), [0, 0], (-1, -1)
+    for i, pair in enumerate(pairs):
+        since = [s if a == b else 100 + i for s, a, b in zip(since, pair, before, strict=True)]
+        before = pair
+        rows: Any = [
+            SimpleNamespace(
+                tick=100 + i, level=level, property="x", figure=0, probability=0.5, upper=0.5,
+                in_model=True, threshold_act=0.5, threshold_warn=0.3, horizon=3.0, state="",
+                automaton_state_names=(), stale_signals=(), stale_ages=(),
+            )
+            for level in pair
+        ]  # fmt: skip
+        state, request = advise(state, rows, since, chains, act=True)
+        shown = [
+            name
+            for name, lane in zip(found.names, found.table[found.position[i]], strict=True)
+            if lane == ON
+        ]
+        action = "NONE" if request is None else request.action
+        assert shown == ([] if action == "NONE" else [action])
+
+
+def test_a_lane_tells_on_off_and_unknown_apart() -> None:
+    log = StateLog(Vocabulary(("p", "q", "p@-1", "q@-1"), ("hit", "done")), declared=2)
+    log.add(Observation(0b0001, 0b1111, 0b0001, 0, True))
+    log.add(Observation(None, 0b0001, 0b0011, 0b10, True))
+    log.add(Observation(-1, 0b1111, 0b0011, 0, True))
+    log.add(Observation(0b0001, 0b1111, 0b0001, 0, True))
+    lanes = log.lanes()
+    assert lanes.names == ("p", "q", "hit", "done")
+    assert lanes.position.tolist() == [0, 1, 2, 0]
+    assert lanes.table == (
+        (ON, OFF, OFF, OFF),
+        (ON, UNKNOWN, OFF, UNKNOWN),
+        (OFF, OFF, TERMINAL, OFF),
+    )

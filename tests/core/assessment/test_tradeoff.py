@@ -1,0 +1,302 @@
+"""Trade-offs against the policy and the events themselves, walked tick by tick."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from forewarn.assessment.episodes import find_episodes
+from forewarn.assessment.events import find_events, score
+from forewarn.assessment.history import Track
+from forewarn.assessment.tradeoff import (
+    AlertRule,
+    Point,
+    Trace,
+    bootstrap,
+    detections,
+    every_threshold,
+    pool_points,
+    precision_recall,
+    run_points,
+    trace_of,
+    trade_off,
+)
+from forewarn.monitoring.policy import RESTING, Level, Rules, decide
+from forewarn.monitoring.verdict import Status
+
+RATE = 10.0
+LEVELS = (0.0, 0.1, 0.25, 0.4, 0.6, 0.9, 1.0)
+UNSEEN = {"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}
+
+
+def a_track(cells: list[tuple[str, float]], gaps: list[int] | None = None) -> Track:
+    """One cell a tick: what happens there (as in test_events, ``u`` unseen), and the risk."""
+    facts = [fact for fact, _ in cells]
+    risk = np.array([math.nan if f in "-un" else 1.0 if f in "Vv" else r for f, r in cells])
+    kinds = {"V": Status.VIOLATED, "v": Status.VIOLATED, "-": Status.INACTIVE, "E": Status.ENDED}
+    steps = np.array(gaps if gaps is not None else [1] * len(cells), dtype=np.int64)
+    return Track(
+        name="rule",
+        rate=RATE,
+        horizon=4,
+        clear=2,
+        ticks=100 + np.cumsum(steps),
+        state=np.array([-1 if f in "-n" else 0 for f in facts], dtype=np.int32),
+        status=np.array([kinds.get(f, Status.SATISFIED_SO_FAR) for f in facts], dtype=np.int8),
+        violation=np.array([f == "V" for f in facts], dtype=bool),
+        possible=np.zeros(len(cells), dtype=bool),
+        lasting=np.array([f == "v" for f in facts], dtype=bool),
+        probability=risk,
+        lower=np.where(np.isnan(risk), np.array([math.nan if f == "-" else 0 for f in facts]), 0),
+        upper=np.where(np.isnan(risk), 1, np.minimum(1, risk + 0.1)),
+        in_model=np.array([f != "u" for f in facts], dtype=bool),
+        terminal=np.array([f == "E" for f in facts], dtype=bool),
+        ambiguous=np.zeros(len(cells), dtype=bool),
+        level=np.zeros(len(cells), dtype=np.int8),
+        automaton=np.zeros(len(cells), dtype=np.int32),
+    )
+
+
+def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
+    """Return the track with the levels that the policy gives, one decision after the other."""
+    release = float(rule.releases(np.array([threshold]))[0])
+    rules = Rules(
+        warn=threshold / 2,
+        act=threshold,
+        release=release,
+        warn_release=release / 2,
+        enter=rule.enter,
+        exit=rule.exit,
+        hold=math.ceil(rule.hold * RATE - 1e-9),
+        unseen=UNSEEN[rule.unseen],
+        unseen_limit=math.floor(rule.unseen_limit * RATE + 1e-9),
+        cooldown=math.ceil(rule.cooldown * RATE - 1e-9),
+    )
+    state, levels = RESTING, []
+    for row, tick in enumerate(track.ticks.tolist()):
+        if track.status[row] == Status.INACTIVE:
+            state = RESTING
+        else:
+            figure, unseen = float(track.probability[row]), not track.in_model[row]
+            state = decide(rules, state, tick, figure, unseen=unseen)
+        levels.append(int(state.level))
+    return replace(track, level=np.array(levels, dtype=np.int8))
+
+
+def alerts_at(trace: Trace, threshold: float, **options: Any) -> np.ndarray:
+    """Return for every tick whether the policy is at ACT."""
+    on = np.zeros(len(trace.ticks), dtype=bool)
+    found = find_episodes([trace], np.array([threshold]), AlertRule(**options))
+    for start, end in zip(found.start, found.end, strict=True):
+        on[start:end] = True
+    return on
+
+
+cells = st.lists(
+    st.tuples(st.sampled_from("........VvuuunE-"), st.sampled_from(LEVELS)), max_size=60
+)
+rules = st.builds(
+    AlertRule,
+    release=st.sampled_from([None, 0.05, 0.3, lambda threshold: 0.4 * threshold]),
+    enter=st.integers(1, 3),
+    exit=st.integers(1, 5),
+    hold=st.sampled_from([0.0, 0.3, 1.0]),
+    unseen=st.sampled_from(["act", "warn", "ignore"]),
+    unseen_limit=st.sampled_from([0.0, 0.2, 3.0]),
+    cooldown=st.sampled_from([0.0, 0.4]),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(cells, min_size=1, max_size=3), rules, st.data())
+def test_alerts_and_figures_are_those_of_the_policy_and_of_the_events(
+    runs: list[list[tuple[str, float]]], rule: AlertRule, data: st.DataObject
+) -> None:
+    tracks = [
+        a_track(run, data.draw(st.lists(st.sampled_from([1] * 9 + [4]), min_size=len(run),
+                                        max_size=len(run))))
+        for run in runs
+    ]  # fmt: skip
+    traces = [trace_of(track, startup=0.0) for track in tracks]
+    thresholds = [0.25, 0.9, 0.1, 0.5]
+    options = {name: getattr(rule, name) for name in AlertRule.__dataclass_fields__}
+    for point in trade_off(traces, thresholds, **options):
+        by_hand = [walked(track, point.threshold, rule) for track in tracks]
+        for trace, track in zip(traces, by_hand, strict=True):
+            on = alerts_at(trace, point.threshold, **options)
+            np.testing.assert_array_equal(on, track.level == Level.ACT)
+        same_as_events(point, by_hand)
+        singles = run_points(traces, point.threshold, rule=rule)
+        for single, track in zip(singles, by_hand, strict=True):
+            same_as_events(single, [track])
+        pooled = pool_points(singles)
+        assert pooled.hours == pytest.approx(point.hours)
+        assert pooled.alert_hours == pytest.approx(point.alert_hours)
+        alike = replace(pooled, hours=point.hours, alert_hours=point.alert_hours)
+        assert alike == point
+        happened, detected = detections(traces, [point.threshold], rule=rule)
+        assert happened.tolist() == [single.violations for single in singles]
+        assert detected[:, 0].tolist() == [single.detected for single in singles]
+
+
+def same_as_events(point: Point, tracks: list[Track]) -> None:
+    events = [find_events(track) for track in tracks]
+    expected = score("rule", events)
+    leads = [v.lead for each in events for v in each.violations if v.lead is not None]
+    assert list(point.leads) == leads
+    assert point.hours == pytest.approx(expected.hours)
+    assert point.alert_hours == pytest.approx(expected.alert_hours)
+    for name in ("violations", "detected", "alerts", "right", "late", "false_alarms", "missed",
+                 "recall", "precision", "lead"):  # fmt: skip
+        assert getattr(point, name) == getattr(expected, name), name
+
+
+@settings(deadline=None)
+@given(cells, rules, st.sampled_from([0.05, 0.3, 0.5, 0.95]))
+def test_between_thresholds_that_occur_nothing_changes(
+    run: list[tuple[str, float]], rule: AlertRule, threshold: float
+) -> None:
+    trace = trace_of(a_track(run), startup=0.0)
+    occurring = every_threshold([trace])
+    above = occurring[occurring >= threshold]
+    options = {name: getattr(rule, name) for name in AlertRule.__dataclass_fields__}
+    options["release"] = None
+    on = alerts_at(trace, threshold, **options)
+    same = alerts_at(trace, above[0] if above.size else 2.0, **options)
+    np.testing.assert_array_equal(on, same)
+
+
+def test_thinned_thresholds_keep_both_ends() -> None:
+    trace = a_trace([i / 1000 for i in range(1000)])
+    thin = every_threshold([trace], limit=7)
+    assert len(thin) == 7
+    assert (thin[0], thin[-1]) == (0.0, 0.999)
+
+
+def a_trace(
+    values: list[float], violations: tuple[int, ...] = (), horizon: int | None = 3
+) -> Trace:
+    n = len(values)
+    happened = np.isin(np.arange(n), violations)
+    status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
+    return Trace(RATE, horizon, np.arange(n), np.array(values, dtype=np.float64), happened, status)
+
+
+def test_scores_need_no_unit_interval() -> None:
+    """Minus the time to collision, say: known by its worst value being the greatest."""
+    trace = a_trace([-math.inf, -9.0, -3.0, -2.0, -1.0, -math.inf, math.inf], (4,))
+    options: dict[str, Any] = {"exit": 1, "hold": 0.0}
+    assert alerts_at(trace, -3.0, **options).tolist() == [False] * 2 + [True] * 3 + [False, True]
+    assert alerts_at(trace, math.inf, **options).tolist() == [False] * 6 + [True]
+    (point,) = trade_off([trace], -3.0, **options)
+    assert (point.detected, point.leads, point.false_alarms) == (1, (0.2,), 1)
+    with pytest.raises(ValueError, match="minus infinity"):
+        trade_off([trace], [-math.inf])
+    with pytest.raises(ValueError, match="release level is NaN"):
+        trade_off([trace], [0.0], release=math.nan)
+
+
+def test_a_missed_violation_counts_as_no_lead_in_the_median() -> None:
+    point = Point(0.5, 4, 2, (3.0, 1.0), 2, 2, 0, 0, 1.0)
+    assert point.median_lead == 0.5
+    assert point.lead is not None and point.lead.median == 2.0
+    assert Point(0.5, 0, 0, (), 0, 0, 0, 0, 0.0).median_lead is None
+
+
+def test_nothing_to_judge_gives_points_without_figures() -> None:
+    (point,) = trade_off([], [0.5])
+    assert (point.recall, point.precision, point.false_alarms_per_hour) == (None, None, None)
+    assert trade_off([]) == ()
+    with pytest.raises(ValueError, match="no points"):
+        pool_points([])
+
+
+def test_waiting_for_the_first_state_raises_nothing() -> None:
+    track = a_track([("n", 0.0)] * 3 + [(".", 0.9)] * 3)
+    track = replace(track, probability=np.full(6, 0.9), in_model=np.array([False] * 3 + [True] * 3))
+    waiting = trace_of(track, startup=5.0)
+    assert np.isnan(waiting.score[:3]).all()
+    assert waiting.unseen is not None and not waiting.unseen.any()
+    over = trace_of(track, startup=0.2)
+    assert over.unseen is not None and over.unseen.tolist() == [False] * 2 + [True] + [False] * 3
+
+
+def test_the_figure_may_be_the_upper_bound_and_nothing_else() -> None:
+    track = a_track([(".", 0.25)])
+    assert trace_of(track, "upper").score[0] == pytest.approx(0.35)
+    with pytest.raises(ValueError, match="no figure"):
+        trace_of(track, "probability")
+
+
+def average_precision(scores: list[float], truths: list[bool]) -> float:
+    """Davis and Goadrich's sum, every threshold counted out."""
+    area, before = 0.0, 0.0
+    for threshold in sorted(set(scores), reverse=True):
+        chosen = [t for s, t in zip(scores, truths, strict=True) if s >= threshold]
+        recall = sum(chosen) / sum(truths)
+        area += (recall - before) * sum(chosen) / len(chosen)
+        before = recall
+    return area
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(LEVELS), st.booleans()), min_size=4, max_size=40))
+@example([(0.5, True), (0.5, False), (0.1, True), (0.9, False)])
+def test_the_area_is_the_average_precision(run: list[tuple[float, bool]]) -> None:
+    happened = tuple(i for i, (_, v) in enumerate(run) if v)
+    trace = a_trace([s for s, _ in run], happened, horizon=3)
+    pairs = [
+        (s, any(i < v <= i + 3 for v in happened))
+        for i, (s, violated) in enumerate(run)
+        if not violated and i + 3 < len(run)
+    ]
+    found = precision_recall([trace])
+    if not any(t for _, t in pairs):
+        assert math.isnan(found.area)
+        return
+    scores, truths = [s for s, _ in pairs], [t for _, t in pairs]
+    assert found.area == pytest.approx(average_precision(scores, truths))
+    assert found.recall[-1] == 1.0
+    assert found.precision[-1] == pytest.approx(sum(truths) / len(truths))
+
+
+def test_a_tick_without_a_score_is_judged_as_the_policy_takes_it() -> None:
+    trace = a_trace([math.nan, 0.5, 0.5, 0.5, 0.0, 0.0], (3,), horizon=2)
+    silent = precision_recall([trace])
+    unseen = np.array([True] + [False] * 5)
+    alarmed = precision_recall([trace._replace(unseen=unseen)])
+    assert silent.area == 1.0  # nothing follows the tick without a score, which did not warn
+    assert alarmed.area == pytest.approx(0.5 * 0 + 1.0 * 2 / 3)
+
+
+def test_whole_runs_are_resampled() -> None:
+    runs = [1.0] * 50 + [0.0] * 50
+
+    def mean(chosen: Any) -> float:
+        assert len(chosen) == 100
+        return float(np.mean(chosen))
+
+    low, high = bootstrap(runs, mean, resamples=500, seed=1)
+    assert 0.36 < low < 0.45
+    assert 0.55 < high < 0.64
+    assert bootstrap(runs, mean, resamples=500, seed=1) == (low, high)
+    narrow = bootstrap(runs, mean, resamples=500, seed=1, level=0.5)
+    assert low < narrow[0] < narrow[1] < high
+    assert all(math.isnan(end) for end in bootstrap(runs[:1], mean, seed=1))
+    assert all(math.isnan(end) for end in bootstrap(runs, lambda _: None, seed=1))
+
+
+@pytest.mark.timeout(100)  # a walk of the policy for each threshold would take minutes
+def test_many_thresholds_over_many_runs_take_seconds() -> None:
+    generator = np.random.default_rng(7)
+    walk = np.cumsum(generator.normal(size=(50, 2000)), axis=1)
+    traces = [a_trace((1 / (1 + np.exp(-run / 10))).tolist(), (500, 1500), 30) for run in walk]
+    points = trade_off(traces, np.linspace(0.001, 0.999, 500), hold=1.0)
+    recalls = [point.detected for point in points]
+    assert len(set(recalls)) > 20

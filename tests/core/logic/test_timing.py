@@ -1,0 +1,53 @@
+"""Bounds in seconds become steps by the rule of the design, guarded against rounding."""
+
+from __future__ import annotations
+
+import pytest
+
+from forewarn.errors import FormulaError
+from forewarn.logic import compile_formula, parse_formula
+from forewarn.logic.timing import in_steps
+
+
+def steps(bounds: str, rate: float) -> tuple[int, int | None]:
+    """Return the steps of the interval written `bounds`."""
+    return tuple(in_steps(parse_formula(f"once{bounds}(a)").interval, rate))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "rate", "expected"),
+    [
+        ("", 10, (0, None)),
+        ("[0:2]", 10, (0, 20)),
+        ("[0:0.29]", 100, (0, 29)),  # 0.29 * 100 is 28.999999999999996
+        ("[0.07:1]", 100, (7, 100)),  # 0.07 * 100 is 7.000000000000001
+        ("[0.3:0.7]", 10, (3, 7)),
+        ("[0.25:0.35]", 10, (3, 3)),
+        ("[0:0.29]", 10, (0, 2)),
+        ("[0.11:1]", 10, (2, 10)),
+        ("[0:1]", 30, (0, 30)),
+        ("[0:100ms]", 50, (0, 5)),
+        ("[20ms:1s]", 50, (1, 50)),
+        ("[3:7 steps]", 50, (3, 7)),
+        ("[1:inf]", 10, (10, None)),
+    ],
+)
+def test_seconds_become_steps(bounds, rate, expected):
+    assert steps(bounds, rate) == expected
+
+
+def test_an_interval_without_a_tick_is_refused():
+    with pytest.raises(FormulaError, match=r"no tick of 10 Hz lies in \[0.21:0.29\]") as caught:
+        steps("[0.21:0.29]", 10)
+    assert "a multiple of 0.1 s" in caught.value.accepted
+
+
+def test_steps_are_whole():
+    with pytest.raises(FormulaError, match=r"1\.5 steps"):
+        steps("[0:1.5 steps]", 10)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_the_rate_is_positive(rate):
+    with pytest.raises(FormulaError, match="rate"):
+        compile_formula(parse_formula("always(a)"), rate)

@@ -1,0 +1,109 @@
+"""Extents and strides, against laying out every byte one by one."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forewarn.errors import DecodeError
+from forewarn.expressions import parse_expression
+from forewarn.messages import compile_extractor, message_type
+from forewarn.messages.decoder import COMPILED
+from forewarn.messages.layout import FORMATS, HUGE, PHASES, Layouts, advance, join
+from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
+
+INTERPRETERS = [False] if COMPILED is None else [True, False]
+primitives = st.sampled_from([Primitive(name) for name in FORMATS])
+parts = st.recursive(
+    primitives,
+    lambda inner: st.one_of(
+        st.builds(ArrayOf, inner, st.integers(1, 9)),
+        st.lists(inner, min_size=1, max_size=4).map(
+            lambda each: Struct("a/msg/A", {f"f{i}": part for i, part in enumerate(each)})
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+def end(part: FieldType, at: int) -> int:
+    """Lay out a part from `at` on, as the specification says."""
+    if isinstance(part, Primitive):
+        form = FORMATS[part.name]
+        while at % form.align:
+            at += 1
+        return at + form.size
+    if isinstance(part, Struct):
+        for each in part.fields.values():
+            at = end(each, at)
+        return at
+    assert isinstance(part, ArrayOf)
+    for _ in range(part.length):
+        at = end(part.element, at)
+    return at
+
+
+@settings(deadline=None)
+@given(parts)
+def test_extents(part: FieldType) -> None:
+    extents = Layouts().extents(part)
+    assert extents == tuple(end(part, phase) - phase for phase in range(PHASES))
+    assert 1 <= Layouts().least(part) <= min(extents)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=8, max_size=8), st.integers(0, 7), st.integers(0, 99))
+def test_advance_equals_one_step_at_a_time(extents: list[int], phase: int, count: int) -> None:
+    total = 0
+    for _ in range(count):
+        total += extents[(phase + total) % PHASES]
+    assert advance(tuple(extents), phase, count) == total
+
+
+@settings(deadline=None)
+@given(st.lists(parts, min_size=1, max_size=4))
+def test_join_equals_a_struct(several: list[FieldType]) -> None:
+    layouts = Layouts()
+    joined = join([layouts.extents(each) or () for each in several])
+    whole = Struct("a/msg/B", {f"f{i}": part for i, part in enumerate(several)})
+    assert joined == layouts.extents(whole)
+
+
+def test_what_depends_on_data_has_no_extent() -> None:
+    text, numbers = Primitive("string"), SequenceOf(Primitive("int8"), 0)
+    for part in (text, Primitive("wstring"), numbers, ArrayOf(text, 2)):
+        assert Layouts().extents(part) is None
+        assert Layouts().least(part) >= 4
+
+
+@pytest.mark.timeout(60)
+def test_gigantic_arrays_cost_nothing() -> None:
+    part: FieldType = Struct("a/msg/A", {"a": Primitive("uint16"), "b": Primitive("uint8")})
+    for _ in range(6):
+        part = Struct("a/msg/B", {"x": ArrayOf(part, 10**9)})
+    extents = Layouts().extents(part)
+    assert extents == (HUGE,) * 8
+    mtype = message_type("a_msgs/msg/A", "float64[1000000000] x\nuint8 y\n", "ros2msg")
+    for source in ("y", "x[5]", "sum(x)"):
+        for compiled in INTERPRETERS:
+            read = compile_extractor(mtype, [parse_expression(source)], compiled)
+            with pytest.raises(DecodeError):
+                read(b"\0\1\0\0" + bytes(1000))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_wide_letters_and_long_doubles_are_passed_over(order: str) -> None:
+    text = (
+        "module a_msgs { module msg { struct A "
+        "{ octet a; long double big; wchar letter; sequence<wchar> letters; double x; }; }; };"
+    )
+    mtype = message_type("a_msgs/msg/A", text, "ros2idl")
+    body = b"\7" + bytes(7) + bytes(16) + struct.pack(order + "HxxI3H", 65, 3, 66, 67, 68)
+    body += bytes(-len(body) % 8) + struct.pack(order + "d", 2.5)
+    data = bytes([0, order == "<", 0, 0]) + body
+    for compiled in INTERPRETERS:
+        expressions = [parse_expression(each) for each in ("a", "letter", "letters[2]", "x")]
+        assert compile_extractor(mtype, expressions, compiled)(data) == [7, 65, 68, 2.5]

@@ -1,0 +1,147 @@
+"""A monitor that crashes and recalls goes on as one that merely missed the ticks between."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
+from forewarn.errors import RecordingError
+from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.checkpoint import recall, remember
+from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.risk_rows import same_bits
+
+TEXT = """
+rate: 10
+startup: 0
+signals: {a: {timeout: never}, b: {timeout: never}}
+predicates: {pa: a, pb: b}
+properties:
+  response: {formula: "always(pa implies eventually[0:0.5](pb))", horizon: 1.0}
+  invariant: {formula: "always(not (pa and pb))", horizon: 1.0}
+mode: act
+"""
+
+
+COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
+
+
+def watch(text: str = TEXT) -> Watch:
+    other = text != TEXT
+    return Watch(compile_spec(parse_spec(parse_document(text))) if other else COMPILED, None, {})
+
+
+def tick(monitor: Watch, number: int, a: float | None, b: float | None) -> Any:
+    values = {name: value for name, value in (("a", a), ("b", b)) if value is not None}
+    monitor.accept("", number * 100_000_000, values)
+    return monitor.tick(number)
+
+
+def through_json(memory: Any) -> Any:
+    return json.loads(json.dumps(memory, allow_nan=False))
+
+
+def test_a_pending_obligation_survives() -> None:
+    before = watch()
+    tick(before, 1, 0.0, 0.0)
+    assert not remember(before)["pending"]
+    tick(before, 2, 1.0, 0.0)
+    memory = through_json(remember(before))
+    assert memory["pending"]
+    after = watch()
+    recall(after, memory, 4)
+    outcomes = [tick(after, number, 0.0, 0.0) for number in range(4, 9)]
+    assert not outcomes[0].verdict.properties[0].violation
+    # Raised at tick 2, to be met until tick 7; it may have been met at tick 3, which was missed.
+    assert any(each.verdict.properties[0].possible_violation for each in outcomes)
+    forgetful = watch()
+    verdicts = [tick(forgetful, number, 0.0, 0.0).verdict for number in range(4, 9)]
+    assert not any(verdict.properties[0].possible_violation for verdict in verdicts)
+
+
+answers = st.sampled_from([0.0, 1.0])
+runs = st.lists(st.tuples(answers, answers), min_size=2, max_size=25)
+
+
+@given(runs, st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_crash_between_two_ticks_changes_nothing(run: Any, data: Any) -> None:
+    crash = data.draw(st.integers(1, len(run) - 1))
+    gap = data.draw(st.integers(0, 3))
+    whole, first = watch(), watch()
+    for number, (a, b) in enumerate(run[:crash], 1):
+        tick(whole, number, a, b)
+        tick(first, number, a, b)
+    begin = crash + 1 + gap
+    second = watch()
+    recall(second, through_json(remember(first)), begin)
+    if not remember(first)["pending"] and gap:
+        return  # nothing was pending: what may have begun meanwhile is not made up
+    for number, (a, b) in enumerate(run[crash:], begin):
+        one, two = tick(whole, number, a, b), tick(second, number, a, b)
+        for left, right in zip(one.rows, two.rows, strict=True):
+            assert all(same_bits(x, y) for x, y in zip(left, right, strict=True))
+        assert one.request == two.request or (
+            one.request is not None
+            and two.request is not None
+            and one.request.id == two.request.id
+            and one.request.action == two.request.action
+        )
+
+
+def test_mutes_and_counts_survive() -> None:
+    before = watch()
+    tick(before, 1, 1.0, 1.0)
+    before.mute(["response"], math.inf, "by anna: works")
+    before.mute(["invariant"], 100.0)
+    after = watch()
+    recall(after, through_json(remember(before)), 2)
+    assert after.mutes() == before.mutes()
+    assert after.silenced() == before.silenced()
+    assert after.silenced()[0].reason == "by anna: works"
+    assert after.violations == [0, 1]
+
+
+def damaged() -> list[tuple[str, Any]]:
+    base = watch()
+    tick(base, 5, 1.0, 0.0)
+    good = through_json(remember(base))
+    return [
+        ("another monitor file", {**good, "key": "0"}),
+        ("ticks old", {**good, "tick": 10}),
+        ("ticks old", {**good, "tick": -100}),
+        ("makes no sense", {**good, "tick": "five"}),
+        ("makes no sense", {**good, "properties": good["properties"][:1]}),
+        ("makes no sense", {**good, "properties": [[[99], False, [0] * 7]] * 2}),
+        ("makes no sense", {**good, "properties": [[[], False, [0] * 7]] * 2}),
+        ("makes no sense", {**good, "properties": [[[0], False, [7] * 7]] * 2}),
+        ("makes no sense", {**good, "violations": [1]}),
+        ("makes no sense", {**good, "mutes": {"nobody": 3}}),
+        ("makes no sense", {**good, "advisor": 1}),
+        ("makes no sense", {key: good[key] for key in good if key != "pending"}),
+    ]
+
+
+@pytest.mark.parametrize(("problem", "memory"), damaged())
+def test_what_cannot_be_trusted_changes_nothing(problem: str, memory: Any) -> None:
+    fresh = watch()
+    with pytest.raises(RecordingError, match=problem):
+        recall(fresh, memory, 10, oldest=50)
+    assert remember(fresh) == remember(watch())
+
+
+def test_other_properties_are_another_memory() -> None:
+    before = watch()
+    tick(before, 1, 1.0, 0.0)
+    other = watch(TEXT.replace("[0:0.5]", "[0:0.6]"))
+    with pytest.raises(RecordingError, match="another monitor file"):
+        recall(other, remember(before), 2)
+    lenient = watch(TEXT.replace("horizon: 1.0", "horizon: 2.0"))  # thresholds and horizons may
+    recall(lenient, remember(before), 2)
