@@ -107,7 +107,7 @@ def take_turns(*works: Callable[[], Any], turns: int, least: float = 0.0) -> lis
             taken = (processor_time() - begin) / calls[at]
             best[at] = min(best[at], taken)
             calls[at] = max(calls[at], math.ceil(least / max(taken, 1e-7)))
-    return [Timed(*each) for each in zip(best, results, strict=True)]
+    return [Timed(*item) for item in zip(best, results, strict=True)]
 
 
 def quantile(values: list[float], level: float) -> float:
@@ -163,9 +163,9 @@ def run(measure: Callable[..., list[Table]]) -> int:
         description=sys.modules["__main__"].__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for each in inspect.signature(measure).parameters.values():
-        kind, default = type(each.default), each.default
-        parser.add_argument(f"--{each.name}", type=kind, default=default, help=f"({default})")
+    for parameter in inspect.signature(measure).parameters.values():
+        kind, default = type(parameter.default), parameter.default
+        parser.add_argument(f"--{parameter.name}", type=kind, default=default, help=f"({default})")
     tables = measure(**vars(parser.parse_args()))
     print("\n\n".join(map(str, tables)))
     missed = [name for table in tables for name in table.missed]

@@ -89,7 +89,7 @@ def measure_ticks(ticks: int) -> list[tuple[Cell, ...]]:
         begin = time.thread_time_ns()
         verdict = session.tick(tick)
         times.append((time.thread_time_ns() - begin) / 1e3)
-        alerts += any(each.level for each in verdict.properties)
+        alerts += any(prop.level for prop in verdict.properties)
     assert monitor.model is not None
     name = f"tick, 16 predicates, 8 properties, chain of {len(monitor.model.states)} states"
     return [
@@ -120,7 +120,11 @@ class Replayer:
         count = 0
         for bag in self.bags:
             with AnyReader([bag]) as reader:
-                wanted = [each for each in reader.connections if each.topic in self.spec.topics]
+                wanted = [
+                    connection
+                    for connection in reader.connections
+                    if connection.topic in self.spec.topics
+                ]
                 count += sum(1 for _ in reader.messages(connections=wanted))
         return count
 

@@ -196,7 +196,7 @@ def rclpy_decoder(name: str) -> Callable[[bytes], Any] | None:
 
 def compare(case: Case, turns: int) -> tuple[Cell, ...]:
     """Time one case in all ways."""
-    parsed = [parse_expression(each) for each in case.expressions]
+    parsed = [parse_expression(expression) for expression in case.expressions]
     extract = compile_extractor(case.mtype, parsed)
     pure = compile_extractor(case.mtype, parsed, compiled=False)
     whole = rclpy_decoder(case.mtype.name)
@@ -207,7 +207,9 @@ def compare(case: Case, turns: int) -> tuple[Cell, ...]:
         lambda: store.deserialize_cdr(data, name),
         *([] if whole is None else [lambda: whole(data)]),
     ]
-    ours, *others = (each.seconds * 1e6 for each in take_turns(*works, turns=turns, least=LEAST))
+    ours, *others = (
+        take_turn.seconds * 1e6 for take_turn in take_turns(*works, turns=turns, least=LEAST)
+    )
     python, rosbags, rclpy = (*others, None)[:3]
     return (
         case.name,

@@ -107,8 +107,8 @@ def compare(rate: float, executor: str, turns: int, messages: int) -> tuple[Cell
                 arguments = ("bare", "--rate", str(rate), "--executor", executor)
                 with process(*arguments, domain=domain):
                     for _ in range(turns):
-                        for each, latencies in taken.items():
-                            latencies += receiver.collect(each, messages)
+                        for item, latencies in taken.items():
+                            latencies += receiver.collect(item, messages)
         finally:
             receiver.close()
     figures = [quantile(found, level) for found in taken.values() for level in (0.5, 0.99)]
@@ -117,7 +117,7 @@ def compare(rate: float, executor: str, turns: int, messages: int) -> tuple[Cell
 
 def measure(turns: int = 3, messages: int = 200) -> list[Table]:
     """Measure both executors at all rates."""
-    rows = [compare(rate, each, turns, messages) for each in ("single", "events") for rate in RATES]
+    rows = [compare(rate, item, turns, messages) for item in ("single", "events") for rate in RATES]
     columns = (
         "Executor and rate",
         "bare timer: p50, ms",

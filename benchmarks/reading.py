@@ -112,7 +112,11 @@ def count(messages: Iterable[object]) -> int:
 def compare(form: str, path: Path, topics: list[str] | None, turns: int) -> tuple[Cell, ...]:
     """Time both loops over one bag."""
     with AnyReader([path]) as reader, open_recording(path) as recording:
-        chosen = [each for each in reader.connections if topics is None or each.topic in topics]
+        chosen = [
+            connection
+            for connection in reader.connections
+            if topics is None or connection.topic in topics
+        ]
         theirs, ours = take_turns(
             lambda: count(reader.messages(chosen)),
             lambda: count(recording.read(topics)),

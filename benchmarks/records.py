@@ -62,7 +62,7 @@ def measure(seconds: int = 1200, turns: int = 5) -> list[Table]:
         path.write_bytes(helpers.record_bytes(chunks))
         found = readers(path)
         times = take_turns(*found.values(), turns=turns)
-    rates = [each.result / each.seconds for each in times]
+    rates = [time_ns.result / time_ns.seconds for time_ns in times]
     half = Target(round(rates[0] / 2), at_least=True)
     rows = [
         (name, rate, half if "underneath" in name else None)

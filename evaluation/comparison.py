@@ -168,7 +168,7 @@ def signal_traces(
     """Return the same runs with a signal, or its negative, in the place of the risk."""
     found = []
     for run, trace in zip(runs, risk_traces(runs, name), strict=True):
-        (values,) = (each.values for each in run.signals if each.name == signal)
+        (values,) = (one_signal.values for one_signal in run.signals if one_signal.name == signal)
         found.append(trace._replace(score=sign * values, unseen=None))
     return found
 
@@ -245,7 +245,7 @@ def _row(
     return {
         "monitor": contender.name,
         "threshold": how,
-        "thresholds": [rounded(each) for each in thresholds],
+        "thresholds": [rounded(one_threshold) for one_threshold in thresholds],
         "violations": whole.violations,
         "detected": whole.detected,
         "recall": rounded(whole.recall),

@@ -29,14 +29,14 @@ def main():
     except (ValueError, KeyError):
         lines = result.stderr.strip().splitlines() or ["no answer"]
         return not_done(lines[-1][:160])
-    asked = [each for each in packages if "skip_reason" not in each]
+    asked = [package for package in packages if "skip_reason" not in package]
     if not asked:
         return not_done(f"it knows none of {len(packages)} packages")
     found = [
-        f"{each['name']} {each['version']}: {known['id']}, "
+        f"{item['name']} {item['version']}: {known['id']}, "
         f"mended in {', '.join(known['fix_versions']) or 'no version'}"
-        for each in asked
-        for known in each["vulns"]
+        for item in asked
+        for known in item["vulns"]
     ]
     for line in found:
         print(f"audit: error: {line}", file=sys.stderr)

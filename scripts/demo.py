@@ -73,8 +73,8 @@ class Signals:
             signal.signal(number, self._interrupt)
 
     def _interrupt(self, number: int, frame: object) -> None:
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
+        for one_signal in SIGNALS:
+            signal.signal(one_signal, signal.SIG_IGN)
         self.told = number
         if not self._held:
             raise Interrupted

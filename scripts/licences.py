@@ -80,7 +80,7 @@ def _of_manifest(package):
     for file in package.files or ():
         if share.search(str(file).replace("\\", "/")):
             tree = ET.parse(Path(package.locate_file(file)))
-            return [(each.text or "").strip() for each in tree.getroot().iter("license")]
+            return [(item.text or "").strip() for item in tree.getroot().iter("license")]
     return []
 
 

@@ -181,7 +181,7 @@ def starving(process: Process) -> Iterator[None]:
     """Leave a process what a busy processor has left over, which is next to nothing."""
     cpus = os.sched_getaffinity(0)
     chosen = min(cpus)
-    threads = [int(each) for each in os.listdir(f"/proc/{process.process.pid}/task")]
+    threads = [int(item) for item in os.listdir(f"/proc/{process.process.pid}/task")]
     for thread in threads:
         os.sched_setaffinity(thread, {chosen})
         os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))

@@ -88,7 +88,7 @@ class Probe:
     def _on_diagnostics(self, message: Any) -> None:
         self.reports += 1
         self.reported_ns = from_time(message.header.stamp)
-        self.diagnostics = {each.name: each for each in message.status}
+        self.diagnostics = {status.name: status for status in message.status}
 
     def wait(
         self,
@@ -134,7 +134,7 @@ class Probe:
             if time.monotonic() - asked > PATIENCE:
                 futures.append(client.call_async(kind.Request(**fields)))
                 asked = time.monotonic()
-            return next((each for each in futures if each.done()), None)
+            return next((future for future in futures if future.done()), None)
 
         future = self.wait(answered, f"response of {full}")
         return future.result(), len(futures)
@@ -184,7 +184,7 @@ class Probe:
 
     def values(self, name: str) -> dict[str, str]:
         """Return the values of a subcomponent in the newest report."""
-        return {each.key: each.value for each in self.diagnostics[f"monitor: {name}"].values}
+        return {value.key: value.value for value in self.diagnostics[f"monitor: {name}"].values}
 
     def wait_for_status(self, name: str, level: str, text: str = "", node: str = "monitor") -> None:
         """Wait until a report says so."""
@@ -222,7 +222,7 @@ class Probe:
     @property
     def starts(self) -> list[dict[str, Any]]:
         """All starts so far."""
-        return [each for each in self.events if each["event"] == "start"]
+        return [event for event in self.events if event["event"] == "start"]
 
 
 class Stepper:
@@ -287,7 +287,7 @@ class Stepper:
 
 def of(message: RiskArray, name: str) -> Risk:
     """Return the risk of one property."""
-    return next(each for each in message.risks if each.property == name)
+    return next(risk for risk in message.risks if risk.property == name)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -97,7 +97,8 @@ def _glances(sumo: Any, observer: Observer, first: Frame) -> Iterator[Glance]:
         for _ in range(STEPS):
             sumo.simulationStep()
             touched |= any(
-                EGO in (each.collider, each.victim) for each in sumo.simulation.getCollisions()
+                EGO in (getCollision.collider, getCollision.victim)
+                for getCollision in sumo.simulation.getCollisions()
             )
         if EGO not in sumo.vehicle.getIDList():
             return

@@ -50,8 +50,8 @@ def _panel(rows: Sequence[Mapping[str, Any]], name: str, left: int) -> list[str]
     for row in rows:
         at = x(row["risk"])
         parts += [
-            f'<circle cx="{at:.1f}" cy="{y(each):.1f}" r="3.5" fill="{colour}" opacity="0.3"/>'
-            for each in row["frequencies"]
+            f'<circle cx="{at:.1f}" cy="{y(frequency):.1f}" r="3.5" fill="{colour}" opacity="0.3"/>'
+            for frequency in row["frequencies"]
         ]
         recorded = row["recorded"]
         if recorded is None:

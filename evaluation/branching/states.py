@@ -67,8 +67,8 @@ def choose(
             continue
         risk = compiled.table.values[:, compiled.automaton.initial]
         band = np.minimum(np.digitize(risk, EDGES) - 1, len(EDGES) - 2)
-        for each in range(len(EDGES) - 1):
-            rows = np.flatnonzero(usable & (band == each))
+        for item in range(len(EDGES) - 1):
+            rows = np.flatnonzero(usable & (band == item))
             if rows.size:
                 code = model.states[rows[np.argmax(visits[rows])]]
                 chosen[code] = (*chosen.get(code, ()), compiled.name)

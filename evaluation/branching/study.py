@@ -80,7 +80,7 @@ class Study:
         ticks = len(plan.seeds) * DURATION * monitor.spec.rate
         self.chances = chances(model, self.states, ticks, plan.moments)
         self.open_states = open_states(monitor, model, self.states, plan.many_for, plan.open_states)
-        self._horizons = {name: each.horizon for name, each in predictions_of(monitor, 0).items()}
+        self._horizons = {name: item.horizon for name, item in predictions_of(monitor, 0).items()}
 
     def path(self, seed: int) -> Path:
         """Return where a run's results lie."""
@@ -98,7 +98,7 @@ class Study:
     def runs(self) -> list[dict[str, Any]]:
         """Return what has been done so far, with this model."""
         found = [json.loads(p.read_text("utf-8")) for p in sorted(self.folder.glob("run_*.json"))]
-        return [each for each in found if each["model"] == self.model.fingerprint]
+        return [item for item in found if item["model"] == self.model.fingerprint]
 
     def do(self, seed: int) -> dict[str, Any]:
         """Run one seed, and the futures of its moments on the way."""
@@ -131,7 +131,7 @@ class Study:
                         "state": self.model.vocabulary.key(state),
                         "tick": number,
                         "first_seed": first,
-                        "futures": [list(each) for each in lived],
+                        "futures": [list(life) for life in lived],
                     }
                 )
             return True

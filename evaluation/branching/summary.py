@@ -74,19 +74,19 @@ def spread(tallies: Sequence[Tally], seed: int = 0) -> Spread:
     The variance of frequencies is that between moments plus, on average, that of counting:
     `f (1 - f) / (n - 1)` estimates the second without bias.
     """
-    frequencies = [each.frequency for each in tallies]
+    frequencies = [tally.frequency for tally in tallies]
     mean = statistics.fmean(frequencies)
     counting = statistics.fmean(
-        each.frequency * (1 - each.frequency) / (each.futures - 1) for each in tallies
+        tally.frequency * (1 - tally.frequency) / (tally.futures - 1) for tally in tallies
     )
     total = statistics.variance(frequencies) if len(tallies) > 1 else 0.0
     between = max(total - counting, 0.0)
     low, high = bootstrap_mean(tallies, seed)
-    size = statistics.fmean(each.futures for each in tallies)
+    size = statistics.fmean(tally.futures for tally in tallies)
     return Spread(
         moments=len(tallies),
-        runs=len({each.run for each in tallies}),
-        futures=sum(each.futures for each in tallies),
+        runs=len({tally.run for tally in tallies}),
+        futures=sum(tally.futures for tally in tallies),
         mean=mean,
         low=low,
         high=high,
@@ -99,8 +99,8 @@ def spread(tallies: Sequence[Tally], seed: int = 0) -> Spread:
 def bootstrap_mean(tallies: Sequence[Tally], seed: int) -> tuple[float, float]:
     """Return 95 % bounds of the mean frequency; moments of one run stay together."""
     runs: dict[int, list[float]] = {}
-    for each in tallies:
-        runs.setdefault(each.run, []).append(each.frequency)
+    for tally in tallies:
+        runs.setdefault(tally.run, []).append(tally.frequency)
     return bootstrap_share([(len(group), sum(group)) for group in runs.values()], seed)
 
 
@@ -207,8 +207,8 @@ def write_results(
                     **prediction._asdict(),
                     **spread(found)._asdict(),
                     "recorded": visited._asdict() if visited else None,
-                    "frequencies": [round(each.frequency, 4) for each in found],
-                    "futures_each": [each.futures for each in found],
+                    "frequencies": [round(item.frequency, 4) for item in found],
+                    "futures_each": [item.futures for item in found],
                 }
             )
     rows.sort(key=lambda row: (row["property"] != "red_light", row["risk"]))
@@ -233,7 +233,9 @@ def refreshed(
     for row in rows:
         name, code = row["property"], model.vocabulary.parse_key(row["key"])
         predicted = predictions_of(monitor, model.index[code])[name]
-        visited = followed([tuple(each[name].get(row["key"], (0, 0))) for each in recordings])
+        visited = followed(
+            [tuple(recording[name].get(row["key"], (0, 0))) for recording in recordings]
+        )
         found.append(
             {
                 **row,
@@ -282,10 +284,10 @@ def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int]:
         for row in rows
         if row["recorded"]
     ]
-    frequencies = [each for row in rows for each in row["frequencies"]]
+    frequencies = [one_frequency for row in rows for one_frequency in row["frequencies"]]
     return {
         "moments": len(frequencies),
-        "unanimous": sum(each in (0.0, 1.0) for each in frequencies),
+        "unanimous": sum(one_frequency in (0.0, 1.0) for one_frequency in frequencies),
         "recorded_states": len(recorded),
         "recorded_bias": round(statistics.fmean(recorded), 4) if recorded else None,
         "recorded_mean_absolute_error": (
@@ -304,7 +306,7 @@ def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int]:
 def _without_nan(value: Any) -> Any:
     """Return what JSON can hold: null for NaN."""
     if isinstance(value, Mapping):
-        return {key: _without_nan(each) for key, each in value.items()}
+        return {key: _without_nan(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_nan(each) for each in value]
+        return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -12,9 +12,9 @@ from evaluation.closed_loop.page import table
 def tables(report: Mapping[str, Any]) -> str:
     """Return all that the page shows between the marks."""
     alike = [
-        f"`{name}`: all futures ended alike in {each['unanimous']} of {each['moments']} moments."
-        for name, each in report["overall"].items()
-        if each["states"]
+        f"`{name}`: all futures ended alike in {item['unanimous']} of {item['moments']} moments."
+        for name, item in report["overall"].items()
+        if item["states"]
     ]
     head = (
         f"{report['futures']:,} futures of {report['moments']} moments in {len(report['runs'])} "
@@ -43,14 +43,14 @@ def _overall(report: Mapping[str, Any]) -> str:
     rows = [
         (
             f"`{name}`, {against}",
-            str(each[f"{prefix}states"]),
-            f"{each[f'{prefix}bias']:+.3f}",
-            f"{each[f'{prefix}mean_absolute_error']:.3f}",
-            str(each[f"{prefix}intervals_meet"]),
+            str(item[f"{prefix}states"]),
+            f"{item[f'{prefix}bias']:+.3f}",
+            f"{item[f'{prefix}mean_absolute_error']:.3f}",
+            str(item[f"{prefix}intervals_meet"]),
         )
-        for name, each in report["overall"].items()
+        for name, item in report["overall"].items()
         for against, prefix in (("recorded", "recorded_"), ("in futures", ""))
-        if each["states"] and each[f"{prefix}states"]
+        if item["states"] and item[f"{prefix}states"]
     ]
     return table(head, rows)
 

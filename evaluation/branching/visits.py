@@ -50,7 +50,7 @@ def visits_of(run: RecordedRun, model: CountModel) -> Visits:
 def load_visits(folder: Path, model: CountModel) -> list[Mapping[str, Any]]:
     """Return the visits of all recordings that were replayed with this model."""
     found = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("visits_*.json"))]
-    return [each["visits"] for each in found if each["model"] == model.fingerprint]
+    return [item["visits"] for item in found if item["model"] == model.fingerprint]
 
 
 def replay_all(paths: Iterable[Path], monitor: Monitor, model: CountModel, folder: Path) -> None:

@@ -97,7 +97,7 @@ def number(values: Values, name: str, otherwise: float = math.nan) -> float:
 def time_to_conflict(values: Values) -> float:
     """Return the least of the monitor file's times to conflict, in seconds."""
     times = [number(values, name, math.inf) for name in values if name.startswith("conflict")]
-    return min((each for each in times if each == each), default=math.inf)
+    return min((time_ns for time_ns in times if time_ns == time_ns), default=math.inf)
 
 
 def physical_quantities(

@@ -185,7 +185,7 @@ def row_of(risk: Any) -> tuple[Any, ...]:
     """Return the fields of a Risk message as the library has them."""
     fields = (getattr(risk, name) for name in RiskRow._fields)
     return tuple(
-        each if isinstance(each, (str, bool, int, float)) else tuple(each) for each in fields
+        field if isinstance(field, (str, bool, int, float)) else tuple(field) for field in fields
     )
 
 

@@ -133,10 +133,10 @@ class Referee:
 
     def _describe(self, frame: Frame) -> Collision:
         kind, role = "vehicle", "hit"
-        for each in self._sumo.simulation.getCollisions():
-            if EGO not in (each.collider, each.victim):
+        for getCollision in self._sumo.simulation.getCollisions():
+            if EGO not in (getCollision.collider, getCollision.victim):
                 continue
-            other = each.victim if each.collider == EGO else each.collider
+            other = getCollision.victim if getCollision.collider == EGO else getCollision.collider
             people = self._sumo.person.getIDList()
             kind = "pedestrian" if other in people else "vehicle"
             domain = self._sumo.person if other in people else self._sumo.vehicle

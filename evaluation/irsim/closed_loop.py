@@ -224,7 +224,7 @@ def main() -> None:
                 drive_all(world, seed, compared, arguments.folder, first=first)
     found = load_all(arguments.folder, compared, seeds)
     base = {episode["seed"]: episode for episode in found[NOBODY]}
-    figures = {name: summary(each, base) for name, each in found.items()}
+    figures = {name: summary(item, base) for name, item in found.items()}
     results = json.loads(arguments.output.read_text()) if arguments.output.exists() else {}
     results["closed_loop"] = {"seeds": sorted(base), "arms": figures}
     arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

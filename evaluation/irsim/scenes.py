@@ -75,7 +75,7 @@ class Scene:
 
 def scene_from(values: dict[str, Any]) -> Scene:
     """Return the scene of `Scene.as_json`."""
-    boxes = tuple(Disc(**each) for each in values["boxes"])
+    boxes = tuple(Disc(**box) for box in values["boxes"])
     people = tuple(
         Person(p["speed"], p["notices"], tuple(tuple(point) for point in p["path"]))
         for p in values["people"]

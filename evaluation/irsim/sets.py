@@ -90,9 +90,9 @@ def table(results: Mapping[str, Mapping[str, Any]]) -> str:
     rules = list(results[PRESENT]["areas"])
     lines = ["| Predicates | States | Ticks never seen | " + " | ".join(rules) + " |"]
     lines.append("|---|---|---|" + "---|" * len(rules))
-    for name, each in results.items():
-        areas = " | ".join(f"{each['areas'][rule]:.2f}" for rule in rules)
-        lines.append(f"| {name} | {each['states']} | {100 * each['unseen']:.1f} % | {areas} |")
+    for name, result in results.items():
+        areas = " | ".join(f"{result['areas'][rule]:.2f}" for rule in rules)
+        lines.append(f"| {name} | {result['states']} | {100 * result['unseen']:.1f} % | {areas} |")
     return "\n".join(lines)
 
 

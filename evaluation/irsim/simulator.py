@@ -57,7 +57,7 @@ class Episode:
             irsim = importlib.import_module("irsim")
             self._env = irsim.make(str(path), headless=True, log_level="ERROR", seed=scene.seed)
         self._robot = self._env.robot_list[0]
-        movers = [each for each in self._env.obstacle_list if not each.static]
+        movers = [item for item in self._env.obstacle_list if not item.static]
         self._people = movers
         assert len(movers) == len(scene.people)
 

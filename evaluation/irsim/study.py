@@ -100,7 +100,7 @@ def study(training: Sequence[Path], test: Sequence[Path], model: Path) -> dict[s
             "rows": compare(own, rivals, within(BUDGET), resamples=200),
             "calibration": calibration_of(runs.judged, name),
             "balance": {
-                each.name: rounded(best_balance(each.tuning, each.rule)) for each in (own, *rivals)
+                item.name: rounded(best_balance(item.tuning, item.rule)) for item in (own, *rivals)
             },
         }
     return results
@@ -109,10 +109,10 @@ def study(training: Sequence[Path], test: Sequence[Path], model: Path) -> dict[s
 def tables(results: dict[str, Any]) -> str:
     """Return all tables as Markdown."""
     parts = []
-    for name, each in results.items():
-        if isinstance(each, dict) and "rows" in each:
-            rows = [*each["first_attempt"]["rows"], *each["rows"]]
-            before, now = each["first_attempt"]["calibration"], each["calibration"]
+    for name, result in results.items():
+        if isinstance(result, dict) and "rows" in result:
+            rows = [*result["first_attempt"]["rows"], *result["rows"]]
+            before, now = result["first_attempt"]["calibration"], result["calibration"]
             parts.append(f"### {name}\n\n{markdown(rows)}\n\nfirst {before}\n\nnow {now}\n")
     return "\n".join(parts)
 

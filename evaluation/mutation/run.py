@@ -108,14 +108,14 @@ def subjects(text: str) -> list[Subject]:
     """Read `modules.yaml`."""
     return [
         Subject(
-            each["module"],
-            each["tests"],
+            item["module"],
+            item["tests"],
             {
                 Change(place["in"], place["was"], place["becomes"]): place["why"]
-                for place in each.get("explained", [])
+                for place in item.get("explained", [])
             },
         )
-        for each in yaml.safe_load(text)
+        for item in yaml.safe_load(text)
     ]
 
 
@@ -132,8 +132,8 @@ def change(name: str, diff: str) -> Change:
 def findings(subject: Subject, unnoticed: list[Change]) -> list[str]:
     """Return what is wrong: changes without an explanation, explanations without a change."""
     counted = Counter(unnoticed)
-    unexplained = [f"not noticed: {each}" for each in counted if each not in subject.explained]
-    return unexplained + [f"stale: {each}" for each in subject.explained if each not in counted]
+    unexplained = [f"not noticed: {item}" for item in counted if item not in subject.explained]
+    return unexplained + [f"stale: {item}" for item in subject.explained if item not in counted]
 
 
 def tool() -> Path:
@@ -159,12 +159,12 @@ def copy(subject: Subject) -> Path:
     folder = OUT / "work" / subject.name
     ignored = shutil.ignore_patterns("__pycache__")
     for source, place in [
-        *((each, f"src/{Path(each).name}") for each in SOURCES),
-        *((each, each) for each in ALSO),
+        *((one_source, f"src/{Path(one_source).name}") for one_source in SOURCES),
+        *((also, also) for also in ALSO),
     ]:
         shutil.rmtree(folder / place, ignore_errors=True)
         shutil.copytree(ROOT / source, folder / place, ignore=ignored)
-    tests = "\n".join(f"    {each}" for each in subject.tests)
+    tests = "\n".join(f"    {test}" for test in subject.tests)
     (folder / "setup.cfg").write_text(SETTINGS.format(module=subject.module, tests=tests))
     (folder / "impatience.py").write_text(IMPATIENCE)
     return folder
@@ -209,10 +209,10 @@ def try_all(subject: Subject, again: bool, processes: int) -> list[str]:
     )
     if not found:
         wrong.append("mutmut found nothing to change")
-    figures = [f"{outcomes[each]} {each}" for each in sorted(outcomes)]
+    figures = [f"{outcomes[one_outcome]} {one_outcome}" for one_outcome in sorted(outcomes)]
     figures += [f"{len(subject.explained)} explained", f"{time.monotonic() - begin:.0f} s"]
     print(f"{subject.module}: {len(found)} mutants,", ", ".join(figures))
-    print(*(f"  {each}" for each in wrong), sep="\n", flush=True)
+    print(*(f"  {item}" for item in wrong), sep="\n", flush=True)
     return wrong
 
 
@@ -225,16 +225,16 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     chosen = [
-        each
-        for each in known
-        if not options.names or any(f".{each.name}".endswith(f".{n}") for n in options.names)
+        item
+        for item in known
+        if not options.names or any(f".{item.name}".endswith(f".{n}") for n in options.names)
     ]
     if not chosen:
-        listed = ", ".join(each.name for each in known)
+        listed = ", ".join(item.name for item in known)
         parser.error(f"no module ends with {' or '.join(options.names)} (accepted: {listed})")
     OUT.mkdir(parents=True, exist_ok=True)
     wrong = [
-        finding for each in chosen for finding in try_all(each, options.again, options.processes)
+        finding for item in chosen for finding in try_all(item, options.again, options.processes)
     ]
     return int(bool(wrong))
 

@@ -67,10 +67,10 @@ def load_scene(path: Path) -> Scene:
         If a car's record has a gap, or it is not of one of the two layouts.
     """
     root = ElementTree.parse(path).getroot()
-    cars = [_car(each) for each in root if _is_dynamic(each)]
+    cars = [_car(item) for item in root if _is_dynamic(item)]
     if not cars:
         raise ValueError(f"{path}: no recorded cars")
-    lanes = Shapes([_lane(each) for each in root.findall("lanelet")])
+    lanes = Shapes([_lane(item) for item in root.findall("lanelet")])
     return Scene(path.stem, float(root.get("timeStepSize", "0.1")), tuple(cars), lanes)
 
 
@@ -117,7 +117,7 @@ def _lane(element: ElementTree.Element) -> Shape:
     left, right = _bound(element, "leftBound"), _bound(element, "rightBound")
     half = float(np.hypot(*(left - right).T).mean() / 2)
     centre = tuple((float(x), float(y)) for x, y in (left + right) / 2)
-    successors = tuple(each.get("ref", "") for each in element.findall("successor"))
+    successors = tuple(item.get("ref", "") for item in element.findall("successor"))
     attributes = {"successors": successors, "left": half, "right": half}
     return Shape(element.get("id", ""), LINE, centre, attributes)
 

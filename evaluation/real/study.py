@@ -135,11 +135,11 @@ def tables(results: Mapping[str, Any]) -> str:
     """Return all tables as Markdown."""
     parts = []
     for source, found in results.items():
-        for name, each in found.items():
-            if not isinstance(each, dict) or "rows" not in each:
+        for name, item in found.items():
+            if not isinstance(item, dict) or "rows" not in item:
                 continue
-            rows = [*each.get("first_attempt", {}).get("rows", ()), *each["rows"]]
-            calibration = each["calibration"]
+            rows = [*item.get("first_attempt", {}).get("rows", ()), *item["rows"]]
+            calibration = item["calibration"]
             parts.append(f"### {source}: {name}\n\n{markdown(rows)}\n\n{calibration}\n")
     return "\n".join(parts)
 

@@ -37,7 +37,7 @@ def publish(options: argparse.Namespace) -> None:
     node = Node("load")
     # Reliable with a history deep enough that whatever is lost was lost by the reader.
     publishers = [node.create_publisher(Float64, t, QoSProfile(depth=1000)) for t in TOPICS]
-    while any(each.get_subscription_count() < 1 for each in publishers):
+    while any(publisher.get_subscription_count() < 1 for publisher in publishers):
         rclpy.spin_once(node, timeout_sec=0.05)
     time.sleep(SETTLING)
     messages, sent = payloads(), 0

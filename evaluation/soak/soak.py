@@ -273,18 +273,20 @@ def paused(sample: Sample, sent: dict[str, Any]) -> bool:
 
 def figures(course: Course) -> dict[str, Any]:
     """Return what the ticks and the processes say."""
-    ticks = [each.tick for each in course.samples]
-    late = [each.late for each in course.samples]
-    starved = [each for each in course.samples if each.stale and not paused(each, course.sent)]
+    ticks = [sample.tick for sample in course.samples]
+    late = [sample.late for sample in course.samples]
+    starved = [
+        sample for sample in course.samples if sample.stale and not paused(sample, course.sent)
+    ]
     part = max(len(course.memory) // 10, 1)
     before = statistics.median(course.memory[:part])
     after = statistics.median(course.memory[-part:])
     return {
         "ticks": len(ticks),
         "ticks left out": ticks[-1] - ticks[0] + 1 - len(ticks),
-        "ticks with a stale signal": sum(each.stale for each in course.samples),
+        "ticks with a stale signal": sum(sample.stale for sample in course.samples),
         STARVED: len(starved),
-        PUNCTUAL: sum(each.late < 1e3 / RATE for each in starved),
+        PUNCTUAL: sum(item.late < 1e3 / RATE for item in starved),
         **{REPORTED[key]: value for key, value in course.reported.items()},
         "tick to another process, p50 (ms)": round(quantile(late, 0.5), 2),
         "tick to another process, p99 (ms)": round(quantile(late, 0.99), 2),
@@ -301,7 +303,7 @@ def versions() -> str:
     return (
         f"Python {platform.python_version()}, rclpy {version('rclpy')}, "
         f"{rclpy.get_rmw_implementation_identifier()}, {os.cpu_count()} cores, "
-        f"load average {', '.join(f'{each:.1f}' for each in os.getloadavg())}"
+        f"load average {', '.join(f'{load:.1f}' for load in os.getloadavg())}"
     )
 
 
@@ -344,7 +346,7 @@ def main() -> int:
         for name, value in found.items():
             print(f"{name:42} {value}", flush=True)
         print(versions(), flush=True)
-        problems += [f"{executor}: {each}" for each in verdict(found)]
+        problems += [f"{executor}: {item}" for item in verdict(found)]
     for problem in problems:
         print(problem, file=sys.stderr)
     return int(bool(problems))

@@ -82,7 +82,11 @@ def _watch(compiled: CompiledSpec, recording: Recording) -> Pass:
         recording.path.name,
         history.tracks(),
         np.array(history.known_states, dtype=np.int64),
-        {each.name: each.values for each in log.series() if each.kind != "array"},
+        {
+            one_series.name: one_series.values
+            for one_series in log.series()
+            if one_series.kind != "array"
+        },
     )
 
 
@@ -152,14 +156,16 @@ def with_risk(compiled: CompiledSpec, model: CountModel, passes: Iterable[Pass])
     assert monitor.model is not None and solved.table is not None
     values = solved.table.values
     found = []
-    for each in passes:
-        (track,) = each.tracks
-        rows = np.array([monitor.model.rows.get(code, -1) for code in each.codes.tolist()] + [-1])
+    for one_pass in passes:
+        (track,) = one_pass.tracks
+        rows = np.array(
+            [monitor.model.rows.get(code, -1) for code in one_pass.codes.tolist()] + [-1]
+        )
         row = rows[track.state]
         risk = np.where(row >= 0, values[row, track.automaton], np.nan)
         violated = track.status == Status.VIOLATED
         risk = np.where(violated, 1.0, risk)
         unseen = np.isnan(risk) & (track.state != UNKNOWN_STATE)
         scored = dataclasses.replace(track, probability=risk, in_model=~unseen)
-        found.append(dataclasses.replace(each, tracks=(scored,)))
+        found.append(dataclasses.replace(one_pass, tracks=(scored,)))
     return found

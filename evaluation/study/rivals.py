@@ -44,7 +44,9 @@ class Quantity(NamedTuple):
 
 def with_memory(quantities: Iterable[tuple[str, bool]], seconds: float) -> tuple[Quantity, ...]:
     """Return every quantity with and without a memory."""
-    return tuple(Quantity(*each, memory) for each in quantities for memory in (0.0, seconds))
+    return tuple(
+        Quantity(*quantity, memory) for quantity in quantities for memory in (0.0, seconds)
+    )
 
 
 def score_of(quantity: Quantity, signals: Signals) -> Floats:

@@ -100,8 +100,8 @@ def main() -> None:
         work = [
             pool.submit(simulate, python, arguments.folder, job) for job in jobs_for(arguments.runs)
         ]
-        for each in work:
-            each.result()
+        for one_job in work:
+            one_job.result()
     check_sample(python, arguments.folder)
     output = arguments.output or arguments.folder / "results.json"
     train = max(round(arguments.runs * TRAINING_SHARE), 2)

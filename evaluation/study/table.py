@@ -61,7 +61,7 @@ def readable(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         elif name == "rule broken":
             row["threshold"] = "reactive"
         elif not name.startswith("Forewarn"):
-            row["thresholds"] = [each and abs(each) for each in row["thresholds"]]
+            row["thresholds"] = [threshold and abs(threshold) for threshold in row["thresholds"]]
         found.append(row)
     return found
 

@@ -91,7 +91,7 @@ def kept_predicates(vocabulary: Vocabulary, left_out: Sequence[str]) -> list[int
     ValueError
         If a name to leave out fits no predicate.
     """
-    names = [each.partition("<")[0] for each in vocabulary.predicates]
+    names = [predicate.partition("<")[0] for predicate in vocabulary.predicates]
     strangers = set(left_out) - set(names)
     if strangers:
         raise ValueError(f"no predicate is called {', '.join(sorted(strangers))}")
@@ -206,7 +206,7 @@ def judge(
     counted = [count(states, vocabulary) for states in train]
     folds = []
     for fold in range(FOLDS):
-        others = (each for i, each in enumerate(counted) if i % FOLDS != fold)
+        others = (item for i, item in enumerate(counted) if i % FOLDS != fold)
         risk = learned_risk(others, vocabulary, compiled)
         mine = range(fold, len(train), FOLDS)
         folds += [trace(training[i], train[i], risk, compiled) for i in mine]

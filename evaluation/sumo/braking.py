@@ -116,7 +116,7 @@ IN_STATES = (
 
 def with_candidates(spec: MonitorSpec) -> MonitorSpec:
     """Return the monitor file with all predicates that a variant may add."""
-    signals = {name: SignalSpec.model_validate(each) for name, each in SIGNALS.items()}
+    signals = {name: SignalSpec.model_validate(signal) for name, signal in SIGNALS.items()}
     return spec.model_copy(
         update={
             "signals": {**spec.signals, **signals},
@@ -204,7 +204,7 @@ def chained(
 
 def visited(runs: Sequence[NDArray[np.int64]], truth: Sequence[Trace]) -> Visits:
     """Count the visits of each state whose outcome is known, and those a violation followed."""
-    judged = [judge_ticks(each) for each in truth]
+    judged = [judge_ticks(item) for item in truth]
     codes = np.concatenate([states[known] for states, (_, known) in zip(runs, judged, strict=True)])
     happened = np.concatenate([followed[known] for followed, known in judged])
     states, where, visits = np.unique(codes, return_inverse=True, return_counts=True)
@@ -221,7 +221,7 @@ def calibrated(
     """Fit isotonic maps to chains of three quarters of the runs, on the fourth."""
     parts: dict[str, list[Predictions]] = {rule: [] for rule in BROKEN_BY}
     for fold in range(FOLDS):
-        others = (each for i, each in enumerate(counts) if i % FOLDS != fold)
+        others = (one_count for i, one_count in enumerate(counts) if i % FOLDS != fold)
         risks = chained(others, vocabulary, compiled)
         for rule in BROKEN_BY:
             values = [risks[rule].of(states) for states in train[fold::FOLDS]]
@@ -249,14 +249,14 @@ def ways_to_a_risk(
     maps = calibrated(train, past, counts, vocabulary, compiled)
     yield (
         "chain, calibrated",
-        {rule: Learned(each.states, maps[rule](each.values)) for rule, each in chain.items()},
+        {rule: Learned(item.states, maps[rule](item.values)) for rule, item in chain.items()},
     )
     visits = {rule: visited(train, past[rule]) for rule in BROKEN_BY}
-    yield "counted", {rule: each.share() for rule, each in visits.items()}
+    yield "counted", {rule: visit.share() for rule, visit in visits.items()}
     horizon = {rule: float(traces[0].horizon or 0) for rule, traces in past.items()}
     yield (
         "counted, chain as prior",
-        {rule: each.share(chain[rule], horizon[rule]) for rule, each in visits.items()},
+        {rule: visit.share(chain[rule], horizon[rule]) for rule, visit in visits.items()},
     )
 
 
@@ -282,7 +282,7 @@ def of_states(
     base = np.concatenate([project(run.states, kept) for run in unseen])
     slows = np.concatenate([run.states >> whole.predicates.index("braking") & 1 for run in unseen])
     followed, known = (np.concatenate(x) for x in zip(*map(judge_ticks, truth), strict=True))
-    risks = {name: np.concatenate(each.values)[:, 1] for name, each in told.items()}
+    risks = {name: np.concatenate(item.values)[:, 1] for name, item in told.items()}
     rows: list[dict[str, Any]] = []
     branched = json.loads(BRANCHED.read_text(encoding="utf-8"))["rows"]
     for row in branched:

@@ -76,8 +76,8 @@ class Told(NamedTuple):
             "width_before_violations": round(float(np.median(widths)), 4) if len(widths) else None,
             "unknown_ticks": sum(part.censored for part in parts),
             "reliability": [
-                [each.ticks, round(each.predicted, 4), round(each.observed, 4)]
-                for each in calibration.bins
+                [one_bin.ticks, round(one_bin.predicted, 4), round(one_bin.observed, 4)]
+                for one_bin in calibration.bins
             ],
         }
 
@@ -95,7 +95,7 @@ def brier_difference(ours: Told, theirs: Told, seed: int = 1) -> list[float]:
     error, ticks = sums[:, 0][:, drawn].sum(axis=2), sums[:, 1][:, drawn].sum(axis=2)
     mine, other = sums[:, 0].sum(axis=1) / sums[:, 1].sum(axis=1)
     low, high = np.quantile(np.subtract(*(error / ticks)), [0.025, 0.975])
-    return [round(float(each), 6) for each in (mine - other, low, high)]
+    return [round(float(item), 6) for item in (mine - other, low, high)]
 
 
 def by_past(runs: Sequence[Run], compiled: CompiledSpec) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ class Life:
         while len(probe.risks) > known:  # what was published may still be on its way
             known = len(probe.risks)
             probe.executor.spin_once(timeout_sec=0.2)
-        return {each.risks[0].tick: unsigned(each) for each in probe.risks}
+        return {risk.risks[0].tick: unsigned(risk) for risk in probe.risks}
 
     def _step(self, values: dict[str, float]) -> None:
         stepper = self.stepper
@@ -92,7 +92,7 @@ class Life:
 
 def main() -> None:
     """Say when ticks have begun, and in the end what was published."""
-    domain, pid, tick = (int(each) for each in sys.argv[1:])
+    domain, pid, tick = (int(item) for item in sys.argv[1:])
     with prompt_acknowledgements():
         life = Life(Probe(domain), pid, tick)
     life.begin()

@@ -132,7 +132,7 @@ class Planner:
 
     def of(self, what: str) -> list[dict[str, Any]]:
         """Return all that it heard of one kind."""
-        return [each for each in self.heard if each["what"] == what]
+        return [item for item in self.heard if item["what"] == what]
 
     def count(self, what: str) -> int:
         """Return how much it heard of one kind."""

@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
         return value
     if hasattr(value, "tolist"):
         return value.tolist()
-    return [plain(each) for each in value]
+    return [plain(item) for item in value]
 
 
 class StandIn(Node):

@@ -97,7 +97,7 @@ def test_a_limit_that_is_not_cleared_becomes_an_error_and_no_storm(
     assert time.monotonic() - begun > 0.4, "not at once, whenever it is told that it failed"
     planner.tell(keeps=False)
     probe.wait_for_status("actuator autoware", "OK", "nothing is asked for")
-    assert all(each["known"] for each in planner.of("clear"))
+    assert all(item["known"] for item in planner.of("clear"))
 
 
 def test_a_manoeuvre_that_is_under_way_already_counts(live: Callable[..., Live]) -> None:
@@ -203,7 +203,7 @@ def test_who_only_observes_has_nothing_to_act_with(
         stepper = Stepper(probe)
         stepper.begin()
         alert(stepper, 2)
-        assert not any(each.active for each in probe.interventions)
+        assert not any(intervention.active for intervention in probe.interventions)
         topics = dict(probe.node.get_publisher_names_and_types_by_node("monitor", "/"))
         clients = dict(probe.node.get_client_names_and_types_by_node("monitor", "/"))
         assert "/monitor/output/risk" in topics
@@ -232,7 +232,7 @@ def test_an_actuator_that_is_not_named_is_not_loaded(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOADED, *files]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     without, loaded = (
-        {each.rpartition(".")[2] for each in line.split()} for line in done.stdout.splitlines()
+        {word.rpartition(".")[2] for word in line.split()} for line in done.stdout.splitlines()
     )
     assert without == {"interface", "loading"}
     assert loaded == {"interface", "loading", "twist"}

@@ -132,7 +132,7 @@ def test_interrupted_at_any_moment_it_ends_in_silence(
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED.format(imports=imports, executable=executable)]
         + ["--ros-args"]
-        + [part for each in arguments for part in (each[:2], each[2:])],
+        + [part for argument in arguments for part in (argument[:2], argument[2:])],
         env=environment(domain),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

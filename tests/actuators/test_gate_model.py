@@ -120,7 +120,7 @@ class Gate(RuleBasedStateMachine):
 
     # Monitors
 
-    @precondition(lambda self: sum(not each.dead for each in self.monitors) < 3)
+    @precondition(lambda self: sum(not monitor.dead for monitor in self.monitors) < 3)
     @rule(acting=st.booleans(), phase=st.integers(0, TICK - 1))
     def start(self, acting: bool, phase: int) -> None:
         """A monitor begins: it says that it asks for nothing."""
@@ -157,8 +157,8 @@ class Gate(RuleBasedStateMachine):
     def stand(self, which: int, action: str) -> None:
         """One monitor is left and has stopped the robot: now anything may lift that."""
         one = self.monitors[which % len(self.monitors)]
-        for each in self.monitors:
-            each.running, each.dead = False, each.dead or each is not one
+        for monitor in self.monitors:
+            monitor.running, monitor.dead = False, monitor.dead or monitor is not one
         one.running = not one.dead
         self.command = Velocity(1.0, yaw=0.5)
         self.advance(60)
@@ -212,7 +212,7 @@ class Gate(RuleBasedStateMachine):
     @rule(which=st.integers(0), ahead=st.integers(1, 3), steps=st.integers(1, 30))
     def impersonate(self, which: int, ahead: int, steps: int) -> None:
         """Somebody says a full verdict in the name of a monitor: that it asks for nothing."""
-        victims = [each for each in self.monitors if each.running] or self.monitors
+        victims = [monitor for monitor in self.monitors if monitor.running] or self.monitors
         victim = victims[which % len(victims)]
         self.intrude()
         writer = b"forger" if self.told else b""
@@ -258,8 +258,8 @@ class Gate(RuleBasedStateMachine):
 
     def middleware(self) -> None:
         """Tell what DDS and the ROS graph tell."""
-        alive = [each for each in self.monitors if self.now - each.spoke <= LEASE]
-        if any(each.spoke > -math.inf for each in self.monitors):
+        alive = [monitor for monitor in self.monitors if self.now - monitor.spoke <= LEASE]
+        if any(monitor.spoke > -math.inf for monitor in self.monitors):
             self.watchdog.liveliness(len(alive))
         if self.steps % LOOK == 0:
             forger = self.now <= self.forger_until
@@ -273,11 +273,11 @@ class Gate(RuleBasedStateMachine):
         assert output.finite
         assert output.speed <= RULES.greatest.speed * (1 + 1e-9)
         assert output.turn <= RULES.greatest.turn * (1 + 1e-9)
-        heard = [each for each in self.monitors if self.now - each.spoke <= TIMEOUT]
-        asked = [each for each in heard if each.stops]
+        heard = [monitor for monitor in self.monitors if self.now - monitor.spoke <= TIMEOUT]
+        asked = [item for item in heard if item.stops]
         if not asked and heard:
             self.since = self.now
-        if not any(each.action == "EMERGENCY_STOP" for each in asked):
+        if not any(item.action == "EMERGENCY_STOP" for item in asked):
             self.urgent_since = self.now
         for since, stop in (
             (self.since, RULES.comfortable),
@@ -289,8 +289,8 @@ class Gate(RuleBasedStateMachine):
     @rule()
     def calm_down(self) -> None:
         """When all but a new monitor are gone and nothing is asked for, commands pass again."""
-        for each in self.monitors:
-            each.running, each.dead = False, True
+        for monitor in self.monitors:
+            monitor.running, monitor.dead = False, True
         self.command, self.measured = Velocity(1.0, yaw=0.5), None
         self.advance(100)
         self.start(acting=True, phase=0)

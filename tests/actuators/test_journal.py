@@ -57,7 +57,7 @@ def test_the_file_is_replaced_as_a_whole_and_only_when_something_changed(tmp_pat
     found = Journal(path, 60.0).left
     assert found is not None
     assert (found.memory["tick"], found.owing) == (4, ("autoware",))
-    assert [each.name for each in tmp_path.iterdir()] == ["journal"]
+    assert [one_path.name for one_path in tmp_path.iterdir()] == ["journal"]
 
 
 def test_what_a_damaged_journal_has_lost_is_an_error_until_somebody_acknowledges_it(
@@ -116,7 +116,7 @@ def test_killed_at_any_moment_the_file_is_whole_and_the_newest(tmp_path: Path) -
         assert found is not None, journal.lost
         assert found.memory["tick"] >= told
         tick = found.memory["tick"] + 1
-    drafts = {each.name for each in tmp_path.iterdir()} - {"journal"}
+    drafts = {one_path.name for one_path in tmp_path.iterdir()} - {"journal"}
     assert all(re.fullmatch(r"\.journal\.\d+\.tmp", name) for name in drafts)
 
 
@@ -158,7 +158,7 @@ def test_an_obligation_is_still_pending_after_a_kill(
     again = Stepper(later)
     again.begin(stepper.tick + 3)
     after = of(again.step(speed=3.0, distance=5.0), "brake")
-    (recalled,) = (each for each in later.events if each["event"] == "recall")
+    (recalled,) = (event for event in later.events if event["event"] == "recall")
     assert recalled["first"] == again.tick - 1
     assert recalled["memory"]["tick"] == stepper.tick - 1, "what was published was kept"
     later.wait_for_status("journal", "OK", "recalled: obligations and alerts of tick")
@@ -234,7 +234,7 @@ def watched(
             timer.start()
         found = json.loads(watcher.stdout.readline())
     timer.join()
-    return {int(each): text for each, text in found["told"].items()}, found["tick"]
+    return {int(item): text for item, text in found["told"].items()}, found["tick"]
 
 
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_been(
@@ -254,7 +254,7 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_been(
         told, reached = watched(process, timer, domain, tick, early=early)
         newest = max(told, default=tick - 1)
         expected.update(islice(whole, max(0, newest - first + 1 - len(expected))))
-        assert told == {each: expected[each] for each in range(tick, newest + 1)}, f"life {number}"
+        assert told == {item: expected[item] for item in range(tick, newest + 1)}, f"life {number}"
         published += len(told)
         silent += not told
         journal = Journal(path, 60.0)
@@ -283,7 +283,7 @@ def test_without_a_journal_it_is_forgotten(begin: Callable[..., Process], domain
         assert after.automaton_state_names == ["idle"]
         stepper.step(speed=3.0, distance=5.0)
         kill(process)
-        assert not [each for each in probe.events if each["event"] == "recall"]
+        assert not [event for event in probe.events if event["event"] == "recall"]
         probe.close()
 
 

@@ -66,9 +66,9 @@ def test_the_policy_has_the_structure_that_sros2_accepts(repository: Path) -> No
     assert root.tag == "policy"
     assert root.get("version") == "0.2.0"
     check(root)
-    paths = [each.get("path") for each in root.iter("enclave")]
+    paths = [item.get("path") for item in root.iter("enclave")]
     assert len(set(paths)) == len(paths)
-    assert {each.get("node") for each in root.iter("profile")} == NODES | ROLES
+    assert {item.get("node") for item in root.iter("profile")} == NODES | ROLES
 
 
 def test_sros2_itself_accepts_the_policy(repository: Path) -> None:

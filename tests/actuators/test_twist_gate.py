@@ -62,8 +62,8 @@ def test_a_monitor_that_only_observes_lets_pass(gate: Callable[..., Robot]) -> N
     monitor.ask(Intervention.EMERGENCY_STOP, active=False)
     seen, told = len(robot.obeyed), len(robot.applied)
     robot.probe.wait(lambda: len(robot.obeyed) > seen + 25, "commands")
-    assert not [each for each in robot.applied[told:] if "unknown" in each.reason]
-    assert not [each for each in robot.applied[told:] if each.reason == "the monitor"]
+    assert not [item for item in robot.applied[told:] if "unknown" in item.reason]
+    assert not [item for item in robot.applied[told:] if item.reason == "the monitor"]
 
 
 def test_an_observing_twin_does_not_lift_a_stop(gate: Callable[..., Robot]) -> None:

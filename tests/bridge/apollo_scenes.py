@@ -40,8 +40,8 @@ def add_lane(
     lane = world.lane.add(turn=turn, speed_limit=limit)
     lane.id.id = name
     curve(lane.central_curve, points)
-    for each in after:
-        lane.successor_id.add(id=each)
+    for item in after:
+        lane.successor_id.add(id=item)
 
 
 def write_map(path: Path) -> Path:
@@ -58,7 +58,7 @@ def write_map(path: Path) -> Path:
     # South has a lane on either side, of one road with it.
     add_lane(world, "south_left", [(0, 3.5), (100, 3.5)], 1, 15.0)
     add_lane(world, "south_right", [(0, -3.5), (100, -3.5)], 1, 15.0)
-    lanes = {each.id.id: each for each in world.lane}
+    lanes = {item.id.id: item for item in world.lane}
     lanes["south_left"].right_neighbor_forward_lane_id.add(id="south")
     lanes["south"].right_neighbor_forward_lane_id.add(id="south_right")
     lanes["south"].left_neighbor_forward_lane_id.add(id="south_left")
@@ -96,8 +96,8 @@ def scene_spec(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Mo
     return spec.model_copy(
         update={
             "shapes": {
-                name: each.model_copy(update={"file": str(path)})
-                for name, each in spec.shapes.items()
+                name: shape.model_copy(update={"file": str(path)})
+                for name, shape in spec.shapes.items()
             }
         }
     )
@@ -157,12 +157,14 @@ def scene(player: Player) -> Scene:
         pose = own_class("apollo.localization.LocalizationEstimate")()
         pose.pose.position.x, pose.pose.position.y, pose.pose.heading = x, y, heading
         seen = own_class("apollo.perception.PerceptionObstacles")()
-        for each in objects:
+        for one_object in objects:
             it = seen.perception_obstacle.add(
-                type=each.get("type", 5), theta=each.get("theta", 0.0), length=each.get("length", 4)
+                type=one_object.get("type", 5),
+                theta=one_object.get("theta", 0.0),
+                length=one_object.get("length", 4),
             )
-            it.position.x, it.position.y = each["at"]
-            it.velocity.x, it.velocity.y = each.get("velocity", (0.0, 0.0))
+            it.position.x, it.position.y = one_object["at"]
+            it.velocity.x, it.velocity.y = one_object.get("velocity", (0.0, 0.0))
         told = own_class("apollo.perception.TrafficLightDetection")()
         for name, colour, blink in lights:
             told.traffic_light.add(id=name, color=colour, blink=blink)

@@ -43,7 +43,7 @@ def proto_desc(name: str) -> bytes:
 
     def node(file: str) -> Any:
         result = own_class("apollo.cyber.proto.ProtoDesc")(desc=files[file].SerializeToString())
-        result.dependencies.extend(node(each) for each in files[file].dependency)
+        result.dependencies.extend(node(dependency) for dependency in files[file].dependency)
         return result
 
     descriptor = own_pool().descriptor(name)
@@ -71,30 +71,30 @@ def record_bytes(
     }
     body, counts, index = b"", {}, kinds["Index"]()
     for chunk in chunks:
-        for each in chunk:
-            if each.channel not in counts:
-                name = each.message.DESCRIPTOR.full_name
-                desc = (descriptors or {}).get(each.channel, None)
+        for item in chunk:
+            if item.channel not in counts:
+                name = item.message.DESCRIPTOR.full_name
+                desc = (descriptors or {}).get(item.channel, None)
                 channel = kinds["Channel"](
-                    name=each.channel,
+                    name=item.channel,
                     message_type=name,
                     proto_desc=proto_desc(name) if desc is None else desc,
                 )
                 entry = index.indexes.add(type=4, position=2064 + len(body))
-                entry.channel_cache.name, entry.channel_cache.message_type = each.channel, name
+                entry.channel_cache.name, entry.channel_cache.message_type = item.channel, name
                 entry.channel_cache.proto_desc = channel.proto_desc
-                counts[each.channel] = entry.channel_cache
+                counts[item.channel] = entry.channel_cache
                 body += section(4, channel.SerializeToString())
-            counts[each.channel].message_number += 1
-        times = [each.time_ns for each in chunk]
+            counts[item.channel].message_number += 1
+        times = [item.time_ns for item in chunk]
         head = {"begin_time": min(times), "end_time": max(times), "message_number": len(chunk)}
         messages = [
             kinds["SingleMessage"](
-                channel_name=each.channel,
-                time=each.time_ns,
-                content=each.message.SerializeToString(),
+                channel_name=item.channel,
+                time=item.time_ns,
+                content=item.message.SerializeToString(),
             )
-            for each in chunk
+            for item in chunk
         ]
         index.indexes.add(type=1, position=2064 + len(body), chunk_header_cache=head)
         body += section(1, kinds["ChunkHeader"](**head).SerializeToString())
@@ -106,7 +106,7 @@ def record_bytes(
         header.index_position = 2064 + len(body)
         header.is_complete = True
         header.chunk_number, header.channel_number = len(chunks), len(counts)
-        header.message_number = sum(each.message_number for each in counts.values())
+        header.message_number = sum(count.message_number for count in counts.values())
         body += section(3, index.SerializeToString())
         header.size = 2064 + len(body)
     return section(0, header.SerializeToString(), 2048) + body
@@ -185,7 +185,7 @@ def forewarn(capsys: pytest.CaptureFixture[str]) -> Any:
 
     def run(*words: Any) -> Done:
         capsys.readouterr()
-        code = main([str(each) for each in words])
+        code = main([str(word) for word in words])
         return Done(code, *capsys.readouterr())
 
     return run
@@ -287,7 +287,7 @@ class Listener:
         def pick(message: Any) -> Any:
             for status in message.status:
                 if status.name == f"apollo_bridge: {name}":
-                    values = {each.key: each.value for each in status.values}
+                    values = {value.key: value.value for value in status.values}
                     entry = (ord(status.level), status.message, values)
                     if found(*entry):
                         return entry

@@ -162,7 +162,7 @@ class World:
     ) -> Process:
         """Start a ROS node of ours, to be sent a signal at its first message of a type."""
         given = [f"{key}:={_yaml(value)}" for key, value in parameters.items()]
-        words = [word for each in given for word in ("-p", each)]
+        words = [word for argument in given for word in ("-p", argument)]
         code = ["-c", f"from {module} import main; main()"]
         if told is not None:
             code = [str(SIGNALLED), module, told[0], str(int(told[1]))]

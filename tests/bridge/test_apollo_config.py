@@ -181,7 +181,7 @@ def test_the_real_map(repository: Path, shared_data: Path, monkeypatch: pytest.M
     # On lane_19, which goes from (586983.6, 4141309.5) to (587039.4, 4141519.9) over 217.7 m, 30 m
     # before its end; there lane_29 (right) and lane_31 (straight) fork off towards signal_1.
     world = own_class("apollo.hdmap.Map").FromString(path.read_bytes())
-    lane = next(each for each in world.lane if each.id.id == "lane_19")
+    lane = next(item for item in world.lane if item.id.id == "lane_19")
     points = [p for s in lane.central_curve.segment for p in s.line_segment.point]
     (ax, ay), (bx, by) = ((p.x, p.y) for p in points[-2:])
     length = math.hypot(bx - ax, by - ay)

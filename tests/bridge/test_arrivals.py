@@ -24,7 +24,7 @@ def sorter() -> Sorter:
 
 def numbers(taken: list[Arrival]) -> list[int]:
     parse = own_class("apollo.canbus.Chassis").FromString
-    return [parse(each.data).header.sequence_num for each in taken]
+    return [parse(item.data).header.sequence_num for item in taken]
 
 
 def test_the_header_is_found_wherever_the_message_has_it() -> None:

@@ -47,8 +47,8 @@ def route(target_speed: float | None = None, **fields: Any) -> bytes:
 def limiting(*routes: bytes) -> Commander:
     commander = Commander(WAYS["pad"], limits=True)
     assert commander.limits is not None
-    for each in routes:
-        commander.limits.heard(each)
+    for one_route in routes:
+        commander.limits.heard(one_route)
     return commander
 
 
@@ -181,7 +181,7 @@ def test_ends_are_written_again_if_asked_or_not_written() -> None:
         assert updated(commander, "NONE", False, NOW + SECOND // 2) == []
         for number in range(1, 5):
             written = updated(commander, "NONE", False, NOW + number * SECOND)
-            assert [each.name for each in written] == ([end.name] if number <= 2 else [])
+            assert [item.name for item in written] == ([end.name] if number <= 2 else [])
 
 
 def test_a_new_route_gets_the_limit_at_once() -> None:

@@ -42,9 +42,9 @@ def test_dependencies_come_first_in_the_descriptors(
         schema, channel, _ = next(iter(make_reader(file).iter_messages()))
     assert schema is not None and channel.topic == "/apollo/planning"
     seen: set[str] = set()
-    for each in descriptor_pb2.FileDescriptorSet.FromString(schema.data).file:
-        assert set(each.dependency) <= seen
-        seen.add(each.name)
+    for item in descriptor_pb2.FileDescriptorSet.FromString(schema.data).file:
+        assert set(item.dependency) <= seen
+        seen.add(item.name)
 
 
 def test_channels_without_descriptor_are_left_out_and_named(

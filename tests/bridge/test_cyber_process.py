@@ -152,7 +152,7 @@ def test_an_interpreter_without_cyber_is_an_error_that_says_what_to_do(
     bare.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S -E "$@"\n')
     bare.chmod(0o755)
     lost = next(
-        each for each in events(CyberTransport("bare", str(bare))) if isinstance(each, Lost)
+        event for event in events(CyberTransport("bare", str(bare))) if isinstance(event, Lost)
     )
     idle.problem = lost.reason
     level, _, text, _ = connection(idle)

@@ -63,7 +63,7 @@ def test_fault_messages_are_not_sorted_within_a_chunk(path: Path, apollo: Any) -
     times = [time for _, _, time in Record(str(path)).read_messages()]
     assert times != sorted(times)
     with open_recording(path) as recording:
-        assert [each.time_ns for each in recording.read()] == sorted(times)
+        assert [sample.time_ns for sample in recording.read()] == sorted(times)
 
 
 def test_fault_a_channel_without_descriptor_gives_none(path: Path, apollo: Any) -> None:
@@ -93,7 +93,7 @@ def damaged_size(apollo: Any) -> tuple[bytes, int]:
     at = header.FromString(data[16 : 16 + size]).index_position
     (size,) = struct.unpack_from("<q", data, at + 8)
     entries = index.FromString(data[at + 16 : at + 16 + size]).indexes
-    position = [each.position for each in entries if each.type == 2][1]
+    position = [entry.position for entry in entries if entry.type == 2][1]
     changed = bytearray(data)
     struct.pack_into("<q", changed, position + 8, 1 << 61)
     return bytes(changed), position
@@ -118,7 +118,7 @@ def test_fault_foxglove_cannot_read_its_mcap(path: Path, tmp_path: Path, apollo:
     assert schema is not None and schema.encoding == "protobuf"
     # A FileDescriptorSet is wanted; read as one, a ProtoDesc has no file with a name.
     files = descriptor_pb2.FileDescriptorSet.FromString(schema.data).file
-    assert "canbus.proto" not in [each.name for each in files]
+    assert "canbus.proto" not in [one_file.name for one_file in files]
 
 
 IMPORTS = {
@@ -146,9 +146,9 @@ def test_whole_records_are_read_by_their_index(example_record: Path) -> None:
     with example_record.open("rb") as file:
         contents = load(file).contents()
     assert contents is not None
-    assert sum(each.message_number for each in contents.channels) == 34
+    assert sum(channel.message_number for channel in contents.channels) == 34
     assert len(contents.chunks) == 1
-    assert all(each.start_ns <= each.end_ns for each in contents.chunks)
+    assert all(chunk.start_ns <= chunk.end_ns for chunk in contents.chunks)
 
 
 def test_an_index_that_does_not_fit_is_not_believed(path: Path, apollo: Any) -> None:

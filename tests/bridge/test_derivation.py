@@ -142,7 +142,7 @@ def test_damaged_messages_are_unknown_and_told(derivation: Derivation) -> None:
 def test_a_channel_whose_messages_cannot_be_read_is_not_in_order(derivation: Derivation) -> None:
     def state(now: int) -> tuple[int, str]:
         found = statuses(Pump(TcpTransport(), derivation, lambda *_: None, 50.0), relay, now)
-        status = next(each for each in found if each.name == CHASSIS)
+        status = next(item for item in found if item.name == CHASSIS)
         return status.level, status.message
 
     relay = Relay(Commander(WAYS["pad"]), Memory(None), False, logging.getLogger())

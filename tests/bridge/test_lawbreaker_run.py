@@ -90,14 +90,14 @@ def steps_of(path: Path) -> list[Step]:
         pose.pose.position.x, pose.pose.position.y = where["x"], where["y"]
         pose.pose.heading = step["ego"]["pose"]["heading"]
         seen = own_class("apollo.perception.PerceptionObstacles")()
-        for each in step["truth"]["obsList"]:
-            it = seen.perception_obstacle.add(id=each["id"], type=each["type"])
-            it.position.x, it.position.y = each["position"]["x"], each["position"]["y"]
-            it.velocity.x, it.velocity.y = each["velocity"]["x"], each["velocity"]["y"]
+        for obstacle in step["truth"]["obsList"]:
+            it = seen.perception_obstacle.add(id=obstacle["id"], type=obstacle["type"])
+            it.position.x, it.position.y = obstacle["position"]["x"], obstacle["position"]["y"]
+            it.velocity.x, it.velocity.y = obstacle["velocity"]["x"], obstacle["velocity"]["y"]
         lights = own_class("apollo.perception.TrafficLightDetection")()
         told = step["traffic_lights"].get("trafficLightList", ())
-        for each in told:
-            lights.traffic_light.add(id=each["id"], color=each["color"], blink=each["blink"])
+        for item in told:
+            lights.traffic_light.add(id=item["id"], color=item["color"], blink=item["blink"])
         messages = {CHASSIS: chassis, POSE: pose, OBSTACLES: seen, LIGHTS: lights}
         for message in messages.values():
             message.header.timestamp_sec, message.header.sequence_num = stamp, number + 1
@@ -146,7 +146,7 @@ def test_as_a_record_every_step_is_seen_as_it_was(
     # Ticks come every 100 ms, steps every 430 ms: each step is the newest at one tick at least.
     for step in run:
         values = seen[step.speed]
-        if sum(each.speed == step.speed for each in run) == 1:
+        if sum(one_run.speed == step.speed for one_run in run) == 1:
             assert values["nearest"] == pytest.approx(step.nearest, abs=1e-6)
             assert values["yellow"] == step.yellow
     model = learn([record], spec, abstraction).model
@@ -176,7 +176,7 @@ def test_the_nearest_vehicle_is_the_one_that_lawbreaker_found(
         if name is None:
             assert found["nearest_npc"] == math.inf
             continue
-        it = next(each for each in told["truth"]["obsList"] if each["name"] == name)
+        it = next(obstacle for obstacle in told["truth"]["obsList"] if obstacle["name"] == name)
         distance = math.hypot(
             it["position"]["x"] - found["ego_x"], it["position"]["y"] - found["ego_y"]
         )

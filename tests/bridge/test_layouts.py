@@ -53,9 +53,9 @@ def enumerations(pool: Pool) -> dict[str, dict[str, int]]:
 
     def within(scope: str, enums: Any, messages: Any) -> Iterator[tuple[str, dict[str, int]]]:
         for enum in enums:
-            yield f"{scope}.{enum.name}", {each.name: each.number for each in enum.value}
-        for each in messages:
-            yield from within(f"{scope}.{each.name}", each.enum_type, each.nested_type)
+            yield f"{scope}.{enum.name}", {item.name: item.number for item in enum.value}
+        for message in messages:
+            yield from within(f"{scope}.{message.name}", message.enum_type, message.nested_type)
 
     return dict(
         pair

@@ -117,7 +117,7 @@ def test_a_channel_that_nobody_published_is_not_in_a_record_and_may_be_missing(
         assert "channel /apollo/planning/pad is not in the recording" in learned.stderr
         counted = json.loads(model.read_text())["provenance"]
         # 50 Hz, and the last message, at 9.99 s, belongs to the tick at 10 s.
-        assert [each["transitions"] for each in counted] == [500, 500]
+        assert [item["transitions"] for item in counted] == [500, 500]
     for way in (("-m", model), ("--folds", 2)):
         recordings = runs[2:] if way[0] == "-m" else runs
         tuned = forewarn(

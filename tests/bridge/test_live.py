@@ -144,8 +144,10 @@ def test_a_process_that_holds_cyber_is_started_again(
 ) -> None:
     bridge = running.bridge(**bridged).process.pid
     children = Path(f"/proc/{bridge}/task/{bridge}/children").read_text().split()
-    commands = {each: Path(f"/proc/{each}/cmdline").read_bytes().split(b"\0") for each in children}
-    (found,) = (each for each, words in commands.items() if mode.encode() in words)
+    commands = {
+        child: Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children
+    }
+    (found,) = (command for command, words in commands.items() if mode.encode() in words)
     os.kill(int(found), signal.SIGKILL)
     level, _, _ = module_listener.diagnostic(
         "connection", lambda level, text, values: f"({mode}) ended" in text

@@ -17,7 +17,7 @@ from forewarn.messages import compile_extractor
 
 def evaluate(message: Any, *expressions: str) -> list[Any]:
     mtype = own_pool().message_type(message.DESCRIPTOR.full_name)
-    extract = compile_extractor(mtype, [parse_expression(each) for each in expressions])
+    extract = compile_extractor(mtype, [parse_expression(expression) for expression in expressions])
     return extract(message.SerializeToString())
 
 
@@ -121,7 +121,8 @@ def test_maps_are_lists_of_key_and_value(apollo: Any) -> None:
         "len(components)",
     )
     extract = compile_extractor(
-        pool.message_type("demo.Status"), [parse_expression(each) for each in expressions]
+        pool.message_type("demo.Status"),
+        [parse_expression(expression) for expression in expressions],
     )
     names, planning, first, load, present, count = extract(message.SerializeToString())
     assert list(names) == ["localization", "planning"]
@@ -169,7 +170,7 @@ def test_text_that_is_no_utf_8_is_text_all_the_same(apollo: Any) -> None:
     data = lights.SerializeToString().replace(b"abcd", b"a\xffcd")
     extract = compile_extractor(
         own_pool().message_type("apollo.perception.TrafficLightDetection"),
-        [parse_expression(each) for each in ("traffic_light[0].id", "traffic_light[0].id == 'x'")],
+        [parse_expression(item) for item in ("traffic_light[0].id", "traffic_light[0].id == 'x'")],
     )
     assert extract(data) == ["a\ufffdcd", False]
 

@@ -56,4 +56,4 @@ def test_nothing_is_done_and_the_processor_is_left_alone_until_the_first_message
     assert transport.through.wait(60.0)
     pump.stop()
     assert transport.waits[:4] == [0.5] * 4
-    assert [[each.name for each in signals] for signals in sent] == [["speed"]]
+    assert [[signal.name for signal in signals] for signals in sent] == [["speed"]]

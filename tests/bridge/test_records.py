@@ -52,7 +52,7 @@ def test_reads_a_record_of_apollo_like_cyber_record_does(example_record: Path) -
     with open_recording(example_record) as recording:
         assert isinstance(recording, CyberRecording)
         samples = list(recording.read())
-        times = [each.time_ns for each in samples]
+        times = [sample.time_ns for sample in samples]
         assert times == sorted(times)
         assert (recording.start_ns, recording.end_ns) == (times[0], times[-1])
         assert recording.count == len(samples) == len(theirs) == 34
@@ -99,7 +99,9 @@ def test_values_of_a_real_apollo(example_record: Path) -> None:
     ]
     with open_recording(example_record) as recording:
         mtype = recording.topics["/apollo/planning"].message_type
-        extract = compile_extractor(mtype, [parse_expression(each) for each in expressions])
+        extract = compile_extractor(
+            mtype, [parse_expression(expression) for expression in expressions]
+        )
         (sample,) = recording.read(["/apollo/planning"])
         points, stop, estop, either, module, x = extract(sample.data)
         message = mtype.open(sample.data).message
@@ -133,7 +135,7 @@ def test_messages_come_in_time_order_across_chunks(tmp_path: Path, apollo: Any) 
     path.write_bytes(apollo.record_bytes(chunks))
     with open_recording(path) as recording:
         assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(60)]
-        assert any("log times go backwards" in each for each in recording.warnings)
+        assert any("log times go backwards" in warning for warning in recording.warnings)
 
 
 def test_an_unclosed_record_gives_what_it_holds_and_says_so(tmp_path: Path, apollo: Any) -> None:
@@ -145,7 +147,7 @@ def test_an_unclosed_record_gives_what_it_holds_and_says_so(tmp_path: Path, apol
         assert recording.start_ns == messages[0].time_ns
         assert recording.end_ns == messages[-1].time_ns
         assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(40)]
-        assert any("was not closed" in each for each in recording.warnings)
+        assert any("was not closed" in warning for warning in recording.warnings)
 
 
 def test_every_cut_gives_a_prefix_of_the_messages(tmp_path: Path, apollo: Any) -> None:
@@ -174,7 +176,7 @@ def test_damage_amid_a_chunk_is_told_and_the_rest_is_read(tmp_path: Path, apollo
     path.write_bytes(bytes(data))
     with open_recording(path) as recording:
         found = speeds(recording, apollo.CHASSIS)
-        assert any("is damaged" in each for each in recording.warnings)
+        assert any("is damaged" in warning for warning in recording.warnings)
     assert found[-10:] == [0.5 * k for k in range(10, 20)]
     # Of the damaged chunk, all but the message that was hit is whole.
     assert found[:-10] == [0.5 * k for k in (0, 1, 2, 3, 5, 6, 7, 8, 9)]
@@ -215,7 +217,7 @@ def test_what_comes_after_damage_between_chunks_is_read(
     path.write_bytes(data)
     with open_recording(path) as recording:
         found = speeds(recording, apollo.CHASSIS)
-        assert any("is damaged" in each for each in recording.warnings)
+        assert any("is damaged" in warning for warning in recording.warnings)
     assert found[:10] == [0.5 * k for k in range(10)]
     assert found[-10:] == [0.5 * k for k in range(20, 30)]
     assert (found[10:-10] == [0.5 * k for k in range(10, 20)]) is (
@@ -382,7 +384,7 @@ def test_a_folder_of_several_recordings_joins_the_segments_of_each(
         start = 10**18 + sum(name.encode()) * 10**9
         (tmp_path / name).write_bytes(apollo.record_bytes([apollo.drive(5, start)]))
     found = find_recordings(tmp_path)
-    assert [each.name for each in found] == ["a.record", "b.record.00000", "c.record"]
+    assert [item.name for item in found] == ["a.record", "b.record.00000", "c.record"]
     with open_recording(found[0]) as recording:
         assert recording.count == 10
 

@@ -219,7 +219,7 @@ def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_second_monitor_does_not_end_what_the_first_asked_for() -> None:
     bridge = Bridge(None)
-    asked, over = (each._replace(session="a") for each in (STOPPING, OVER))
+    asked, over = (item._replace(session="a") for item in (STOPPING, OVER))
     twin = NOTHING._replace(session="b")
     bridge.relay.intervene(asked, NOW, alone=True)
     for k in range(3):

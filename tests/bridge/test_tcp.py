@@ -174,10 +174,10 @@ def test_what_came_before_garbage_counts_and_the_client_connects_anew(
     server.tell(raw=(good + b"\4\xff\xff\xff\xff").hex())
     events: list[Event] = []
     deadline = time.monotonic() + LIMIT
-    while not any(isinstance(each, Connected) for each in events):
+    while not any(isinstance(event, Connected) for event in events):
         assert time.monotonic() < deadline, events
         events += transport.receive(0.5)
-    kinds = [type(each) for each in events]
+    kinds = [type(event) for event in events]
     assert kinds == [Arrival, Lost, Connected]
 
 

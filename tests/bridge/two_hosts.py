@@ -50,17 +50,17 @@ def main(loss: str, writing: bool) -> None:
     server.stdout.readline()  # it has its network and listens
 
     def far(*commands: str) -> None:
-        for each in commands:
-            inside = ["nsenter", f"--net=/proc/{server.pid}/ns/net", *each.split()]
+        for command in commands:
+            inside = ["nsenter", f"--net=/proc/{server.pid}/ns/net", *command.split()]
             subprocess.run(inside, check=True)
 
     try:
-        for each in (
+        for item in (
             f"ip link add near type veth peer name far netns {server.pid}",
             f"ip addr add {NEAR}/30 dev near",
             "ip link set near up",
         ):
-            subprocess.run(each.split(), check=True)
+            subprocess.run(item.split(), check=True)
         far(f"ip addr add {FAR}/30 dev far", "ip link set far up")
         client = TcpTransport(FAR, PORT)
         client.open(

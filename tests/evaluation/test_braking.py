@@ -83,7 +83,7 @@ def test_counting_asks_what_followed_the_visits_themselves(
     assert direct.of(asked)[:, 1].tolist()[:3] == [1.0, 0.0, 0.5]
     assert np.isnan(direct.of(asked)[3]).all()
     vocabulary = compiled.abstraction.vocabulary
-    counts = [count(each, vocabulary) for each in states]
+    counts = [count(state, vocabulary) for state in states]
     none = Smoothing(alpha="none")
     chain = chained(counts, vocabulary, compiled, none)["red_light"].of(asked)
     assert chain[:3, 1] == pytest.approx(0.5, abs=1e-6)

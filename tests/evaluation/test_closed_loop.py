@@ -258,7 +258,7 @@ def test_the_page_counts_parts_of_the_trips_as_the_figures_do(repository: Path) 
     ]
     assert later == [(21, 6), (3, 2), (3, 0)]
     low = [of(f"Forewarn at {level}", 701, 706) for level in (0.1, 0.2, 0.3)]
-    assert [sum(each) for each in zip(*low, strict=True)] == [1, 1]
+    assert [sum(item) for item in zip(*low, strict=True)] == [1, 1]
     assert of("nobody", 701, 706) == (9, 3)
     page = " ".join((folder / "RESULTS.md").read_text(encoding="utf-8").split())
     assert (

@@ -47,22 +47,22 @@ def random_traces(seed: int) -> list[Trace]:
 def balance(traces: Sequence[Trace], threshold: float) -> float:
     """F1 over ticks, counted one by one."""
     right = alarms = positive = 0
-    for each in traces:
-        violated = np.flatnonzero(each.violation)
-        for tick in range(len(each.ticks)):
+    for one_trace in traces:
+        violated = np.flatnonzero(one_trace.violation)
+        for tick in range(len(one_trace.ticks)):
             follows = bool(((violated > tick) & (violated <= tick + HORIZON)).any())
-            judged = follows or tick + HORIZON < len(each.ticks)
-            if judged and not each.violation[tick]:
+            judged = follows or tick + HORIZON < len(one_trace.ticks)
+            if judged and not one_trace.violation[tick]:
                 positive += follows
-                alarms += each.score[tick] >= threshold
-                right += follows and each.score[tick] >= threshold
+                alarms += one_trace.score[tick] >= threshold
+                right += follows and one_trace.score[tick] >= threshold
     return 2 * right / (alarms + positive)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_best_balance_is_the_best_of_all(seed: int) -> None:
     traces = random_traces(seed)
-    levels = np.unique(np.concatenate([each.score for each in traces]))
+    levels = np.unique(np.concatenate([one_trace.score for one_trace in traces]))
     chosen = best_balance(traces, RULE)
     assert chosen in levels
     assert balance(traces, chosen) == max(balance(traces, level) for level in levels)
@@ -140,12 +140,12 @@ def a_run(found: Trace) -> Any:
 
 
 def test_calibration_has_intervals_from_runs_drawn_as_wholes() -> None:
-    runs = [a_run(each) for each in random_traces(3)]
+    runs = [a_run(random_trace) for random_trace in random_traces(3)]
     found = calibration_of(runs, "it", resamples=300, seed=5)
     assert found is not None
     alone = [calibration_of([run], "it") for run in runs]
-    ticks = np.array([each["ticks"] for each in alone if each is not None])
-    squares = ticks * [each["brier"] for each in alone if each is not None]
+    ticks = np.array([item["ticks"] for item in alone if item is not None])
+    squares = ticks * [item["brier"] for item in alone if item is not None]
     drawn = np.random.default_rng(5).integers(len(runs), size=(300, len(runs)))
     scores = squares[drawn].sum(axis=1) / ticks[drawn].sum(axis=1)
     assert found["brier_interval"] == pytest.approx(np.quantile(scores, [0.025, 0.975]), rel=1e-3)

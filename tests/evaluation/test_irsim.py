@@ -156,13 +156,13 @@ def test_a_gate_stops_and_a_speed_limit_slows() -> None:
 
 
 def test_a_bag_gives_the_signals_that_the_monitor_needs(tmp_path: Path) -> None:
-    episode = [(each, (0.8, 0.0)) for each in towards(30)]
+    episode = [(toward, (0.8, 0.0)) for toward in towards(30)]
     episode.append((frame(30, 0.4, collided=True), (0.0, 0.0)))
     write_bag(tmp_path / "bag", episode)
     compiled = load("monitor.yaml")
     with open_recording(tmp_path / "bag") as recording:
         run = replay(build_monitor(compiled, None), recording, keep_signals=True)
-    signals = {each.name: each.values for each in run.signals}
+    signals = {signal.name: signal.values for signal in run.signals}
     assert signals["clearance"][10] == pytest.approx(4.0 - 0.8 - 0.25 - 0.22, abs=0.03)
     # Nobody moves but the robot: both times differ by the 10 cm that a meeting is early.
     both = signals["time_to_contact"][10] - signals["time_to_meet"][10]
@@ -178,7 +178,7 @@ def test_a_rule_acts_when_its_signal_says_so_and_not_before() -> None:
     governor = Ruled(acting(spec), Rule("clearance_ahead", -1.0, -1.0), Gate())
     for _ in range(2):  # an episode leaves nothing behind
         governor.begin(planner)
-        passed = [governor.govern(each, (0.8, 0.0))[0] for each in towards(40)]
+        passed = [governor.govern(toward, (0.8, 0.0))[0] for toward in towards(40)]
         first = next(k for k, f in enumerate(towards(40)) if f.ranges.min() - 0.22 < 1.0)
         slowed = next(k for k in range(20, 40) if passed[k] < 0.8)
         assert slowed == first
@@ -191,11 +191,11 @@ def test_a_monitor_without_a_model_lets_all_pass_while_no_rule_is_broken() -> No
     governor = Monitored(compiled, None, Gate())
     governor.begin(planner)
     frames = towards(25)
-    passed = [governor.govern(each, (0.8, 0.0)) for each in frames]
+    passed = [governor.govern(one_frame, (0.8, 0.0)) for one_frame in frames]
     assert passed[-1] == (0.8, 0.0)
     assert governor.ticks_acting == 0
     near = [frame(25 + k, 0.22 + 0.25 + 0.05) for k in range(5)]
-    assert [governor.govern(each, (0.8, 0.0))[0] for each in near][-1] < 0.8
+    assert [governor.govern(item, (0.8, 0.0))[0] for item in near][-1] < 0.8
     assert governor.ticks_acting > 0
 
 
@@ -221,7 +221,7 @@ def test_contacts_are_told_apart_by_whether_they_happened_before() -> None:
 
     before = [episode(1, "contact", 5.0, 0.9), episode(2, "arrived", 10.0), episode(3, "late", 45)]
     after = [episode(1, "arrived", 12.0), episode(2, "arrived", 13.0), episode(3, "contact", 5.0)]
-    base = {each["seed"]: each for each in before}
+    base = {item["seed"]: item for item in before}
     found = summary(after, base)
     assert (found["with_contact_before"], found["contacts_left"], found["contacts_new"]) == (
         1,
@@ -276,16 +276,16 @@ def test_the_page_shows_who_intervened(repository: Path, published: dict[str, An
     page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
     assert table(published["closed_loop"]["arms"]) + "\n\n" in page
     live = [*published["live_gate"], *published["live_nav2"]]
-    assert {each["unlike"] for each in live} == {0}
+    assert {item["unlike"] for item in live} == {0}
     said = "all six episodes every risk of all {:,} ticks agreed with the library's to the last bit"
-    assert said.format(sum(each["ticks"] for each in live)) in page
-    assert f"; {sum(each['late'] for each in live)} ticks were late" in page
+    assert said.format(sum(item["ticks"] for item in live)) in page
+    assert f"; {sum(item['late'] for item in live)} ticks were late" in page
 
 
 def test_sets_of_predicates_differ_and_the_first_is_the_monitors() -> None:
     found = sets()
     assert list(found) == [PRESENT, *BINS]
-    digests = [each.abstraction.digest for each in found.values()]
+    digests = [item.abstraction.digest for item in found.values()]
     assert digests[0] == load("monitor.yaml").abstraction.digest
     assert len(set(digests)) == len(digests) == 6
 
@@ -293,7 +293,7 @@ def test_sets_of_predicates_differ_and_the_first_is_the_monitors() -> None:
 def test_halves_are_predicted_by_the_other_half_alone(tmp_path: Path) -> None:
     near, also_near, far, also_far = bags = [tmp_path / f"episode_{at}" for at in range(4)]
     for bag, start in zip(bags, (0.4, 0.4, 3.0, 3.0), strict=True):
-        write_bag(bag, [(each, (0.8, 0.0)) for each in towards(3, start + 0.47)])
+        write_bag(bag, [(toward, (0.8, 0.0)) for toward in towards(3, start + 0.47)])
     compiled = load("monitor.yaml")
     alike = figures_of(compiled, [near, also_near, far, also_far])
     apart = figures_of(compiled, [near, far, also_near, also_far])
@@ -306,7 +306,7 @@ def test_the_page_says_what_finer_bins_gave(repository: Path, published: dict[st
     page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
     figures = published["sets"]
     for rule in ("no_contact", "keep_distance", "slow_when_near"):
-        areas = [each["areas"][rule] for each in figures.values()]
+        areas = [figure["areas"][rule] for figure in figures.values()]
         assert max(areas) - min(areas) < 0.05
     present, finer = figures[PRESENT], figures[FINER]
     said = (

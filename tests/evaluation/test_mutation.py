@@ -39,18 +39,18 @@ def test_what_nothing_noticed_needs_an_explanation_and_an_explanation_a_change()
     assert findings(explained, [PLACE, PLACE]) == []
     assert len(findings(explained, [PLACE, other])) == 1
     assert "not noticed" in findings(explained, [PLACE, other])[0]
-    assert ["stale" in each for each in findings(explained, [])] == [True]
+    assert ["stale" in finding for finding in findings(explained, [])] == [True]
 
 
 def test_the_table_names_modules_and_tests_that_exist(repository: Path) -> None:
     text = (repository / "evaluation" / "mutation" / "modules.yaml").read_text("utf-8")
     known = subjects(text)
-    assert len({each.name for each in known}) == len(known)
-    for each in known:
-        package = each.module.partition("/")[0]
-        source = (repository / package / "src" / each.module).read_text("utf-8")
-        assert each.tests
-        assert all((repository / test.partition("::")[0]).exists() for test in each.tests)
-        for place, reason in each.explained.items():
+    assert len({item.name for item in known}) == len(known)
+    for item in known:
+        package = item.module.partition("/")[0]
+        source = (repository / package / "src" / item.module).read_text("utf-8")
+        assert item.tests
+        assert all((repository / test.partition("::")[0]).exists() for test in item.tests)
+        for place, reason in item.explained.items():
             assert f"def {place.function}(" in source
             assert len(reason.split()) > 3

@@ -140,7 +140,7 @@ def test_bags_of_a_segment_say_what_the_bus_said(tmp_path: Path) -> None:
         assert one.end_ns < 6_000_000_000 <= two.start_ns
         assert one.topics["/radar/tracks"].count + two.topics["/radar/tracks"].count == 200
     (run,) = observe_runs(load("comma.yaml"), None, [rest])
-    signals = {each.name: each.values for each in run.signals}
+    signals = {signal.name: signal.values for signal in run.signals}
     seconds = 6 + (run.tracks[0].ticks - run.tracks[0].ticks[0]) / 10
     settled = slice(5, None)
     assert signals["closing"][settled] == pytest.approx(2.0)
@@ -177,9 +177,9 @@ def test_the_violations_of_ngsim_come_out_again(
         assert len(paths) == cars[name]
         runs = observe_runs(compiled, None, paths)
         place = list(cars).index(name)
-        for each in compiled.spec.properties:
-            tracks = [track for run in runs for track in run.tracks if track.name == each]
-            expected = published["ngsim"][each]["violations"][place]
+        for prop in compiled.spec.properties:
+            tracks = [track for run in runs for track in run.tracks if track.name == prop]
+            expected = published["ngsim"][prop]["violations"][place]
             assert sum(map(count_violations, map(trace_of, tracks))) == expected
 
 

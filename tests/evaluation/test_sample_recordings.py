@@ -75,9 +75,9 @@ def test_every_message_is_readable_and_arrives_after_its_stamp_in_its_frame(
             assert arrival > last[connection.topic]
             last[connection.topic] = arrival
             headers = [
-                each.header
-                for each in (message, *getattr(message, "markers", ()))
-                if hasattr(each, "header")
+                item.header
+                for item in (message, *getattr(message, "markers", ()))
+                if hasattr(item, "header")
             ]
             for header in headers:
                 stamp = header.stamp.sec * 10**9 + header.stamp.nanosec
@@ -135,7 +135,7 @@ def test_the_monitor_sees_the_red_lights_that_the_simulator_saw_crossed(
 
 def test_the_shipped_model_has_seen_none_of_them(repository: Path, folder: Path) -> None:
     model = load_model(repository / "config" / "demo.model.json")
-    learned_from = {each.digest for each in model.provenance}
+    learned_from = {source.digest for source in model.provenance}
     assert len(learned_from) >= 100
     for name in NAMES:
         with open_recording(folder / name) as recording:

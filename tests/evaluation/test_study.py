@@ -209,7 +209,9 @@ def test_the_page_has_the_figures(repository: Path) -> None:
     results = json.loads((folder / "study" / "results.json").read_text(encoding="utf-8"))
     page = (folder / "RESULTS.md").read_text(encoding="utf-8")
     assert put_into(page, document(results)) == page
-    errors = [each["calibration"]["expected_error"] for each in results["scenarios"].values()]
+    errors = [
+        scenario["calibration"]["expected_error"] for scenario in results["scenarios"].values()
+    ]
     assert f"right on average (expected error {min(errors):.3f} to {max(errors):.3f})" in page
     learned = [results["scenarios"][name]["violations_in_training"] for name in ("s4", "s2")]
     assert "With {} or {} violations to learn from".format(*learned) in page

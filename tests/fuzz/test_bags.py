@@ -42,7 +42,9 @@ def write(kind: str, folder: Path) -> bytes:
     two.set_compression(CompressionMode[mode.upper()], CompressionFormat.ZSTD)
     with two:
         _fill(two, store, store.serialize_cdr)
-    return next(each for each in path.iterdir() if each.name != "metadata.yaml").read_bytes()
+    return next(
+        one_path for one_path in path.iterdir() if one_path.name != "metadata.yaml"
+    ).read_bytes()
 
 
 def _fill(writer, store, serialize) -> None:
@@ -81,6 +83,9 @@ def test_recordings(fuzz, tmp_path, group):
             path.unlink()
 
     cases = st.one_of(
-        *(st.tuples(st.just(kind), changed_bytes([each])) for kind, each in originals.items())
+        *(
+            st.tuples(st.just(kind), changed_bytes([original]))
+            for kind, original in originals.items()
+        )
     )
     fuzz(cases, check)

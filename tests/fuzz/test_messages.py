@@ -70,7 +70,7 @@ def _serialized() -> list[bytes]:
         for little in (True, False):
             head = bytes(store.serialize_cdr(message, NAME, little_endian=little))
             order = "little" if little else "big"
-            words = b"".join(ord(each).to_bytes(4, order) for each in "w\u00e9")
+            words = b"".join(ord(item).to_bytes(4, order) for item in "w\u00e9")
             found.append(head + (2).to_bytes(4, order) + words)
     return found
 
@@ -86,11 +86,11 @@ def _same(one: Any, other: Any) -> bool:
 @pytest.mark.skipif(COMPILED is None, reason="the extension module is not built")
 def test_messages(fuzz):
     mtype = message_type(NAME, DEFINITION, "ros2msg")
-    expressions = [parse_expression(each) for each in EXPRESSIONS]
+    expressions = [parse_expression(expression) for expression in EXPRESSIONS]
     several = [compile_extractor(mtype, expressions, compiled) for compiled in (True, False)]
     single = [
-        [compile_extractor(mtype, [each], compiled) for compiled in (True, False)]
-        for each in expressions
+        [compile_extractor(mtype, [expression], compiled) for compiled in (True, False)]
+        for expression in expressions
     ]
 
     def run(extract: Any, content: bytes) -> Any:

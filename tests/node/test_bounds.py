@@ -37,7 +37,7 @@ def test_ticks_begin_before_the_bounds_are_there_and_replay_to_the_same_bits(
     probe.wait(lambda: len(probe.risks) > known + 2, "ticks with bounds")
     assert probe.change("deactivate")
     assert process.stop() == 0
-    kinds = [of(each, "brake").bounds_kind for each in probe.risks]
+    kinds = [of(risk, "brake").bounds_kind for risk in probe.risks]
     assert (kinds[0], kinds[-1]) == (Risk.BOUNDS_NONE, Risk.BOUNDS_CREDIBLE)
     assert kinds == sorted(kinds)
     assert math.isnan(of(probe.risks[0], "brake").upper)

@@ -134,7 +134,7 @@ def test_a_clock_before_the_beginning_of_time_ends_nothing(
 def test_the_last_seconds_that_a_stamp_can_hold(running: tuple[Probe, Stepper]) -> None:
     probe, stepper = running
     stepper.begin(LAST)
-    stamps = [each.header.stamp for each in stepper.steps(10, speed=3.0, distance=20.0)]
-    assert [each.sec for each in stamps] == [2**31 - 1] * 10
-    assert [each.nanosec for each in stamps] == list(range(0, 10**9, 10**8))
+    stamps = [step.header.stamp for step in stepper.steps(10, speed=3.0, distance=20.0)]
+    assert [stamp.sec for stamp in stamps] == [2**31 - 1] * 10
+    assert [stamp.nanosec for stamp in stamps] == list(range(0, 10**9, 10**8))
     probe.wait_for_status("timing", "OK")

@@ -116,9 +116,13 @@ def test_an_intervention_has_one_number_from_beginning_to_withdrawal(
     probe.wait(lambda: probe.interventions, "an intervention")
     calm(stepper)
     probe.wait(lambda: probe.interventions[-1].action == Intervention.NONE, "its withdrawal")
-    asked = [each for each in probe.interventions if each.action != Intervention.NONE]
-    assert {each.id for each in probe.interventions} == {asked[0].id}
-    acting = next(each for each in asked if each.action == Intervention.COMFORTABLE_STOP)
+    asked = [
+        intervention
+        for intervention in probe.interventions
+        if intervention.action != Intervention.NONE
+    ]
+    assert {intervention.id for intervention in probe.interventions} == {asked[0].id}
+    acting = next(item for item in asked if item.action == Intervention.COMFORTABLE_STOP)
     assert acting.active
     assert acting.property == "brake"
     assert "is at least 0.4" in acting.reason
@@ -167,7 +171,7 @@ def test_release_ends_an_alert_by_hand(
     assert again.success and again.released == []
     line = f"released: {', '.join(response.released)} (by operator: seen)"
     assert line in monitor[0].output
-    told = [each for each in probe.events if each["event"] == "release"]
+    told = [event for event in probe.events if event["event"] == "release"]
     assert (told[0]["requester"], told[0]["reason"]) == ("operator", "seen")
 
 
@@ -191,14 +195,14 @@ def test_mute_silences_alerts_and_not_figures(
     response = probe.call(Mute, "mute", properties=["brake"], duration=0.3, requester="operator")
     assert response.success
     muted = [of(stepper.step(speed=3.0, distance=5.0), "brake") for _ in range(3)]
-    assert [each.muted for each in muted] == [True, True, False]
-    assert [each.level for each in muted] == [Risk.LEVEL_NONE, Risk.LEVEL_NONE, Risk.LEVEL_ACT]
+    assert [item.muted for item in muted] == [True, True, False]
+    assert [item.level for item in muted] == [Risk.LEVEL_NONE, Risk.LEVEL_NONE, Risk.LEVEL_ACT]
     assert muted[0].probability > loud.threshold_act
     for duration in (-1.0, math.nan):
         assert not probe.call(Mute, "mute", duration=duration).success
     line = "muted for 0.3 s: brake (by operator: no reason given)"
     assert line in monitor[0].output
-    told = [each for each in probe.events if each["event"] == "mute"][-1]
+    told = [event for event in probe.events if event["event"] == "mute"][-1]
     assert (told["properties"], told["duration"]) == (["brake"], 0.3)
 
 

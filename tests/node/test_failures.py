@@ -34,10 +34,10 @@ def make(probe: Probe, world: Path) -> Iterator[Make]:
         return made[-1]
 
     yield monitor
-    for each in made:
-        each.trigger_shutdown()
-        probe.executor.remove_node(each)
-        each.destroy_node()
+    for item in made:
+        item.trigger_shutdown()
+        probe.executor.remove_node(item)
+        item.destroy_node()
 
 
 def test_an_unforeseen_error_ends_unconfigured_and_is_told(

@@ -91,7 +91,7 @@ def test_a_node_that_is_cleaned_up_meanwhile_lives_on(held: Held, world: Path) -
     held.node.trigger_cleanup()
     held.released.set()
     held.wait(
-        lambda: not any(each.name == "service" for each in threading.enumerate()),
+        lambda: not any(thread.name == "service" for thread in threading.enumerate()),
         "the end of the work",
     )
     held.node.trigger_configure()

@@ -46,4 +46,4 @@ def test_the_node_says_at_its_start_that_nothing_protects_it(
         probe.wait_for_status("security", "WARN", "off, for ROS_SECURITY_ENABLE is 'yes'")
         assert "security is off, for ROS_SECURITY_ENABLE is 'yes'" in process.output
         status = probe.diagnostics["monitor: security"]
-        assert {each.key: each.value for each in status.values}["enclave"] == "/forewarn/monitor"
+        assert {value.key: value.value for value in status.values}["enclave"] == "/forewarn/monitor"

@@ -71,7 +71,7 @@ def test_a_monitor(
         # it those that were due as well.
         ticks = list(replay_record(record))
         assert ticks
-        assert not [each for tick in ticks for each in tick.differences()]
+        assert not [difference for tick in ticks for difference in tick.differences()]
         assert (tmp_path / "journal").exists()
     else:
         assert record.exists() == (kind == "String")

@@ -29,9 +29,9 @@ def test_help_names_every_parameter(executable: str, parameters: tuple[Parameter
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: {executable} --ros-args -p ")
     said = " ".join(done.stdout.split())
-    for each in parameters:
-        text = " ".join(each.descriptor.description.split())
-        assert f" {each.name} (default: {each.default!r}) {text}" in said
+    for parameter in parameters:
+        text = " ".join(parameter.descriptor.description.split())
+        assert f" {parameter.name} (default: {parameter.default!r}) {text}" in said
 
 
 def test_what_follows_ros_args_is_not_asked_of_us() -> None:

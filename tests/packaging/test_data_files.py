@@ -12,10 +12,12 @@ BUILT = {".py", ".pyc", ".c", ".so"}
 def test_every_file_of_the_library_that_is_no_module_is_package_data() -> None:
     cfg = configparser.ConfigParser()
     cfg.read(SOURCES / "setup.cfg")
-    patterns = [each.strip() for each in cfg["options.package_data"]["*"].split(",")]
+    patterns = [word.strip() for word in cfg["options.package_data"]["*"].split(",")]
     root = SOURCES / "src" / "forewarn"
-    packages = [root, *(each.parent for each in root.rglob("__init__.py"))]
-    covered = {found for package in packages for each in patterns for found in package.glob(each)}
+    packages = [root, *(one_path.parent for one_path in root.rglob("__init__.py"))]
+    covered = {
+        found for package in packages for pattern in patterns for found in package.glob(pattern)
+    }
     files = {
         path
         for path in root.rglob("*")

@@ -134,11 +134,11 @@ def test_plotjuggler_can_read_the_file(plotjuggler: ElementTree.Element) -> None
 def texts(value: Any) -> Iterator[tuple[str, str]]:
     """Yield every (key, text) in a JSON document."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            yield from ((key, each),) if isinstance(each, str) else texts(each)
+        for key, item in value.items():
+            yield from ((key, item),) if isinstance(item, str) else texts(item)
     elif isinstance(value, list):
-        for each in value:
-            yield from texts(each)
+        for item in value:
+            yield from texts(item)
 
 
 def test_foxglove_shows_fields_that_exist(foxglove: dict[str, Any]) -> None:
@@ -164,8 +164,8 @@ def test_foxglove_places_every_panel_once(foxglove: dict[str, Any]) -> None:
     def leaves(node: Any) -> Iterator[str]:
         if isinstance(node, str):
             yield node
-            for each in foxglove["configById"][node].get("tabs", ()):
-                yield from leaves(each["layout"])
+            for item in foxglove["configById"][node].get("tabs", ()):
+                yield from leaves(item["layout"])
         else:
             assert 0 < node["splitPercentage"] < 100
             assert node["direction"] in ("row", "column")

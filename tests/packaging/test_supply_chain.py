@@ -55,7 +55,9 @@ def pins(lock: Path) -> list[tuple[Requirement, int]]:
     found = []
     for entry in entries:
         head, *hashes = re.split(r"\s*\\\n\s*", entry.strip())
-        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), head
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one_hash) for one_hash in hashes), (
+            head
+        )
         found.append((Requirement(head), len(hashes)))
     return found
 
@@ -78,8 +80,8 @@ def installed_on(lock: Path, version: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", [*map(str, INPUTS), *PACKAGES])
 def test_every_requirement_has_an_upper_bound(name: str) -> None:
     wanted = own_requirements(name) if name in PACKAGES else requirements(Path(name))
-    for each in wanted:
-        assert any(s.operator in ("<", "==", "<=") for s in each.specifier), str(each)
+    for item in wanted:
+        assert any(s.operator in ("<", "==", "<=") for s in item.specifier), str(item)
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
@@ -103,10 +105,10 @@ def test_the_locks_give_every_interpreter_what_is_required(version: str) -> None
         wanted = [r for part in parts for r in requirements(ROOT / f"requirements/{part}.txt")]
         if name == "setup":
             wanted += [Requirement(line) for line in module.own_requirements()]
-        for each in wanted:
+        for item in wanted:
             environment = {"python_version": version[:4], "python_full_version": version}
-            if each.marker is None or each.marker.evaluate(environment):
-                assert each.specifier.contains(pinned[canonicalize_name(each.name)]), str(each)
+            if item.marker is None or item.marker.evaluate(environment):
+                assert item.specifier.contains(pinned[canonicalize_name(item.name)]), str(item)
 
 
 def test_the_environment_is_what_the_lock_says() -> None:

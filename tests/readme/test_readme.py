@@ -96,7 +96,7 @@ def anchors(path: Path) -> set[str]:
     """Return what the headings of a page are called in links."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
     headings = re.findall(r"^#+ (.+)$", text, re.M)
-    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def pages(repository: Path) -> list[Path]:

@@ -43,9 +43,9 @@ def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
 
 def facts(verdict: Verdict, vocabulary: Vocabulary) -> Iterator[Facts]:
     key = state_key(vocabulary, verdict.observation)
-    for each in verdict.properties:
-        bits = struct.pack("<d", each.probability)
-        yield verdict.time_ns, each.name, key, each.automaton, bits
+    for prop in verdict.properties:
+        bits = struct.pack("<d", prop.probability)
+        yield verdict.time_ns, prop.name, key, prop.automaton, bits
 
 
 def published(messages: list[Any]) -> list[Facts]:
@@ -65,7 +65,7 @@ def published(messages: list[Any]) -> list[Facts]:
 def write_part(bag: Path, part: Path, first: float, last: float) -> Path:
     """Write the messages between two times, in seconds from the start, to another recording."""
     with open_recording(bag) as recording, RecordingWriter(part) as writer:
-        begin, end = (recording.start_ns + round(each * 1e9) for each in (first, last))
+        begin, end = (recording.start_ns + round(item * 1e9) for item in (first, last))
         kinds = {}
         for topic, info in recording.topics.items():
             assert info.message_type is not None
@@ -189,7 +189,7 @@ def test_commands_and_jumps_are_replayed(
     assert probe.call(Mute, "mute", properties=["brake"], duration=0.3).success
     stepper.begin()
     near = {"speed": 3.0, "distance": 5.0}
-    assert [of(each, "brake").muted for each in stepper.steps(4, **near)] == [True] * 3 + [False]
+    assert [of(step, "brake").muted for step in stepper.steps(4, **near)] == [True] * 3 + [False]
     assert probe.call(Reset, "reset", properties=["brake"]).success
     stepper.steps(4, **near)
     assert probe.set(properties__brake__act=0.35, properties__brake__warn=0.3).successful
@@ -202,7 +202,7 @@ def test_commands_and_jumps_are_replayed(
     stepper.steps(3, **near)
     assert probe.call(Mute, "mute", properties=["brake"], duration=0.3).success
     stepper.begin(stepper.tick - 300)
-    assert [of(each, "brake").muted for each in stepper.steps(3, **near)] == [True, True, False]
+    assert [of(step, "brake").muted for step in stepper.steps(3, **near)] == [True, True, False]
     stepper.step(speed=b"\0\1\0\0nonsense")
     stepper.begin(stepper.tick + 300)
     stepper.steps(3, **near)

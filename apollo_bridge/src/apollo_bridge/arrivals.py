@@ -35,7 +35,7 @@ def stamp_reader(pool: Pool, message: str) -> Callable[[bytes], Stamp]:
     header = pool.descriptor(message).fields_by_name.get("header")
     if header is None or header.message_type is None:
         return lambda data: UNSTAMPED
-    numbers = {each.name: each.number for each in header.message_type.fields}
+    numbers = {one_field.name: one_field.number for one_field in header.message_type.fields}
     if (numbers.get("timestamp_sec"), numbers.get("sequence_num")) != (1, 3):
         return lambda data: UNSTAMPED
     file = descriptor_pb2.FileDescriptorProto(name="headed.proto", package="forewarn.headed")
@@ -92,10 +92,10 @@ class Sorter:
 
     def take(self, arrivals: Iterable[Arrival]) -> list[Arrival]:
         """Return those of a batch that are new, in the order in which they were sent."""
-        stamped = [(self._stamp(each), each) for each in arrivals]
+        stamped = [(self._stamp(arrival), arrival) for arrival in arrivals]
         if all(stamp.number != NO_NUMBER or stamp.seconds for stamp, _ in stamped):
             stamped.sort(key=lambda pair: (pair[0].seconds, pair[0].number))
-        return [each for stamp, each in stamped if self._is_new(stamp, each)]
+        return [message for stamp, message in stamped if self._is_new(stamp, message)]
 
     def _stamp(self, arrival: Arrival) -> Stamp:
         try:

@@ -244,7 +244,7 @@ class Commander:
         commands = [self.stops.update(stop, now_ns)]
         if self.limits is not None:
             commands.append(self.limits.update(limit, now_ns))
-        return [each for each in commands if each is not None]
+        return [command for command in commands if command is not None]
 
     def not_written(self, target: str) -> None:
         """Take note that the last command to a channel or service did not get through."""
@@ -271,8 +271,8 @@ class Commander:
     def described(self) -> str:
         """What is in force, for people; empty if nothing is."""
         return " and ".join(
-            each if isinstance(each, str) else f"a limit of {each:g} m/s"
-            for each in self.in_force.values()
+            demand if isinstance(demand, str) else f"a limit of {demand:g} m/s"
+            for demand in self.in_force.values()
         )
 
     def recall(self, left: Mapping[str, Any]) -> None:

@@ -244,4 +244,4 @@ def _described(targets: Mapping[str, str]) -> list[dict[str, Any]]:
 def _files(pool: Pool, message: str) -> list[str]:
     """Return the serialized files that define a message, dependencies first."""
     files = (pool.files[name] for name in pool.needed(message))
-    return [base64.b64encode(each.SerializeToString()).decode() for each in files]
+    return [base64.b64encode(file.SerializeToString()).decode() for file in files]

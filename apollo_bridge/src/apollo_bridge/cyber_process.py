@@ -145,8 +145,8 @@ def serve_data(link: Link, config: dict[str, Any], cyber: Any) -> None:
     for index, channel in enumerate(config["readers"]):
         node.create_rawdata_reader(channel, arrived, index)
     writers = [
-        node.create_writer(each["channel"], message_class(each["files"], each["message"]), 10)
-        for each in config["writers"]
+        node.create_writer(writer["channel"], message_class(writer["files"], writer["message"]), 10)
+        for writer in config["writers"]
     ]
     link.send(READY, b"{}")
     while True:
@@ -165,17 +165,17 @@ def serve_scout(link: Link, config: dict[str, Any], cyber: Any, roles: Any) -> N
         channels = cyber.ChannelUtils.get_channels_info(2)
         seen = {}
         for channel, writers in channels.items():
-            found = [roles.RoleAttributes.FromString(each) for each in writers]
-            types = {each.message_type for each in found}
+            found = [roles.RoleAttributes.FromString(writer) for writer in writers]
+            types = {one_channel.message_type for one_channel in found}
             # Readers are listed too; those from Python and raw ones have types of this package.
             seen[channel] = sorted(t for t in types if not t.startswith("apollo.cyber.message."))
-            for each in found:
-                if channel not in config["readers"] or not each.proto_desc:
+            for one_channel in found:
+                if channel not in config["readers"] or not one_channel.proto_desc:
                     continue
-                if told.get(channel) != each.proto_desc:
-                    told[channel] = each.proto_desc
-                    names = json.dumps([channel, each.message_type]).encode()
-                    link.send(OFFER, struct.pack("<H", len(names)) + names + each.proto_desc)
+                if told.get(channel) != one_channel.proto_desc:
+                    told[channel] = one_channel.proto_desc
+                    names = json.dumps([channel, one_channel.message_type]).encode()
+                    link.send(OFFER, struct.pack("<H", len(names)) + names + one_channel.proto_desc)
         link.send(TOPOLOGY, json.dumps(seen).encode())
         time.sleep(SCOUT_PAUSE)
 
@@ -184,8 +184,10 @@ def serve_caller(link: Link, config: dict[str, Any], cyber: Any) -> None:
     """Call services until the bridge goes away; of calls that wait, the last one counts."""
     node = cyber.Node(f"{config['node']}_caller")
     clients = [
-        node.create_client(each["channel"], message_class(each["files"], each["message"]), Response)
-        for each in config["services"]
+        node.create_client(
+            service["channel"], message_class(service["files"], service["message"]), Response
+        )
+        for service in config["services"]
     ]
     link.send(READY, b"{}")
     while True:

@@ -74,23 +74,23 @@ class _Sections:
             found = self._believed(index.indexes)
         except (self.failure, *DAMAGE, ValueError, OSError):
             return None
-        number = sum(each.message_number for each in found.channels)
+        number = sum(channel.message_number for channel in found.channels)
         promised = (header.chunk_number, header.message_number)
-        described = all(each.proto_desc for each in found.channels)
+        described = all(channel.proto_desc for channel in found.channels)
         return found if (len(found.chunks), number) == promised and described else None
 
     def _believed(self, entries: Any) -> Contents:
         kinds = self.kinds
         parts: dict[int, list[Any]] = {kind: [] for kind in kinds.SectionType.values()}
-        for each in entries:
-            parts[each.type].append(each)
+        for entry in entries:
+            parts[entry.type].append(entry)
         chunks = []
         for head, body in zip(
             parts[kinds.SECTION_CHUNK_HEADER], parts[kinds.SECTION_CHUNK_BODY], strict=True
         ):
             times, size = head.chunk_header_cache, self._size_of_body(body.position)
             chunks.append(Entry(times.begin_time, times.end_time, body.position, size))
-        channels = [each.channel_cache for each in parts[kinds.SECTION_CHANNEL]]
+        channels = [part.channel_cache for part in parts[kinds.SECTION_CHANNEL]]
         return Contents(tuple(channels), tuple(chunks))
 
     def _size_of_body(self, position: int) -> int:

@@ -53,9 +53,9 @@ class Derivation:
         self.spec = spec.model_copy(update={"rate": FINE_RATE, "time": "arrival", "settle": 0.0})
         self._abstraction = build_abstraction(self.spec)
         self.channels = {
-            each.channel: each.message_type
-            for each in spec.signals.values()
-            if each.channel is not None
+            signal.channel: signal.message_type
+            for signal in spec.signals.values()
+            if signal.channel is not None
         }
         self.problems: dict[str, str] = {}
         self.failures: dict[str, str] = {}
@@ -116,15 +116,15 @@ class Derivation:
     def accept(self, arrivals: Iterable[Arrival]) -> bool:
         """Take messages; tell whether any was new."""
         by_channel: dict[str, list[Arrival]] = {}
-        for each in arrivals:
-            by_channel.setdefault(each.channel, []).append(each)
+        for arrival in arrivals:
+            by_channel.setdefault(arrival.channel, []).append(arrival)
         fresh = False
         for channel, batch in by_channel.items():
             if channel not in self.sorters:
                 continue
-            for each in self.sorters[channel].take(batch):
-                self._feed.accept(channel, each.time_ns, each.data)
-                self._arrived[channel] = max(self._arrived.get(channel, 0), each.time_ns)
+            for message in self.sorters[channel].take(batch):
+                self._feed.accept(channel, message.time_ns, message.data)
+                self._arrived[channel] = max(self._arrived.get(channel, 0), message.time_ns)
                 fresh = True
         return fresh
 
@@ -137,9 +137,9 @@ class Derivation:
         tick = self._feed.grid.tick_at_or_after(now_ns)
         snapshot = self._feed.snapshot(tick)
         values, failed = self._abstraction.complete(snapshot.values)
-        for each in snapshot.failures:
-            self.failures[each.where] = each.reason
-            self._unread[each.where] = self._arrived.get(each.where, 0)
+        for failure in snapshot.failures:
+            self.failures[failure.where] = failure.reason
+            self._unread[failure.where] = self._arrived.get(failure.where, 0)
         self.failures.update(failed)
         named = dict(zip(self._abstraction.signals, values, strict=True))
         sent = []

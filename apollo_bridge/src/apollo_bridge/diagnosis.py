@@ -57,7 +57,7 @@ def elsewhere(pump: Pump) -> str:
         pump.topology.get(channel) for channel in pump.derivation.channels
     ):
         return ""
-    domain, address = (os.environ.get(*each) for each in (DOMAIN, ADDRESS))
+    domain, address = (os.environ.get(*variable) for variable in (DOMAIN, ADDRESS))
     seen = ", ".join(sorted(c for c, types in pump.topology.items() if types)[:5])
     return (
         f"nobody publishes any of the channels in domain {domain} at {address}"
@@ -71,7 +71,9 @@ def _channel(pump: Pump, channel: str, now_ns: int) -> Status:
     traffic = derivation.traffic[channel]
     age = (now_ns - traffic.newest_ns) / 1e9 if traffic.newest_ns else math.inf
     timeout = min(
-        timeout_of(each) for each in derivation.spec.signals.values() if each.channel == channel
+        timeout_of(signal)
+        for signal in derivation.spec.signals.values()
+        if signal.channel == channel
     )
     values = {
         "message": derivation.channels[channel],

@@ -56,7 +56,7 @@ class Memory:
     @property
     def problem(self) -> str:
         """What was lost, and why it cannot be written."""
-        return "; ".join(each for each in (self.lost, self._failed) if each)
+        return "; ".join(remark for remark in (self.lost, self._failed) if remark)
 
     def write(self, in_force: Mapping[str, Any]) -> None:
         """Keep what is in force now; the file is replaced as a whole."""

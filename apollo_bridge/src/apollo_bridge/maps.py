@@ -49,18 +49,20 @@ def load_map(path: Path) -> Layers:
     try:
         counts = _lane_counts(message)
         rights = {
-            each.id.id: [right.id for right in each.right_neighbor_forward_lane_id]
-            for each in message.lane
+            lane.id.id: [right.id for right in lane.right_neighbor_forward_lane_id]
+            for lane in message.lane
         }
-        for each in message.lane:
-            name = each.id.id
+        for lane in message.lane:
+            name = lane.id.id
             layers["lane"].append(
-                _lane(each, lanes=counts.get(name, math.nan), number=_number(name, rights))
+                _lane(lane, lanes=counts.get(name, math.nan), number=_number(name, rights))
             )
         for layer, field in SIGNS.items():
-            layers[layer] = [line for each in getattr(message, field) for line in _lines(each)]
+            layers[layer] = [
+                line for boundary in getattr(message, field) for line in _lines(boundary)
+            ]
         for layer in AREAS:
-            layers[layer] = [_area(each) for each in getattr(message, layer)]
+            layers[layer] = [_area(area) for area in getattr(message, layer)]
     except ValueError as error:
         raise MapError(str(error), file=path) from error
     return layers
@@ -74,14 +76,14 @@ def _lane_counts(world: Any) -> dict[str, float]:
     """Return how many lanes of one direction the road has where each lane is."""
     sections = (section for road in world.road for section in road.section)
     return {
-        each.id: float(len(section.lane_id)) for section in sections for each in section.lane_id
+        lane.id: float(len(section.lane_id)) for section in sections for lane in section.lane_id
     }
 
 
 def _number(name: str, rights: Mapping[str, Sequence[str]]) -> float:
     """Return the number of a lane, counted from the right, which is 1."""
     seen = {name}
-    while beside := [each for each in rights.get(name, ()) if each not in seen]:
+    while beside := [right for right in rights.get(name, ()) if right not in seen]:
         name = beside[0]
         seen.add(name)
     return float(len(seen))
@@ -90,15 +92,15 @@ def _number(name: str, rights: Mapping[str, Sequence[str]]) -> float:
 def _lane(lane: Any, **counted: float) -> Shape:
     attributes: dict[str, Attribute] = {
         **counted,
-        "successors": tuple(each.id for each in lane.successor_id),
-        "left_lanes": tuple(each.id for each in lane.left_neighbor_forward_lane_id),
-        "right_lanes": tuple(each.id for each in lane.right_neighbor_forward_lane_id),
+        "successors": tuple(other.id for other in lane.successor_id),
+        "left_lanes": tuple(other.id for other in lane.left_neighbor_forward_lane_id),
+        "right_lanes": tuple(other.id for other in lane.right_neighbor_forward_lane_id),
         "speed_limit": lane.speed_limit if lane.speed_limit > 0 else math.nan,
         "turn": float(lane.turn),
         "type": float(lane.type),
         "junction": lane.junction_id.id,
-        "left": max((each.width for each in lane.left_sample), default=HALF_WIDTH),
-        "right": max((each.width for each in lane.right_sample), default=HALF_WIDTH),
+        "left": max((sample.width for sample in lane.left_sample), default=HALF_WIDTH),
+        "right": max((sample.width for sample in lane.right_sample), default=HALF_WIDTH),
     }
     return checked(Shape(lane.id.id, LINE, _points(lane.central_curve), attributes))
 

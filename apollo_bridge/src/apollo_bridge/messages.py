@@ -164,8 +164,10 @@ class Message(Record):
             if field.message_type is not None:
                 if field.message_type.GetOptions().map_entry:
                     return [Entry(key, value[key]) for key in sorted(value)]
-                return [Message(each) for each in value]
-            return vector([text(each) if type(each) is bytes else each for each in value])
+                return [Message(element) for element in value]
+            return vector(
+                [text(element) if type(element) is bytes else element for element in value]
+            )
         return Message(value) if self.message.HasField(name) else Missing(field.message_type)
 
     def _has(self, name: str) -> bool:
@@ -284,7 +286,10 @@ def _reachable(descriptor: Descriptor) -> dict[str, int]:
             waiting += [f.message_type for f in current.fields if f.message_type is not None]
     enums = {
         enum.full_name: enum
-        for each in seen.values()
-        for enum in (*each.enum_types, *(f.enum_type for f in each.fields if f.enum_type))
+        for one_descriptor in seen.values()
+        for enum in (
+            *one_descriptor.enum_types,
+            *(f.enum_type for f in one_descriptor.fields if f.enum_type),
+        )
     }
     return _unambiguous(enums.values())

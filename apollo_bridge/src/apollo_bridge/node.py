@@ -213,9 +213,9 @@ class BridgeNode(LifecycleNode):
         self._publisher.publish(
             Signals(
                 header=Header(stamp=_time(now_ns)),
-                names=[each.name for each in signals],
-                values=[each.value for each in signals],
-                stamps=[_time(each.stamp_ns) for each in signals],
+                names=[signal.name for signal in signals],
+                values=[signal.value for signal in signals],
+                stamps=[_time(signal.stamp_ns) for signal in signals],
             )
         )
 
@@ -260,12 +260,12 @@ class BridgeNode(LifecycleNode):
                 header=Header(stamp=self.get_clock().now().to_msg()),
                 status=[
                     DiagnosticStatus(
-                        level=bytes([each.level]),
-                        name=f"{self.get_name()}: {each.name}",
-                        message=each.message,
-                        values=[KeyValue(key=k, value=str(v)) for k, v in each.values.items()],
+                        level=bytes([status.level]),
+                        name=f"{self.get_name()}: {status.name}",
+                        message=status.message,
+                        values=[KeyValue(key=k, value=str(v)) for k, v in status.values.items()],
                     )
-                    for each in found
+                    for status in found
                 ],
             )
         )

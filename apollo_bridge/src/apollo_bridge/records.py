@@ -52,11 +52,11 @@ class CyberRecording:
         segments = self._open_segments(files)
         self._segments = sorted(segments, key=lambda each: (each.start_ns, each.path.name))
         self._collect_warnings()
-        filled = [each for each in self._segments if each.count]
-        self.start_ns = min((each.start_ns for each in filled), default=0)
-        self.end_ns = max((each.end_ns for each in filled), default=0)
-        self.count = sum(each.count for each in self._segments)
-        self.size = sum(each.size for each in self._segments)
+        filled = [segment for segment in self._segments if segment.count]
+        self.start_ns = min((segment.start_ns for segment in filled), default=0)
+        self.end_ns = max((segment.end_ns for segment in filled), default=0)
+        self.count = sum(segment.count for segment in self._segments)
+        self.size = sum(segment.size for segment in self._segments)
         if not self.count:
             self._warn("the recording holds no messages")
         self._warn_of_gaps()
@@ -64,9 +64,9 @@ class CyberRecording:
     def _open_segments(self, files: Sequence[Path]) -> list[RecordFile]:
         """Open what can be opened: the last segment of a killed recorder may be empty."""
         segments, failed = [], []
-        for each in files:
+        for file in files:
             try:
-                segments.append(RecordFile(each))
+                segments.append(RecordFile(file))
             except RecordingError as error:
                 failed.append(error)
                 self._warn(f"a segment is left out: {error}")
@@ -82,13 +82,13 @@ class CyberRecording:
     @cached_property
     def topics(self) -> Mapping[str, TopicInfo]:
         """All channels, in the order of the file."""
-        counts = sum((each.counts for each in self._segments), Counter())
+        counts = sum((one_segment.counts for one_segment in self._segments), Counter())
         channels: dict[str, list[ChannelInfo]] = {}
         for segment in self._segments:
             for name, info in segment.channels.items():
                 channels.setdefault(name, []).append(info)
         for name, infos in channels.items():
-            types = list(dict.fromkeys(each.message for each in infos if each.message))
+            types = list(dict.fromkeys(one_info.message for one_info in infos if one_info.message))
             if len(types) > 1:
                 listed = " and as ".join(types)
                 self._warn(f"{name} is declared as {listed} by its segments; the first is taken")
@@ -120,14 +120,14 @@ class CyberRecording:
         # Segments follow each other, but the last messages of one may be younger than the first
         # of the next: a stretch is sorted only where they overlap.
         for group in _overlapping(self._segments):
-            streams = [each.read(topics) for each in group]
+            streams = [segment.read(topics) for segment in group]
             rows: Any = streams[0] if len(streams) == 1 else sorted(chain(*streams), key=_time)
             yield from map(make_sample, rows)
         self._collect_warnings()
 
     def digest(self) -> str:
         """Return the SHA-256 of the contents of all segments in reading order, in hex."""
-        return digest_files([each.path for each in self._segments])
+        return digest_files([segment.path for segment in self._segments])
 
     def metadata(self) -> Mapping[str, Mapping[str, str]]:
         """Return nothing: the format has no tables of text."""
@@ -181,7 +181,7 @@ def _overlapping(segments: Sequence[RecordFile]) -> Iterator[list[RecordFile]]:
     """Yield runs of segments (sorted by start) that overlap in time."""
     group: list[RecordFile] = []
     end = 0
-    for segment in (each for each in segments if each.count):
+    for segment in (one_segment for one_segment in segments if one_segment.count):
         if group and segment.start_ns > end:
             yield group
             group = []
@@ -227,16 +227,16 @@ def segments_of(path: Path) -> list[Path]:
     A folder stands for them only if it holds those of a single recording.
     """
     if path.is_dir():
-        names = [m for each in path.iterdir() if (m := _SEGMENT.match(each.name))]
+        names = [m for one_path in path.iterdir() if (m := _SEGMENT.match(one_path.name))]
         if len({m["base"] for m in names}) != 1:
             return []
         return sorted(path / m.string for m in names)
     if path.exists() or not path.name.endswith(".record"):
         return []
     return sorted(
-        each
-        for each in path.parent.glob(f"{path.name}.*")
-        if _SEGMENT.match(each.name) and each.is_file()
+        one_path
+        for one_path in path.parent.glob(f"{path.name}.*")
+        if _SEGMENT.match(one_path.name) and one_path.is_file()
     )
 
 

@@ -115,7 +115,7 @@ class Relay:
         """What is to be said on /diagnostics; empty if all is as it should be."""
         several = TWO if len(self._wishes) > 1 else ""
         found = [*self._remarks.values(), several, self._former, self._memory.problem]
-        return "; ".join(each for each in found if each)
+        return "; ".join(one_remark for one_remark in found if one_remark)
 
     @property
     def lost(self) -> bool:

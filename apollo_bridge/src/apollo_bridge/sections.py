@@ -143,10 +143,10 @@ class RecordFile:
     def _take_channels(self, channels: Iterable[Any]) -> None:
         """Take the channels of an index; they also make up for damaged declarations."""
         self._indexed = Counter()
-        for each in channels:
-            self._indexed[text(each.name)] += each.message_number
-            if each.message_type:
-                self._add_channel(each)
+        for channel in channels:
+            self._indexed[text(channel.name)] += channel.message_number
+            if channel.message_type:
+                self._add_channel(channel)
 
     def _walk(self, file: Any) -> None:
         position = SECTION.size + HEADER_SPACE
@@ -235,7 +235,7 @@ class RecordFile:
                     times = [time_ns for time_ns, _, _ in rows]
                     measured.append(segment._replace(start_ns=min(times), end_ns=max(times)))
         self._segments = measured
-        return [(each.start_ns, each.end_ns) for each in measured]
+        return [(chunk.start_ns, chunk.end_ns) for chunk in measured]
 
     def read(self, topics: Collection[str]) -> Iterator[Row]:
         """Yield the messages on `topics` in log-time order, simultaneous ones in file order.

@@ -43,12 +43,12 @@ class ProtocolError(ValueError):
 
 def operation(code: int, *fields: bytes) -> bytes:
     """Return an operation whose fields each have their length."""
-    return bytes([code]) + b"".join(LENGTH.pack(len(each)) + each for each in fields)
+    return bytes([code]) + b"".join(LENGTH.pack(len(field)) + field for field in fields)
 
 
 def register(files: list[bytes]) -> bytes:
     """Return the operation that makes descriptors known, which goes before adding a writer."""
-    listed = b"".join(LENGTH.pack(len(each)) + each for each in files)
+    listed = b"".join(LENGTH.pack(len(file)) + file for file in files)
     return bytes([REGISTER_DESC]) + LENGTH.pack(len(files)) + listed
 
 

@@ -85,8 +85,8 @@ def statuses(
     if clocks is not None:
         lasting.clocks(len(clocks), runtime.pacer.jumps)
         yield _clock_status(runtime, clocks, quarrel=lasting.quarrels)
-    for each in runtime.inputs.inputs:
-        yield _input_status(runtime, each, numberless, shared)
+    for one_input in runtime.inputs.inputs:
+        yield _input_status(runtime, one_input, numberless, shared)
     yield _signal_status(runtime, numberless)
     if runtime.record_path is not None or runtime.record_problem:
         yield _record_status(runtime)
@@ -230,8 +230,10 @@ def _stale(runtime: Runtime) -> dict[str, str]:
         return {}
     period = 1.0 / runtime.watch.spec.rate
     return {
-        each.name: "never came" if each.age is None else f"{each.age * period:g} s old"
-        for each in runtime.latest.verdict.stale
+        stale_signal.name: "never came"
+        if stale_signal.age is None
+        else f"{stale_signal.age * period:g} s old"
+        for stale_signal in runtime.latest.verdict.stale
     }
 
 
@@ -294,7 +296,7 @@ def _mute_status(runtime: Runtime) -> Status:
     if not muted:
         return Status("mutes", Severity.OK, "nothing is muted", {})
     latest = runtime.latest
-    verdicts = {} if latest is None else {each.name: each for each in latest.verdict.properties}
+    verdicts = {} if latest is None else {prop.name: prop for prop in latest.verdict.properties}
     level, told = Severity.WARN, []
     for name, left, reason in muted:
         verdict = verdicts.get(name)

@@ -59,7 +59,7 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
         for name, value, stamp in zip(*signals, strict=True)
         if name in used
     ]
-    never = {each.name for each in verdict.stale if each.age is None}
+    never = {stale_signal.name for stale_signal in verdict.stale if stale_signal.age is None}
     return Explanation(
         time_ns=time_ns,
         row=row,
@@ -78,7 +78,7 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
 
 def _shares(monitor: Monitor, verdict: Verdict, row: RiskRow) -> tuple[float, ...]:
     state = verdict.observation.state
-    compiled = next(each for each in monitor.properties if each.name == row.property)
+    compiled = next(prop for prop in monitor.properties if prop.name == row.property)
     if not row.most_likely_path or monitor.model is None or compiled.outlook is None:
         return ()
     assert state is not None

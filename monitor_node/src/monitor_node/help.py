@@ -12,7 +12,7 @@ def asked(arguments: Sequence[str]) -> bool:
     """Tell whether help is asked for; what follows ``--ros-args`` is the middleware's."""
     arguments = list(arguments)
     own = arguments[: arguments.index("--ros-args")] if "--ros-args" in arguments else arguments
-    return any(each in ASKING for each in own)
+    return any(item in ASKING for item in own)
 
 
 def usage(executable: str) -> str:
@@ -37,8 +37,8 @@ def usage(executable: str) -> str:
         ),
     }[executable]
     lines = [f"usage: {executable} --ros-args -p {needed}", "", purpose, "", "parameters:"]
-    for each in table:
-        lines.append(f"  {each.name} (default: {each.default!r})")
-        text = each.descriptor.description
+    for entry in table:
+        lines.append(f"  {entry.name} (default: {entry.default!r})")
+        text = entry.descriptor.description
         lines += textwrap.wrap(text, 96, initial_indent="      ", subsequent_indent="      ")
     return "\n".join(lines)

@@ -122,17 +122,17 @@ class Inputs:
 
     def open(self) -> None:
         """Subscribe to all topics."""
-        for each in self.inputs:
-            each.publishers = self._publishers(each)
-            each.quality = self._wanted(each)
-            self._subscribe(each)
+        for one_input in self.inputs:
+            one_input.publishers = self._publishers(one_input)
+            one_input.quality = self._wanted(one_input)
+            self._subscribe(one_input)
 
     def close(self) -> None:
         """Unsubscribe."""
-        for each in self.inputs:
-            if each.subscription is not None:
-                self._node.destroy_subscription(each.subscription)
-                each.subscription = None
+        for one_input in self.inputs:
+            if one_input.subscription is not None:
+                self._node.destroy_subscription(one_input.subscription)
+                one_input.subscription = None
 
     @property
     def subscriptions(self) -> frozenset[Subscription]:
@@ -141,31 +141,33 @@ class Inputs:
 
     def take(self) -> Iterator[Taken]:
         """Take all messages that wait."""
-        for each in self.inputs:
-            handle = each.subscription.handle
+        for one_input in self.inputs:
+            handle = one_input.subscription.handle
             with handle:
-                while (taken := handle.take_message(each.message_class, True)) is not None:
+                while (taken := handle.take_message(one_input.message_class, True)) is not None:
                     payload, info = taken
-                    each.received += 1
-                    yield Taken(each.topic, payload, info["received_timestamp"])
+                    one_input.received += 1
+                    yield Taken(one_input.topic, payload, info["received_timestamp"])
 
     def match(self) -> list[str]:
         """Follow what publishers offer by now; return what was changed, for the log."""
         changes = []
-        for each in self.inputs:
-            each.publishers = self._publishers(each)
-            wanted = self._wanted(each)
-            if wanted != each.quality and any(p.type == each.type for p in each.publishers):
-                changes.append(f"{each.name}: asks for {wanted} now, as its publishers offer")
-                each.quality = wanted
-                self._subscribe(each)
+        for one_input in self.inputs:
+            one_input.publishers = self._publishers(one_input)
+            wanted = self._wanted(one_input)
+            if wanted != one_input.quality and any(
+                p.type == one_input.type for p in one_input.publishers
+            ):
+                changes.append(f"{one_input.name}: asks for {wanted} now, as its publishers offer")
+                one_input.quality = wanted
+                self._subscribe(one_input)
         return changes
 
     def ask_again(self) -> None:
         """Subscribe anew to what publishers keep for late subscribers: all was forgotten."""
-        for each in self.inputs:
-            if each.quality.latched:
-                self._subscribe(each)
+        for one_input in self.inputs:
+            if one_input.quality.latched:
+                self._subscribe(one_input)
 
     def _subscribe(self, each: Input) -> None:
         before, each.subscription = each.subscription, None

@@ -116,7 +116,7 @@ class Journal:
     def status(self) -> Status:
         """Report."""
         values = {"file": self.path, "recalled": self.recalled}
-        problems = [each for each in (self.problem, self.lost) if each]
+        problems = [remark for remark in (self.problem, self.lost) if remark]
         if problems:
             return Status("journal", Severity.ERROR, "; ".join(problems), values)
         return Status("journal", Severity.OK, f"recalled: {self.recalled}", values)

@@ -92,7 +92,11 @@ class MonitorNode(SimulatedTime, LifecycleNode):
     @property
     def subscriptions(self) -> Iterable[Subscription]:
         """Subscriptions that executors wait for: the inputs are taken when a tick is due."""
-        return (each for each in super().subscriptions if each not in self._hidden)
+        return (
+            subscription
+            for subscription in super().subscriptions
+            if subscription not in self._hidden
+        )
 
     def _value(self, name: str) -> Any:
         return self.get_parameter(name).value
@@ -353,9 +357,11 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             for change in runtime.inputs.match():
                 self.get_logger().info(change)
             self._hide()
-            for each in runtime.inputs.inputs:
-                for problem in each.problems() if each.publishers else ("nobody publishes it",):
-                    self._warn(f"{each.name}: {problem}")
+            for one_input in runtime.inputs.inputs:
+                for problem in (
+                    one_input.problems() if one_input.publishers else ("nobody publishes it",)
+                ):
+                    self._warn(f"{one_input.name}: {problem}")
             shared = frozenset(self._value("shared_inputs"))
             found += statuses(runtime, self._lasting, shared, self._clocks())
         if self._actuators is not None:
@@ -376,7 +382,13 @@ class MonitorNode(SimulatedTime, LifecycleNode):
 
     def _twins(self) -> int:
         own = (self.get_name(), self.get_namespace())
-        twins = sum(each == own for each in self.get_node_names_and_namespaces()) - 1
+        twins = (
+            sum(
+                get_node_names_and_namespace == own
+                for get_node_names_and_namespace in self.get_node_names_and_namespaces()
+            )
+            - 1
+        )
         if twins > 0:
             self._warn(f"{twins} more nodes are called {self.get_fully_qualified_name()}")
         return max(0, twins)
@@ -387,4 +399,4 @@ def _free(path: Path) -> Path:
     numbered = (path.with_name(f"{path.stem}-{i}{path.suffix}") for i in range(2, 100_000))
     candidates = itertools.chain([path], numbered)
     # What is there and no plain file, such as a FIFO, is written into.
-    return next((each for each in candidates if not each.is_file()), path)
+    return next((candidate for candidate in candidates if not candidate.is_file()), path)

@@ -33,9 +33,9 @@ class Teller:
 
     def tell(self, outcome: Outcome) -> None:
         """Log what is new at a tick."""
-        for each in outcome.verdict.properties:
-            if each.violation:
-                self._logger.warning(f"{each.name}: violated")
+        for prop in outcome.verdict.properties:
+            if prop.violation:
+                self._logger.warning(f"{prop.name}: violated")
         if outcome.request is not None:
             self.request(outcome.request)
 

@@ -259,9 +259,9 @@ _OPTIONAL = ("warn_release", "speed_limit")
 
 def declare(node: Node, parameters: Iterable[Parameter]) -> None:
     """Declare parameters; those that are declared already are left as they are."""
-    for each in parameters:
-        if not node.has_parameter(each.name):
-            node.declare_parameter(each.name, each.default, each.descriptor)
+    for parameter in parameters:
+        if not node.has_parameter(parameter.name):
+            node.declare_parameter(parameter.name, parameter.default, parameter.descriptor)
 
 
 def policy_parameters(name: str, section: PropertySpec) -> tuple[Parameter, ...]:
@@ -317,7 +317,8 @@ def quality_parameters(topic: str) -> tuple[Parameter, ...]:
 def fixed_quality(node: Node, topic: str) -> tuple[bool | None, bool | None]:
     """Return the prescribed reliability and durability of an input; None where it follows."""
     reliability, durability = (
-        str(node.get_parameter(each.name).value) for each in quality_parameters(topic)
+        str(node.get_parameter(quality_parameter.name).value)
+        for quality_parameter in quality_parameters(topic)
     )
     return RELIABILITY.get(reliability), DURABILITY.get(durability)
 
@@ -325,7 +326,7 @@ def fixed_quality(node: Node, topic: str) -> tuple[bool | None, bool | None]:
 def refuse(name: str, value: Any) -> str:
     """Return why a value is refused that its descriptor allows; empty if it is not."""
     texts = value if isinstance(value, (list, tuple)) else (value,)
-    if any(isinstance(each, str) and len(each) > LONGEST for each in texts):
+    if any(isinstance(text, str) and len(text) > LONGEST for text in texts):
         return f"{name}: a text of more than {LONGEST} characters (accepted: that many at most)"
     choices: tuple[str, ...] = ()
     if name == "executor":

@@ -58,7 +58,7 @@ class Policies:
         try:
             for name, section in watch.compiled.spec.properties.items():
                 found = parameters.policy_parameters(name, section)
-                self._names += [each.name for each in found]
+                self._names += [problem.name for problem in found]
                 parameters.declare(self._node, found)
             given = parameters.policy_values(
                 self._names, lambda name: self._node.get_parameter(name).value
@@ -78,7 +78,9 @@ class Policies:
 
     def _check(self, given: list[Parameter]) -> SetParametersResult:
         refused = "; ".join(
-            filter(None, (parameters.refuse(each.name, each.value) for each in given))
+            filter(
+                None, (parameters.refuse(parameter.name, parameter.value) for parameter in given)
+            )
         )
         if not refused and self._owner.watch is not None:
             try:
@@ -104,7 +106,9 @@ class Policies:
             self._changed(name, values)
 
     def _values(self, given: list[Parameter]) -> dict[str, dict[str, object]]:
-        mine = {each.name: each.value for each in given if each.name in self._names}
+        mine = {
+            parameter.name: parameter.value for parameter in given if parameter.name in self._names
+        }
         return parameters.policy_values(mine, mine.__getitem__)
 
 

@@ -47,7 +47,7 @@ def follow(offers: Iterable[Quality]) -> Quality:
     offers = list(offers)
     if not offers:
         return Quality()
-    return Quality(all(each.reliable for each in offers), all(each.latched for each in offers))
+    return Quality(all(offer.reliable for offer in offers), all(offer.latched for offer in offers))
 
 
 def missing(offer: Quality, request: Quality) -> str:

@@ -121,7 +121,7 @@ class Runtime:
                     "event": "activate",
                     "rate": self.watch.spec.rate,
                     "settle_ns": self.pacer.settle_ns,
-                    "inputs": {each.topic: each.name for each in self.inputs.inputs},
+                    "inputs": {one_input.topic: one_input.name for one_input in self.inputs.inputs},
                     "by_arrival": sorted(self.watch.session.feed.by_arrival),
                 }
             )
@@ -288,7 +288,7 @@ class Runtime:
         newest = [tick if age is None else tick - age for age in ages]
         for derived in monitor.abstraction.derived:
             newest.append(min((newest[slot] for slot in derived.arguments), default=tick))
-        times = [self.pacer.grid.time_ns(each) for each in newest]
+        times = [self.pacer.grid.time_ns(time_ns) for time_ns in newest]
         return list(monitor.abstraction.signals), values, times
 
     def _restart(self, restart: Restart) -> None:

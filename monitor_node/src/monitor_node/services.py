@@ -263,7 +263,7 @@ def _check_lengths(request: Any) -> None:
         texts = value if isinstance(value, list) else [value]
         if len(texts) > MOST_NAMES:
             raise ForewarnError(f"{name}: {len(texts)} names (accepted: {MOST_NAMES} at most)")
-        longest = max((len(each) for each in texts if isinstance(each, str)), default=0)
+        longest = max((len(text) for text in texts if isinstance(text, str)), default=0)
         if longest > LONGEST_TEXT:
             raise ForewarnError(f"{name}: {longest} characters (accepted: {LONGEST_TEXT} at most)")
 

@@ -62,7 +62,7 @@ class Velocity(NamedTuple):
 
     def scaled(self, factor: float) -> Velocity:
         """Return the command times a factor."""
-        return self if factor == 1.0 else Velocity(*(each * factor for each in self))
+        return self if factor == 1.0 else Velocity(*(component * factor for component in self))
 
 
 REST = Velocity()

@@ -174,7 +174,7 @@ class TwistGate(SimulatedTime):
 
     def _look(self) -> None:
         """Count who may speak for the monitor: a dead publisher stays in the graph for a while."""
-        topics = (f"{self.spec.monitor}/output/{each}" for each in ("risk", "intervention"))
+        topics = (f"{self.spec.monitor}/output/{item}" for item in ("risk", "intervention"))
         known = max(self.count_publishers(topic) for topic in topics)
         self.watchdog.publishers(known - self._dead, time.monotonic())
 
@@ -184,10 +184,10 @@ class TwistGate(SimulatedTime):
         )
 
     def _override(self, changed: Sequence[Any]) -> Any:
-        for each in changed:
-            if each.name == "open_for":
-                self._open_until = time.monotonic() + each.value
-                self.get_logger().warning(f"commands pass unchecked for {each.value:g} s")
+        for parameter in changed:
+            if parameter.name == "open_for":
+                self._open_until = time.monotonic() + parameter.value
+                self.get_logger().warning(f"commands pass unchecked for {parameter.value:g} s")
         return SetParametersResult(successful=True)
 
     # What goes out

@@ -56,8 +56,8 @@ class Heard:
     def demand(self) -> Demand:
         """What it asks for on either topic: it has ended only when both say so."""
         demand = NOTHING
-        for each in self.said.values():
-            demand = strongest(demand, each.demand)
+        for item in self.said.values():
+            demand = strongest(demand, item.demand)
         return demand
 
     def take(self, topic: str, statement: Statement, now: float) -> None:
@@ -152,11 +152,11 @@ class Watchdog:
             self._doubt, self._doubted = why, now
 
     def _may_adopt(self, heard: Heard, now: float) -> bool:
-        others = (each for each in self._heard.values() if each is not heard)
+        others = (item for item in self._heard.values() if item is not heard)
         return (
             heard.agrees
             and now - self._doubted > self.timeout
-            and all(now - each.last > self.timeout for each in others)
+            and all(now - other.last > self.timeout for other in others)
             and self._publishers <= 1
             and self._alive <= 1
         )
@@ -179,7 +179,7 @@ class Watchdog:
         """Return why nothing may pass that the monitor lets pass, the gravest first."""
         if self._alive > 1 or now - self._rivals_since > self.timeout:
             yield "the monitor's topics have another publisher"
-        if sum(now - each.last <= self.timeout for each in self._heard.values()) > 1:
+        if sum(now - item.last <= self.timeout for item in self._heard.values()) > 1:
             yield TWO
         if now - self._doubted <= self.timeout:
             yield self._doubt

@@ -37,7 +37,7 @@ def by_hand(runs: list[str], horizon: int) -> list[tuple[int, str, float]]:
         share = 1.0
         for step in range(1, wait + 1):
             at_risk = [w for w, _ in found if w >= step]
-            lost = [w for w, each in found if w == step and each == "lost"]
+            lost = [w for w, item in found if w == step and item == "lost"]
             share *= 1 - len(lost) / len(at_risk)
         told.append((wait, what, 0.0 if what == "lost" else 1 / share))
     return told
@@ -84,8 +84,8 @@ def test_brier_score_is_that_of_scikit_survival() -> None:
         dtype=[("event", bool), ("time", float)],
     )
     risk = np.concatenate(
-        [[r for r, f in zip(each, facts, strict=True) if f == "."]
-         for each, facts in zip(risks, runs, strict=True)]
+        [[r for r, f in zip(one_risk, facts, strict=True) if f == "."]
+         for one_risk, facts in zip(risks, runs, strict=True)]
     )  # fmt: skip
     _, score = metrics.brier_score(truth, truth, (1 - risk)[:, None], [2 * horizon])
     assert found.brier == pytest.approx(score[0], rel=1e-12)

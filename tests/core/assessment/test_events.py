@@ -259,7 +259,7 @@ RULE = PropertySpec(formula="always(not p)", horizon=2.0)
 
 
 def test_a_perfect_model_is_called_right_though_recordings_are_short() -> None:
-    parts = [predictions(each) for each in clips(seed=1, seconds=3.0)]
+    parts = [predictions(clip) for clip in clips(seed=1, seconds=3.0)]
     found = calibrate(pool(parts))
     assert found is not None
     assert found.bins[0].predicted == pytest.approx(0.332, abs=1e-3)

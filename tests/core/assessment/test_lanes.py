@@ -44,7 +44,7 @@ def track(name: str, levels: list[int]) -> Track:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))
 def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]) -> None:
-    columns = [list(each) for each in zip(*pairs, strict=True)]
+    columns = [list(one_pair) for one_pair in zip(*pairs, strict=True)]
     found = requests(SPEC, [track(n, c) for n, c in zip(SPEC.properties, columns, strict=True)])
     chains = [wishes_of(section, Grid(10.0)) for section in SPEC.properties.values()]
     state, since, before = AdvisorState(), [0, 0], (-1, -1)

@@ -58,21 +58,25 @@ def test_figures_are_those_of_their_definitions(pairs: list[tuple[float, bool]],
     }
     inside = {i: members for i, members in inside.items() if members}
     assert len(found.bins) == len(inside)
-    for each, (i, members) in zip(found.bins, inside.items(), strict=True):
-        assert (each.low, each.high, each.ticks) == (i / bins, (i + 1) / bins, len(members))
-        assert each.predicted == pytest.approx(fmean(risk for risk, _ in members))
-        assert each.observed == pytest.approx(fmean(followed for _, followed in members))
+    for one_bin, (i, members) in zip(found.bins, inside.items(), strict=True):
+        assert (one_bin.low, one_bin.high, one_bin.ticks) == (
+            i / bins,
+            (i + 1) / bins,
+            len(members),
+        )
+        assert one_bin.predicted == pytest.approx(fmean(risk for risk, _ in members))
+        assert one_bin.observed == pytest.approx(fmean(followed for _, followed in members))
         known = binomtest(sum(f for _, f in members), len(members)).proportion_ci(method="wilson")
-        assert each.observed_low == pytest.approx(known.low, abs=1e-12)
-        assert each.observed_high == pytest.approx(known.high, abs=1e-12)
-        error += len(members) / len(pairs) * abs(each.predicted - each.observed)
+        assert one_bin.observed_low == pytest.approx(known.low, abs=1e-12)
+        assert one_bin.observed_high == pytest.approx(known.high, abs=1e-12)
+        error += len(members) / len(pairs) * abs(one_bin.predicted - one_bin.observed)
     assert found.expected_error == pytest.approx(error)
 
 
 def test_there_are_ten_bins_unless_asked_for_otherwise() -> None:
     found = calibrate(predicted([(0.05, False), (0.99, True)]))
     assert found is not None
-    assert [(each.low, each.high) for each in found.bins] == [(0.0, 0.1), (0.9, 1.0)]
+    assert [(one_bin.low, one_bin.high) for one_bin in found.bins] == [(0.0, 0.1), (0.9, 1.0)]
 
 
 def test_nothing_to_judge_has_no_figures() -> None:

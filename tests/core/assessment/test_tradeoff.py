@@ -148,7 +148,7 @@ def test_alerts_and_figures_are_those_of_the_policy_and_of_the_events(
 def same_as_events(point: Point, tracks: list[Track]) -> None:
     events = [find_events(track) for track in tracks]
     expected = score("rule", events)
-    leads = [v.lead for each in events for v in each.violations if v.lead is not None]
+    leads = [v.lead for event in events for v in event.violations if v.lead is not None]
     assert list(point.leads) == leads
     assert point.hours == pytest.approx(expected.hours)
     assert point.alert_hours == pytest.approx(expected.alert_hours)

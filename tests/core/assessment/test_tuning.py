@@ -124,8 +124,8 @@ def test_folds_support_a_guarantee_and_do_not_prove_it() -> None:
 def test_blocks_of_one_long_run_count_as_runs_do() -> None:
     generator = np.random.default_rng(3)
     peaks = generator.random((12, 2)).round(3).tolist()
-    runs = [a_run(each) for each in peaks]
-    long = a_run([peak for each in peaks for peak in each])
+    runs = [a_run(one_peak) for one_peak in peaks]
+    long = a_run([peak for one_peak in peaks for peak in one_peak])
     size = len(runs[0].ticks)
     levels = [0.1, 0.5, 0.9]
     rule = AlertRule.of(SECTION)

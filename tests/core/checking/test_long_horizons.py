@@ -117,9 +117,9 @@ def test_times_are_the_sums_over_all_steps(
 
 def test_chains_side_by_side_have_ratios_of_their_own(random_chain: MakeChain) -> None:
     automaton, chains = AUTOMATA[1], [random_chain(6, 3, 1, 10.0**-k, k) for k in range(2, 6)]
-    matrix = sparse.block_diag([each.sparse for each in chains], format="csr").toarray()
-    side_by_side = Chain.from_matrix(matrix, np.concatenate([each.absorbing for each in chains]))
-    classes = [classes_of(automaton, each) for each in chains]
+    matrix = sparse.block_diag([chain.sparse for chain in chains], format="csr").toarray()
+    side_by_side = Chain.from_matrix(matrix, np.concatenate([chain.absorbing for chain in chains]))
+    classes = [classes_of(automaton, chain) for chain in chains]
     found = bounded(side_by_side, automaton, np.concatenate(classes), 5000, blocks=4)
     alone = [bounded(c, automaton, k, 5000) for c, k in zip(chains, classes, strict=True)]
     assert found == pytest.approx(np.concatenate(alone), rel=1e-9)

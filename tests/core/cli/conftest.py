@@ -28,7 +28,7 @@ def forewarn(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     """Return a function that runs a command and gives exit code and output."""
 
     def run(*arguments: object) -> Result:
-        code = main([str(each) for each in arguments])
+        code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 

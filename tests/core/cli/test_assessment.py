@@ -215,16 +215,16 @@ def test_the_risk_is_told_under_three_estimators(
     arguments = ["learn", corridor_run.held_out, "-c", corridor_run.config, "-o", path]
     found = json.loads(forewarn(*arguments, "--json").out)["estimators"]["no_contact"]
     names = ["alpha: sparse", "alpha: 1", "maximum likelihood"]
-    assert [each["name"] for each in found] == names
+    assert [item["name"] for item in found] == names
     model = load_model(path)
     own = contact_risk(model, model.smoothing)
     seen = model.visits > 0
-    for each, alpha in zip(found, ("sparse", 1.0, "none"), strict=True):
+    for item, alpha in zip(found, ("sparse", 1.0, "none"), strict=True):
         values = contact_risk(model, Smoothing(alpha))  # type: ignore[arg-type]
         mean = np.average(values[seen], weights=model.visits[seen])
-        assert each["mean"] == pytest.approx(mean, abs=1e-9)
+        assert item["mean"] == pytest.approx(mean, abs=1e-9)
         apart = np.abs(values - own)[seen]
-        assert each["difference"] == pytest.approx(apart.max(), abs=1e-9)
+        assert item["difference"] == pytest.approx(apart.max(), abs=1e-9)
     text = forewarn(*arguments).out
     assert f"mean risk of no_contact: {found[0]['mean']:.4f} with alpha: sparse" in text
 
@@ -262,7 +262,7 @@ def test_inspect_tells_the_coverage_of_each_state(
     options = ["--epsilon", "0.1", "--delta", "0.2"]
     document = json.loads(forewarn("inspect", corridor_model, *options, "--json").out)["coverage"]
     assert document["per_transition"]
-    missing = {key: each["missing"] for key, each in document["states"].items()}
+    missing = {key: state["missing"] for key, state in document["states"].items()}
     assert missing == {
         model.vocabulary.key(code): int(lacks)
         for code, lacks in zip(model.states, plain.missing, strict=True)

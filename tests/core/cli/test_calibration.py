@@ -43,7 +43,7 @@ def learned(corridor_run: Any, kept_back: Path, tmp_path_factory: pytest.TempPat
 
     path = tmp_path_factory.mktemp("calibrated") / "model.json"
     arguments = ["learn", corridor_run.recordings[0], "-c", corridor_run.config, "-o", path, "-q"]
-    assert main([str(each) for each in (*arguments, "--calibrate", kept_back)]) == 0
+    assert main([str(item) for item in (*arguments, "--calibrate", kept_back)]) == 0
     return path
 
 
@@ -56,7 +56,9 @@ def test_learn_tells_brier_and_error_before_and_after(
     assert result.code == 0
     assert "Brier after" in result.out
     assert "every run judged by a map fitted to the other held-out runs" in result.out
-    assert {each.method for each in load_model(path).recalibration} == {"platt"}
+    assert {calibration_map.method for calibration_map in load_model(path).recalibration} == {
+        "platt"
+    }
     only = forewarn(*arguments, "--calibrate", kept_back, "--calibration", "none", "--json", "-q")
     figures = json.loads(only.out)["calibration"]["slow_down"]
     assert figures["method"] is None
@@ -83,7 +85,7 @@ def test_every_risk_is_the_map_of_the_chains(
         )  # fmt: skip
         assert ("chain's Brier" in result.out) == (name == "mended")
         found[name] = [json.loads(line) for line in lines.read_text().splitlines()]
-    maps = {each.name: each for each in model.recalibration}
+    maps = {calibration_map.name: calibration_map for calibration_map in model.recalibration}
     assert set(maps) == {"slow_down", "no_contact"}
     changed = 0
     for raw, mended in zip(found["plain"], found["mended"], strict=True):
@@ -220,7 +222,9 @@ def test_the_key_of_the_monitor_file_asks_for_held_out_recordings(
     assert f"{config}: learning.calibration: platt calibration needs recordings" in result.err
     assert "(accepted: --calibrate BAG..., or none)" in result.err
     assert forewarn(*arguments, "--calibrate", kept_back).code == 0
-    assert {each.method for each in load_model(path).recalibration} == {"platt"}
+    assert {calibration_map.method for calibration_map in load_model(path).recalibration} == {
+        "platt"
+    }
     assert forewarn(*arguments, "--calibration", "none").code == 0
 
 

@@ -78,7 +78,7 @@ def test_a_threshold_decides_the_exit_code(forewarn: Run, corridor_model: Path) 
     # One query that fails is enough, wherever it stands.
     both = forewarn("check", corridor_model, fails, holds, "--json")
     assert both.code == 1
-    assert [each["fine"] for each in json.loads(both.out)["queries"]] == [False, True]
+    assert [query["fine"] for query in json.loads(both.out)["queries"]] == [False, True]
 
 
 @pytest.mark.usefixtures("storm")
@@ -116,17 +116,17 @@ def test_a_property_is_computed_twice(
     found = json.loads(forewarn(*arguments, "--json").out)["queries"]
     model = load_model(corridor_model)
     monitor = build_monitor(compile_spec(load_spec(config)), model)
-    for each, compiled in zip(found, monitor.properties, strict=True):
+    for item, compiled in zip(found, monitor.properties, strict=True):
         assert compiled.table is not None
         for code, row in model.index.items():
-            value = each["values"][model.vocabulary.key(code)]
+            value = item["values"][model.vocabulary.key(code)]
             letter = int(compiled.row_classes[row])
             if letter < 0:
                 assert value == 0.0
                 continue
             (state,) = compiled.successors((compiled.automaton.initial,), (letter,))
             assert value == pytest.approx(compiled.table.values[row, state], abs=1e-9)
-        assert any("own solver is at most" in note for note in each["notes"])
+        assert any("own solver is at most" in note for note in item["notes"])
 
 
 @pytest.mark.usefixtures("storm")

@@ -171,11 +171,11 @@ def test_inspect_names_states_and_ranks_their_risk(
     monitor = build_monitor(compile_spec(load_spec(corridor_run.config)), model)
     contact = monitor.properties[1]
     assert contact.table is not None
-    for each in document["riskiest"]["no_contact"]:
-        row = model.vocabulary.parse_key(each["state"])
+    for item in document["riskiest"]["no_contact"]:
+        row = model.vocabulary.parse_key(item["state"])
         values = contact.table.values[model.index[row]]
-        assert each["risk"] in values.tolist()
-    risks = [each["risk"] for each in document["riskiest"]["no_contact"]]
+        assert item["risk"] in values.tolist()
+    risks = [item["risk"] for item in document["riskiest"]["no_contact"]]
     assert risks == sorted(risks, reverse=True)
     assert "nearest<0.6" in document["riskiest"]["no_contact"][0]["name"]
     text = forewarn("inspect", corridor_model, "-c", corridor_run.config, "-n", "2").out
@@ -199,9 +199,9 @@ def test_replay_tells_alerts_violations_and_lead_times(
     leads = [e["lead"] for e in contacts if e["lead"] is not None]
     assert found["detected"] == len(leads)
     assert found["lead"]["greatest"] == max(leads)
-    for each in contacts:
-        if each["lead"] is not None:
-            assert each["lead"] == pytest.approx((each["tick"] - each["alert_tick"]) / 10)
+    for contact in contacts:
+        if contact["lead"] is not None:
+            assert contact["lead"] == pytest.approx((contact["tick"] - contact["alert_tick"]) / 10)
     assert forewarn("replay", bag, "-c", config, "-m", corridor_model, "--exit-zero").code == 0
 
 
@@ -229,12 +229,12 @@ def test_verdict_lines_hold_the_bits_of_the_monitor(
     assert len(lines) == len(verdicts)
     for line, verdict in zip(lines, verdicts, strict=True):
         assert (line["tick"], line["time_ns"]) == (verdict.tick, verdict.time_ns)
-        for written, each in zip(line["properties"], verdict.properties, strict=True):
-            assert written["violation"] == each.violation
-            assert written["level"] == each.level.name
-            assert tuple(written["automaton"]) == each.automaton
+        for written, prop in zip(line["properties"], verdict.properties, strict=True):
+            assert written["violation"] == prop.violation
+            assert written["level"] == prop.level.name
+            assert tuple(written["automaton"]) == prop.automaton
             for key in ("probability", "lower", "upper"):
-                value = getattr(each, key)
+                value = getattr(prop, key)
                 if math.isnan(value):
                     assert written[key] is None
                 else:

@@ -27,6 +27,6 @@ def test_validate_says_so_with_file_and_key(
         ("properties.no_contact.formula", "an array of numbers is neither true nor false"),
     ):
         assert f"{path}: {key}: " in result.out
-        (line,) = [each for each in result.out.splitlines() if f"{key}:" in each]
+        (line,) = [one_line for one_line in result.out.splitlines() if f"{key}:" in one_line]
         assert told in line
     assert "accepted: any(...) or all(...) of it" in result.out

@@ -84,7 +84,7 @@ def test_a_full_device_is_an_error_and_stays_a_device(
         before.st_ino,
         before.st_mode,
     )
-    assert {each.name for each in tmp_path.iterdir()} == {"full", "link"} if linked else {"full"}
+    assert {path.name for path in tmp_path.iterdir()} == {"full", "link"} if linked else {"full"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -111,7 +111,9 @@ def test_a_fifo_gets_what_a_file_gets(
         assert found[0] == plain.read_bytes()
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "convert"])
+@pytest.mark.parametrize(
+    "command", [one_command for one_command in COMMANDS if one_command != "convert"]
+)
 def test_a_link_stays_and_its_file_is_replaced(
     forewarn: Cli, writing: Any, tmp_path: Path, command: str
 ) -> None:
@@ -125,7 +127,7 @@ def test_a_link_stays_and_its_file_is_replaced(
     assert link.is_symlink()
     assert len(file.read_bytes()) > 100
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    assert [each.name for each in file.parent.iterdir()] == ["file"]
+    assert [path.name for path in file.parent.iterdir()] == ["file"]
 
 
 def test_tune_writes_into_a_linked_file_and_keeps_its_mode(
@@ -150,7 +152,7 @@ def test_tune_writes_into_a_linked_file_and_keeps_its_mode(
 def test_what_goes_to_stdout_is_not_mixed_with_words(
     writing: Any, tmp_path: Path, command: str
 ) -> None:
-    arguments = [str(each) for each in writing(command, Path("/dev/stdout"))]
+    arguments = [str(item) for item in writing(command, Path("/dev/stdout"))]
     for options in ([], ["--json"]):
         done = subprocess.run(
             [sys.executable, "-m", "forewarn", *arguments, *options],

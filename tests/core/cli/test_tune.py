@@ -77,11 +77,11 @@ def test_what_tune_says_of_thresholds_is_what_replay_shows(
     assert f"written: {config}" in written.out
     assert document["diff"].splitlines()[2] in written.out
     spec, shown = load_spec(config), replayed()
-    for name, each in document["properties"].items():
-        chosen = each["chosen"]
+    for name, prop in document["properties"].items():
+        chosen = prop["chosen"]
         assert spec.properties[name].thresholds.act == chosen["thresholds"]["act"]
         same(chosen, shown[name])
-        best = [c for c in each["trade_off"] if c["affordable"]]
+        best = [c for c in prop["trade_off"] if c["affordable"]]
         assert chosen["median_lead"] == max(c["median_lead"] for c in best)
     changed = [
         old for old, new in zip(before.splitlines(), config.read_text().splitlines(), strict=True)
@@ -165,7 +165,7 @@ def test_blocks_of_one_recording_take_turns(
     found = json.loads(result.out)["properties"]["slow_down"]
     assert found["support"]["runs"] in (6, 7)  # blocks, the first and the last cut short
     assert found["chosen"] is not None
-    assert not any(each["proven"] for each in found["trade_off"])
+    assert not any(item["proven"] for item in found["trade_off"])
     replayed = forewarn("replay", bag, "-c", config, "--json", "-q")
     shown = json.loads(replayed.out)["properties"]["slow_down"]
     assert found["support"]["violations"] == shown["violations"]

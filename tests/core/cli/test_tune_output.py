@@ -107,7 +107,7 @@ def test_what_never_foresees_is_said() -> None:
 def test_a_table_shows_some_of_many_and_what_is_marked(count: int) -> None:
     many = tuple(a_candidate((i + 1) / 1000, 50 - i // 5, 100 - i // 3) for i in range(count))
     tuning = Tuning("crash", WISH, SUPPORT, many, many[3], many[-2])
-    shown = [each.thresholds.act for each in listed(tuning)]
+    shown = [candidate.thresholds.act for candidate in listed(tuning)]
     assert shown == sorted(shown)
     assert {many[3].thresholds.act, many[-2].thresholds.act} <= set(shown)
     assert len(shown) <= 17

@@ -16,14 +16,14 @@ def test_inspect_says_why_the_riskiest_states_are_risky(
     document = json.loads(result.out)
     for name, riskiest in document["riskiest"].items():
         reasons = document["reasons"][name]
-        assert [each["state"] for each in riskiest] == list(reasons)
-        for each in riskiest:
-            why = reasons[each["state"]]
-            assert why["risk"] == each["risk"]
+        assert [state["state"] for state in riskiest] == list(reasons)
+        for state in riskiest:
+            why = reasons[state["state"]]
+            assert why["risk"] == state["risk"]
             shares = [way["share"] for way in why["ways"]]
             assert shares == sorted(shares, reverse=True)
             assert 0 < sum(shares) <= 1 + 1e-9
-            assert all(way["states"][0] == each["name"] for way in why["ways"])
+            assert all(way["states"][0] == state["name"] for way in why["ways"])
             risks = [change["risk"] for change in why["changes"]]
             assert risks == sorted(risks)
     contact = document["reasons"]["no_contact"]

@@ -50,8 +50,8 @@ def test_what_is_no_plain_file_is_refused_and_not_waited_for(
 ) -> None:
     pipe, folder = tmp_path / "pipe", tmp_path / "folder"
     folder.mkdir()
-    for each in (pipe, tmp_path / "run.mcap", tmp_path / "run.bag", folder / "metadata.yaml"):
-        os.mkfifo(each)
+    for item in (pipe, tmp_path / "run.mcap", tmp_path / "run.bag", folder / "metadata.yaml"):
+        os.mkfifo(item)
     config = corridor_run.config
     including = edited("version: 1", "version: 1\ninclude: [pipe]")
     for path in (pipe, including):

@@ -36,7 +36,7 @@ def test_names_are_what_the_expression_reads(source: str, names: set[str]) -> No
 
 def test_normal_form_forgets_spaces_quotes_and_needless_brackets() -> None:
     same = ["( a+b )*2 and s=='x'", '(a + b) * 2 and (s == "x")']
-    assert {normal_form(parse_expression(each)) for each in same} == {"(a + b) * 2 and s == 'x'"}
+    assert {normal_form(parse_expression(text)) for text in same} == {"(a + b) * 2 and s == 'x'"}
 
 
 @pytest.mark.parametrize(

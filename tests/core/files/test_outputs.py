@@ -41,7 +41,7 @@ def reading(path: Path) -> tuple[threading.Thread, list[bytes]]:
 
 
 def left(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_plain_file_is_replaced_with_owner_and_mode(tmp_path: Path) -> None:
@@ -100,11 +100,11 @@ def test_links_stay_and_their_target_is_replaced(tmp_path: Path, exists: bool) -
 def test_a_device_is_written_into_and_stays(tmp_path: Path, linked: bool) -> None:
     (tmp_path / "dev").mkdir()
     null, full = device(tmp_path / "dev" / "null", NULL), device(tmp_path / "dev" / "full", FULL)
-    before = [(each.stat().st_ino, each.stat().st_rdev) for each in (null, full)]
+    before = [(item.stat().st_ino, item.stat().st_rdev) for item in (null, full)]
     if linked:
-        for each in (null, full):
+        for item in (null, full):
             (tmp_path / "links").mkdir(exist_ok=True)
-            (tmp_path / "links" / each.name).symlink_to(each)
+            (tmp_path / "links" / item.name).symlink_to(item)
         null, full = tmp_path / "links" / "null", tmp_path / "links" / "full"
     check_output(null, full)
     write_output(null, "text")
@@ -118,7 +118,7 @@ def test_a_device_is_written_into_and_stays(tmp_path: Path, linked: bool) -> Non
             file.write("a line that is long enough\n")
     with create_output(null) as stream:
         assert stream.write(b"bytes") == 5
-    assert [(each.stat().st_ino, each.stat().st_rdev) for each in (null, full)] == before
+    assert [(item.stat().st_ino, item.stat().st_rdev) for item in (null, full)] == before
     assert left(null.parent) == ["full", "null"]
 
 

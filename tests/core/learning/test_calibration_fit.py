@@ -59,12 +59,12 @@ def test_maps_rise_within_the_unit_interval_and_keep_what_is_certain(
         except ModelError as error:
             assert "falls with the risk" in str(error)
     points = np.sort(np.array([*asked, *inner.tolist(), 0.0, 1.0]))
-    for each in found:
-        values = each(points)
-        assert (np.diff(values) >= (0 if each.method == "isotonic" else -1e-15)).all()
+    for item in found:
+        values = item(points)
+        assert (np.diff(values) >= (0 if item.method == "isotonic" else -1e-15)).all()
         assert ((values >= 0) & (values <= 1)).all()
-        assert each(np.array([0.0, 1.0, math.nan]))[:2].tolist() == [0.0, 1.0]
-        assert math.isnan(each(np.array([[math.nan]]))[0, 0])
+        assert item(np.array([0.0, 1.0, math.nan]))[:2].tolist() == [0.0, 1.0]
+        assert math.isnan(item(np.array([[math.nan]]))[0, 0])
 
 
 def brute_force(risks: list[float], hits: list[float], weights: list[float]) -> list[float]:

@@ -160,7 +160,7 @@ def counter_of(recordings: list[list[Tick]], end: EndRule) -> TransitionCounter:
             counter.add(k, tick.state, tick.intervened) for k, tick in zip(at, ticks, strict=True)
         ]
         before = by_definition([ticks], end=False).transitions.total()
-        assert sum(told) == before and all(type(each) is bool for each in told)
+        assert sum(told) == before and all(type(item) is bool for item in told)
         counter.end_recording()
     return counter
 

@@ -226,7 +226,7 @@ def test_only_what_is_touched_is_read() -> None:
 
 def test_expressions_share_what_they_read() -> None:
     sources = ["[o.x for o in objects]", "min(o.x for o in objects)", "objects[0].x"]
-    read = compile_extractor(OBJECTS, [parse_expression(each) for each in sources])
+    read = compile_extractor(OBJECTS, [parse_expression(source) for source in sources])
     assert len(read.plan.values) == 1
     assert len(read(cdr())) == 3
 

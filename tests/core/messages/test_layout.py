@@ -37,8 +37,8 @@ def end(part: FieldType, at: int) -> int:
             at += 1
         return at + form.size
     if isinstance(part, Struct):
-        for each in part.fields.values():
-            at = end(each, at)
+        for field in part.fields.values():
+            at = end(field, at)
         return at
     assert isinstance(part, ArrayOf)
     for _ in range(part.length):
@@ -67,7 +67,7 @@ def test_advance_equals_one_step_at_a_time(extents: list[int], phase: int, count
 @given(st.lists(parts, min_size=1, max_size=4))
 def test_join_equals_a_struct(several: list[FieldType]) -> None:
     layouts = Layouts()
-    joined = join([layouts.extents(each) or () for each in several])
+    joined = join([layouts.extents(item) or () for item in several])
     whole = Struct("a/msg/B", {f"f{i}": part for i, part in enumerate(several)})
     assert joined == layouts.extents(whole)
 
@@ -105,5 +105,5 @@ def test_wide_letters_and_long_doubles_are_passed_over(order: str) -> None:
     body += bytes(-len(body) % 8) + struct.pack(order + "d", 2.5)
     data = bytes([0, order == "<", 0, 0]) + body
     for compiled in INTERPRETERS:
-        expressions = [parse_expression(each) for each in ("a", "letter", "letters[2]", "x")]
+        expressions = [parse_expression(item) for item in ("a", "letter", "letters[2]", "x")]
         assert compile_extractor(mtype, expressions, compiled)(data) == [7, 65, 68, 2.5]

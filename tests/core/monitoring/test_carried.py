@@ -32,15 +32,15 @@ def test_all_tables_are_read_back_to_the_bit_in_any_order(
     sets: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     packer, files, names = TablePacker(), dict[str, bytes](), []
-    for each in [*sets, *sets[:2]]:
-        name, packed = packer.pack(each)
+    for item in [*sets, *sets[:2]]:
+        name, packed = packer.pack(item)
         assert (packed is None) == (name in files)
         if packed is not None:
             files[name] = packed
-        names.append((name, each))
+        names.append((name, item))
     reader = TableReader(files)
-    for name, each in data.draw(st.permutations(names)):
-        assert same(each, reader.read(name))
+    for name, item in data.draw(st.permutations(names)):
+        assert same(item, reader.read(name))
 
 
 def test_a_swap_stores_the_rows_that_changed() -> None:

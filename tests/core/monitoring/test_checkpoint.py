@@ -60,7 +60,7 @@ def test_a_pending_obligation_survives() -> None:
     outcomes = [tick(after, number, 0.0, 0.0) for number in range(4, 9)]
     assert not outcomes[0].verdict.properties[0].violation
     # Raised at tick 2, to be met until tick 7; it may have been met at tick 3, which was missed.
-    assert any(each.verdict.properties[0].possible_violation for each in outcomes)
+    assert any(outcome.verdict.properties[0].possible_violation for outcome in outcomes)
     forgetful = watch()
     verdicts = [tick(forgetful, number, 0.0, 0.0).verdict for number in range(4, 9)]
     assert not any(verdict.properties[0].possible_violation for verdict in verdicts)

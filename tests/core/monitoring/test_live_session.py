@@ -88,8 +88,8 @@ def test_a_draft_changes_nothing_until_it_is_committed(watch: Watch) -> None:
 
 def test_a_draft_that_something_arrived_after_is_replaced(watch: Watch) -> None:
     other = Watch(COMPILED, learned(), {})
-    for each in (watch, other):
-        ticks(each, 0, 2)
+    for item in (watch, other):
+        ticks(item, 0, 2)
     tell(watch, 2)
     watch.draft(2)
     tell(watch, 2, slow=1.0)
@@ -221,10 +221,10 @@ def test_what_was_muted_escalates_from_its_first_step(ended: str) -> None:
 @pytest.mark.parametrize(("mode", "step"), [("observe", "LIMIT_SPEED"), ("act", "EMERGENCY_STOP")])
 def test_who_only_observed_leaves_no_escalation_to_a_life_that_acts(mode: str, step: str) -> None:
     compiled = [
-        compile_spec(parse_spec(parse_document(ESCALATING.replace("mode: act", f"mode: {each}"))))
-        for each in (mode, "act")
+        compile_spec(parse_spec(parse_document(ESCALATING.replace("mode: act", f"mode: {item}"))))
+        for item in (mode, "act")
     ]
-    before, after = (Watch(each, learned(), {}) for each in compiled)
+    before, after = (Watch(item, learned(), {}) for item in compiled)
     actions(before, 100, 110)
     recall(after, json.loads(json.dumps(remember(before))), 110)
     assert actions(after, 110, 111) == [step]

@@ -127,7 +127,9 @@ class Bags:
     @staticmethod
     def read(recording: Any, topics: Any = None) -> list[tuple[int, str, bytes]]:
         """Return all samples with their payloads as bytes."""
-        return [(each.time_ns, each.topic, bytes(each.data)) for each in recording.read(topics)]
+        return [
+            (sample.time_ns, sample.topic, bytes(sample.data)) for sample in recording.read(topics)
+        ]
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def originals(bags, tmp_path_factory):
             bags.write1(path, bags.drive(12), compression)
         else:
             bags.write(path, bags.drive(12), storage, compression)
-            (path,) = (each for each in path.iterdir() if each.name != "metadata.yaml")
+            (path,) = (one_path for one_path in path.iterdir() if one_path.name != "metadata.yaml")
         suffix = ".zstd" if compression == "file" else ""
         found[kind] = (NAMES[storage] + suffix, path.read_bytes())
     return found.__getitem__
@@ -61,7 +61,7 @@ def exhaust(path):
             recording.metadata()
             recording.attachments()
             recording.digest()
-            assert all(isinstance(each, str) and each for each in recording.warnings)
+            assert all(isinstance(warning, str) and warning for warning in recording.warnings)
     except RecordingError as error:
         assert str(path) in str(error)
 

@@ -73,7 +73,7 @@ def test_any_layout_yields_the_messages_in_order(tmp_path_factory, bags, message
     with open_recording(path) as recording:
         everything = rows(messages)
         assert bags.read(recording) == everything
-        assert bags.read(recording, wanted) == [each for each in everything if each[1] in wanted]
+        assert bags.read(recording, wanted) == [item for item in everything if item[1] in wanted]
         assert recording.count == len(messages)
         if messages:
             assert recording.start_ns == everything[0][0]
@@ -134,7 +134,8 @@ def test_the_whole_records_of_a_cut_chunk_are_read(bags, tmp_path):
         assert 0 < len(found) < 20_000
         assert found == rows(messages)[: len(found)]
         assert any(
-            "the last chunk is cut short: " + str(len(found)) in each for each in recording.warnings
+            "the last chunk is cut short: " + str(len(found)) in warning
+            for warning in recording.warnings
         )
 
 
@@ -149,10 +150,10 @@ def test_a_damaged_chunk_is_left_out_and_reported(bags, tmp_path):
         found = bags.read(recording)
         assert 100 < len(found) < 200
         assert set(found) < set(rows(messages))
-        assert any("its checksum is wrong" in each for each in recording.warnings)
+        assert any("its checksum is wrong" in warning for warning in recording.warnings)
         assert any(
-            f"{200 - len(found)} messages that the index promises" in each
-            for each in recording.warnings
+            f"{200 - len(found)} messages that the index promises" in warning
+            for warning in recording.warnings
         )
 
 
@@ -280,4 +281,4 @@ def test_a_table_that_is_not_where_the_index_says_is_left_out(tmp_path):
     path.write_bytes(content)
     with open_recording(path) as recording:
         assert recording.metadata() == {"second": {"b": "2"}}
-        assert any("the file ends before it does" in each for each in recording.warnings)
+        assert any("the file ends before it does" in warning for warning in recording.warnings)

@@ -77,13 +77,13 @@ def test_every_field_survives(message):
     assert np.array_equal(found.value, message.value, equal_nan=True)
     assert found.texts == message.texts
     assert found.small == message.small
-    assert [(each.sec, each.nanosec) for each in found.stamps] == [
-        (each.sec, each.nanosec) for each in message.stamps
+    assert [(one_stamp.sec, one_stamp.nanosec) for one_stamp in found.stamps] == [
+        (one_stamp.sec, one_stamp.nanosec) for one_stamp in message.stamps
     ]
-    assert [each.flag for each in found.inner] == [each.flag for each in message.inner]
+    assert [item.flag for item in found.inner] == [item.flag for item in message.inner]
     assert np.array_equal(
-        [each.value for each in found.inner],
-        [each.value for each in message.inner],
+        [item.value for item in found.inner],
+        [item.value for item in message.inner],
         equal_nan=True,
     )
 

@@ -34,8 +34,8 @@ def test_the_sequence_number_of_headers_does_not_shift_what_follows(bags, tmp_pa
     with open_recording(path) as recording:
         info = recording.topics["/odom"]
         names = ["header.stamp.sec", "header.frame_id", "twist.twist.linear.x"]
-        extract = compile_extractor(info.message_type, [parse_expression(each) for each in names])
-        values = [extract(each.data) for each in recording.read(["/odom"])]
+        extract = compile_extractor(info.message_type, [parse_expression(name) for name in names])
+        values = [extract(sample.data) for sample in recording.read(["/odom"])]
     assert values == [[3, "map", 0.0], [3, "map", 1.0], [3, "map", 2.0]]
 
 
@@ -68,13 +68,13 @@ def test_a_recorded_robot_reads_as_rosbags_decodes_it(shared_data):
             )
         }
         ours = [
-            (each.time_ns, each.topic, *extractors[each.topic](each.data))
-            for each in recording.read()
+            (sample.time_ns, sample.topic, *extractors[sample.topic](sample.data))
+            for sample in recording.read()
         ]
         assert recording.warnings == []
         assert recording.duration == pytest.approx(61.2, abs=0.1)
     assert len(ours) == 6121
-    assert [each[0] for each in ours] == sorted(each[0] for each in theirs)
+    assert [our[0] for our in ours] == sorted(their[0] for their in theirs)
     assert sorted(ours) == sorted(theirs)
 
 
@@ -83,7 +83,7 @@ def test_a_recorded_float_topic_reads_through_its_own_type(shared_data):
         info = recording.topics["/rtamt/a"]
         assert info.msgtype == "rtamt_msgs/msg/FloatMessage"
         extract = compile_extractor(info.message_type, [parse_expression("value")])
-        values = np.array([extract(each.data)[0] for each in recording.read(["/rtamt/a"])])
+        values = np.array([extract(sample.data)[0] for sample in recording.read(["/rtamt/a"])])
     assert values.shape == (63,)
     assert np.isfinite(values).all()
 
@@ -124,7 +124,7 @@ def test_a_bag_that_was_never_closed_is_read_from_its_chunks(bags, tmp_path):
     with open_recording(path) as recording:
         assert bags.read(recording) == bags.expected(bags.drive())
         assert bags.read(recording, ["/limit"]) == [
-            each for each in bags.expected(bags.drive()) if each[1] == "/limit"
+            item for item in bags.expected(bags.drive()) if item[1] == "/limit"
         ]
         assert "Bag is not indexed" in recording.warnings[0]
         assert recording.topics["/odom"].count == 60
@@ -170,7 +170,7 @@ def test_any_one_field_of_any_record_may_be_missing_or_have_another_size(
                 with open_recording(path) as recording:
                     found = bags.read(recording)
                     missing = len(want) - len(found)
-                    assert [each for each in want if each in found] == found, (name, at, bits)
+                    assert [item for item in want if item in found] == found, (name, at, bits)
                     assert not missing or recording.warnings, (name, at, bits)
             except RecordingError as error:
                 assert str(path) in str(error)
@@ -211,7 +211,7 @@ def test_messages_whose_connection_is_lost_everywhere_are_counted(bags, tmp_path
     assert content.count(b"topic=/odom") == 4  # header and data, in the chunk and after it
     path.write_bytes(content.replace(b"topic=/odom", b"tropic/odom"))
     with open_recording(path) as recording:
-        assert [each[1] for each in bags.read(recording)] == ["/limit"] * 3
+        assert [sample[1] for sample in bags.read(recording)] == ["/limit"] * 3
         assert recording.count == 3
         assert recording.warnings[1:] == [
             "2 records of messages or connections cannot be used: "
@@ -250,5 +250,5 @@ def test_times_that_go_back_come_in_order(bags, tmp_path):
     messages = bags.drive()
     path = bags.write1(tmp_path / "x.bag", messages[60:] + messages[:60])
     with open_recording(path) as recording:
-        times = [each.time_ns for each in recording.read()]
+        times = [sample.time_ns for sample in recording.read()]
     assert all(one <= other for one, other in itertools.pairwise(times))

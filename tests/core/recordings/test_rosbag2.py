@@ -56,7 +56,7 @@ def test_samples_come_as_rosbags_yields_them(bags, tmp_path, storage, compressio
 @pytest.mark.parametrize(("storage", "compression"), FORMS)
 def test_a_bare_file_needs_no_metadata(bags, tmp_path, storage, compression):
     folder = bags.write(tmp_path / "bag", bags.drive(), storage, compression)
-    (file,) = (each for each in folder.iterdir() if each.name != "metadata.yaml")
+    (file,) = (path for path in folder.iterdir() if path.name != "metadata.yaml")
     alone = tmp_path / file.name
     shutil.move(file, alone)
     with open_recording(alone) as recording:
@@ -68,7 +68,7 @@ def test_only_the_topics_asked_for_are_read(bags, tmp_path):
     path = bags.write(tmp_path / "bag", bags.drive())
     with open_recording(path) as recording:
         limits = bags.read(recording, ["/limit"])
-    assert limits == [each for each in bags.expected(bags.drive()) if each[1] == "/limit"]
+    assert limits == [item for item in bags.expected(bags.drive()) if item[1] == "/limit"]
     assert len(limits) == 60
 
 
@@ -89,7 +89,7 @@ def test_messages_decode_with_the_definitions_in_the_bag(bags, tmp_path, storage
         assert info.error is None
         assert (info.msgtype, info.count) == ("nav_msgs/msg/Odometry", 5)
         speed = compile_extractor(info.message_type, [parse_expression("twist.twist.linear.x")])
-        speeds = [speed(each.data)[0] for each in recording.read(["/odom"])]
+        speeds = [speed(sample.data)[0] for sample in recording.read(["/odom"])]
     assert speeds == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
@@ -106,7 +106,7 @@ def join(tmp_path: Path, *parts: Path, storage: str = "mcap") -> Path:
     table = merged["rosbag2_bagfile_information"]
     table["relative_file_paths"] = names
     table["message_count"] = sum(
-        each["rosbag2_bagfile_information"]["message_count"] for each in documents
+        document["rosbag2_bagfile_information"]["message_count"] for document in documents
     )
     (whole / "metadata.yaml").write_text(yaml.safe_dump(merged))
     return whole
@@ -203,7 +203,11 @@ def test_recordings_that_are_numbered_like_parts_are_told_by_their_times(bags, t
     for name in names:
         folder = bags.write(tmp_path / "parts" / Path(name).stem, bags.drive(2), storage)
         shutil.copy(folder / name, tmp_path / name)
-    assert [each.name for each in find_recordings(tmp_path) if each.is_file()] == names
+    assert [
+        find_recording.name
+        for find_recording in find_recordings(tmp_path)
+        if find_recording.is_file()
+    ] == names
     with pytest.raises(RecordingError, match=r"holds 2 recordings \(drive_1"):
         open_recording(tmp_path)
 
@@ -258,7 +262,7 @@ def test_a_compressed_file_that_is_cut_short_yields_its_beginning(bags, tmp_path
         samples = bags.read(recording)
         assert 0 < len(samples) < 8000
         assert samples == bags.expected(bags.drive(4000))[: len(samples)]
-        assert any("bag.mcap.zstd: it is cut short" in each for each in recording.warnings)
+        assert any("bag.mcap.zstd: it is cut short" in warning for warning in recording.warnings)
 
 
 def test_a_compressed_file_that_is_no_zstd_is_named(bags, tmp_path):
@@ -295,6 +299,6 @@ def test_times_never_go_back_whatever_the_order_in_the_file(bags, tmp_path):
     messages = messages[600:] + messages[:600]
     path = bags.write(tmp_path / "bag", messages)
     with open_recording(path) as recording:
-        times = [each.time_ns for each in recording.read()]
+        times = [sample.time_ns for sample in recording.read()]
         assert all(one <= other for one, other in itertools.pairwise(times))
-        assert any("log times go backwards 6" in each for each in recording.warnings)
+        assert any("log times go backwards 6" in warning for warning in recording.warnings)

@@ -126,7 +126,7 @@ def test_a_bag_of_schema_4_without_definitions_is_not_called_damaged(bags, datab
             "the table message_definitions is missing, which bags of its schema have; "
             "all 400 messages can be read, with the definitions that are installed"
         )
-        assert not any("damaged" in each or "cut" in each for each in recording.warnings)
+        assert not any("damaged" in warning or "cut" in warning for warning in recording.warnings)
 
 
 def test_a_bag_without_definitions_that_is_damaged_as_well_is_called_so(bags, database):
@@ -174,4 +174,4 @@ def test_a_topic_that_lost_a_text_is_left_out(bags, database, column):
         assert list(recording.topics) == ["/limit"]
         assert recording.warnings
         everything = bags.expected(bags.drive(200))
-        assert bags.read(recording) == [each for each in everything if each[1] == "/limit"]
+        assert bags.read(recording) == [item for item in everything if item[1] == "/limit"]

@@ -76,8 +76,8 @@ def test_a_topic_that_cannot_be_decoded_is_listed_with_the_reason(
 def test_a_topic_without_usable_definition_still_yields_its_payload(tmp_path, payload):
     channels = [("/event", SERVICE, "cdr")]
     with open_recording(write(tmp_path / "x.mcap", channels, payload)) as recording:
-        assert [each.data for each in recording.read(["/event"])] == [payload]
-        assert [each.data for each in recording.read()] == [payload]
+        assert [sample.data for sample in recording.read(["/event"])] == [payload]
+        assert [sample.data for sample in recording.read()] == [payload]
 
 
 def test_a_definition_that_the_recording_lacks_is_taken_from_the_installation(tmp_path, payload):
@@ -100,7 +100,7 @@ def test_a_topic_of_two_types_is_refused_by_name_and_left_out_of_the_rest(tmp_pa
         )
         assert recording.topics["/x"].error == problem
         assert recording.topics["/x"].count == 2
-        assert [each.topic for each in recording.read()] == ["/speed"]
+        assert [sample.topic for sample in recording.read()] == ["/speed"]
         assert recording.warnings == [f"topic /x is left out: {problem}"]
         with pytest.raises(RecordingError, match=r"x.mcap: topic /x: it is recorded with 2 types"):
             recording.read(["/x"])
@@ -118,7 +118,7 @@ def test_several_publishers_of_one_topic_are_one_topic(tmp_path, payload):
     with open_recording(write(tmp_path / "x.mcap", channels, payload)) as recording:
         assert list(recording.topics) == ["/x"]
         assert recording.topics["/x"].count == 3
-        assert [each.time_ns for each in recording.read(["/x"])] == [0, 1, 2]
+        assert [sample.time_ns for sample in recording.read(["/x"])] == [0, 1, 2]
 
 
 def test_definitions_are_parsed_only_for_topics_that_are_looked_at(tmp_path, payload):

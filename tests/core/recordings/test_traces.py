@@ -30,7 +30,7 @@ def test_each_line_is_a_sample_of_named_values(tmp_path):
         '{"t": 0.1, "mode": "auto", "distances": [1, 2.5]}',
     )
     with open_recording(path) as recording:
-        assert [tuple(each) for each in recording.read()] == [
+        assert [tuple(sample) for sample in recording.read()] == [
             (0, "", {"speed": 1.5, "braking": False}),
             (100_000_000, "", {"mode": "auto", "distances": [1, 2.5]}),
         ]
@@ -79,23 +79,23 @@ def test_a_compressed_trace_that_is_cut_yields_its_beginning(tmp_path, suffix):
     content = pack("\n".join(lines).encode())
     packed.write_bytes(content[: len(content) // 2])
     with open_recording(packed) as recording:
-        times = [each.time_ns for each in recording.read()]
+        times = [sample.time_ns for sample in recording.read()]
         assert times == [n * 10**9 for n in range(len(times))]
         assert 0 < len(times) < 20_000
-        assert any("cut short" in each for each in recording.warnings)
+        assert any("cut short" in warning for warning in recording.warnings)
 
 
 def test_the_last_line_of_a_killed_writer_is_left_out_and_reported(tmp_path):
     path = trace(tmp_path, '{"t": 1, "a": 1}', '{"t": 2, "a"', end="")
     with open_recording(path) as recording:
-        assert [each.time_ns for each in recording.read()] == [10**9]
+        assert [sample.time_ns for sample in recording.read()] == [10**9]
         assert recording.warnings == ["line 2 is cut short; it is left out"]
 
 
 def test_times_that_go_back_are_reported_and_put_in_order(tmp_path):
     path = trace(tmp_path, '{"t": 5, "a": 1}', '{"t": 2, "a": 2}', '{"t": 5, "a": 3}')
     with open_recording(path) as recording:
-        assert [each.data["a"] for each in recording.read()] == [2, 1, 3]
+        assert [sample.data["a"] for sample in recording.read()] == [2, 1, 3]
         assert recording.warnings == [
             "times go backwards, by up to 3 s; lines are read in the order of time"
         ]
@@ -157,7 +157,7 @@ tables = st.dictionaries(names, scalars | st.lists(scalars, max_size=4), max_siz
 @given(st.lists(tables, min_size=1, max_size=4))
 def test_what_json_writes_is_what_comes_back(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("trace") / "x.jsonl"
-    lines = [json.dumps({"t": n / 8, **each}) for n, each in enumerate(values)]
+    lines = [json.dumps({"t": n / 8, **value}) for n, value in enumerate(values)]
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     with open_recording(path) as recording:
-        assert [each.data for each in recording.read()] == values
+        assert [sample.data for sample in recording.read()] == values

@@ -62,7 +62,7 @@ def test_texts_tables_and_files_travel_along(tmp_path):
         assert recording.attachments() == {"monitor.yaml": b"version: 1\n"}
         info = recording.topics["/forewarn/swap"]
         extract = compile_extractor(info.message_type, [parse_expression("data")])
-        assert [extract(each.data)[0] for each in recording.read()] == ["table of größe 3"]
+        assert [extract(sample.data)[0] for sample in recording.read()] == ["table of größe 3"]
 
 
 KILLED = """
@@ -94,7 +94,7 @@ def test_the_file_of_a_killed_process_lacks_at_most_the_last_flush_period(tmp_pa
         process.stdout.close()
     with open_recording(path) as recording:
         samples = list(recording.read())
-        assert [each.time_ns for each in samples] == [n * 10**8 for n in range(len(samples))]
+        assert [sample.time_ns for sample in samples] == [n * 10**8 for n in range(len(samples))]
         assert 990 <= len(samples) <= 1000
         assert "the recording is cut short (it has no closing mark)" in recording.warnings[0]
         assert recording.metadata() == {"forewarn": {"model": "abc"}}

@@ -162,7 +162,7 @@ class Page:
     def _note(self, event: dict[str, Any]) -> None:
         method, found = event.get("method"), event.get("params", {})
         if method == "Runtime.consoleAPICalled":
-            self.console += [str(each.get("value")) for each in found["args"]]
+            self.console += [str(argument.get("value")) for argument in found["args"]]
         elif method == "Runtime.exceptionThrown":
             self.console.append(str(found["exceptionDetails"]))
         elif method == "Log.entryAdded":

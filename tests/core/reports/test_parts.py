@@ -33,14 +33,14 @@ def test_the_present_threshold_is_marked_where_the_replay_has_it(
         [t for t in figure(page, name)["data"] if t["marker"]["symbol"] == "diamond"]
         for name in ("trade-foreseen", "trade-lead")
     ]
-    for each, foreseen, lead in zip(scores(learned[0], [replayed]), *marks, strict=True):
-        assert foreseen["x"] == lead["x"] == [round(each.false_alarms_per_hour or 0, 4)]
-        assert foreseen["y"] == pytest.approx([100 * (each.recall or 0)], abs=1e-3)
+    for score, foreseen, lead in zip(scores(learned[0], [replayed]), *marks, strict=True):
+        assert foreseen["x"] == lead["x"] == [round(score.false_alarms_per_hour or 0, 4)]
+        assert foreseen["y"] == pytest.approx([100 * (score.recall or 0)], abs=1e-3)
         leads = [
-            v.lead or 0.0 for e in replayed.events for v in e.violations if v.name == each.name
+            v.lead or 0.0 for e in replayed.events for v in e.violations if v.name == score.name
         ]
         assert lead["y"] == pytest.approx([np.median(leads)])
-        assert f"{each.detected} of {each.violations} foreseen" in foreseen["text"][0]
+        assert f"{score.detected} of {score.violations} foreseen" in foreseen["text"][0]
 
 
 def test_every_dot_is_what_its_threshold_gives(
@@ -73,7 +73,7 @@ def test_thresholds_that_change_nothing_are_left_out() -> None:
         return Point(threshold, 1, 1, (1.0,), 1, 1, 0, false_alarms, 1.0)
 
     points = [point(t, n) for t, n in ((0.1, 3), (0.2, 1), (0.3, 1), (0.4, 1), (0.5, 1), (0.6, 0))]
-    assert [each.threshold for each in thin(points)] == [0.1, 0.2, 0.5, 0.6]
+    assert [item.threshold for item in thin(points)] == [0.1, 0.2, 0.5, 0.6]
     assert thin([]) == []
 
 
@@ -82,7 +82,7 @@ def test_coverage_shows_every_state_with_its_visits(
 ) -> None:
     model = learned[1]
     found = coverage(model)
-    data = {each["name"]: each for each in figure(page, "coverage")["data"]}
+    data = {item["name"]: item for item in figure(page, "coverage")["data"]}
     live = ~model.terminal
     assert len(data["covered"]["x"]) == int((found.covered & live).sum())
     assert len(data["too few visits"]["x"]) == int((~found.covered & live).sum())

@@ -43,7 +43,7 @@ def solved(counts: Any) -> tuple[CountModel, dict[str, CompiledProperty]]:
         starts=np.array([1, 0, 0, 0], dtype=np.int64),
     )
     monitor = build_monitor(COMPILED, model)
-    return model, {each.name: each for each in monitor.properties}
+    return model, {prop.name: prop for prop in monitor.properties}
 
 
 def test_the_way_takes_the_likelier_of_two_detours() -> None:

@@ -36,7 +36,7 @@ def data(page: str, name: str) -> Any:
 
 
 def row(page: str, key: str, holder: str = "timeline0") -> dict[str, Any]:
-    (found,) = [each for each in data(page, holder)["rows"] if each["key"] == key]
+    (found,) = [one_row for one_row in data(page, holder)["rows"] if one_row["key"] == key]
     return dict(found)
 
 
@@ -68,8 +68,8 @@ def test_the_table_of_events_leads_to_their_times(page: str, replayed: RecordedR
 
 
 def test_every_signal_has_a_row_and_those_that_decide_are_shown(page: str) -> None:
-    rows = [each for each in data(page, "timeline0")["rows"] if "signal" in each]
-    assert {each["signal"]: each["shown"] for each in rows} == {
+    rows = [one_row for one_row in data(page, "timeline0")["rows"] if "signal" in one_row]
+    assert {one_row["signal"]: one_row["shown"] for one_row in rows} == {
         "speed": True, "nearest": True, "bumper": True,
     }  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_a_run_without_model_says_why_there_is_no_risk(
     assert row(page, "risk:slow_down")["note"].startswith("no risk without a model")
     with open_recording(corridor_run.held_out) as recording:
         run = replay(monitor, recording)
-    assert any(each.violations for each in run.events)
+    assert any(event.violations for event in run.events)
     page = render(monitor, None, [run])
     assert row(page, "risk:no_contact")["note"].startswith("no risk without a model")
 
@@ -99,7 +99,7 @@ def test_without_a_violation_false_alarms_are_shown_against_thresholds(
 ) -> None:
     with open_recording(record(tmp_path / "calm.mcap", drive(3, 6.0))) as recording:
         run = replay(learned[0], recording, keep_signals=True)
-    assert not any(each.violations for each in run.events)
+    assert not any(event.violations for event in run.events)
     page = render(*learned, [run])
     assert "No violation in these recordings" in visible(page)
     assert data(page, "trade-alarms")["data"]
@@ -112,11 +112,11 @@ def test_phases_without_a_risk_say_why(
     messages = drive(99, 12.0)
     start = messages[0].time_ns
     gap = [
-        each
-        for each in messages
-        if each.topic != "/scan" or not 4 < (each.time_ns - start) / 1e9 < 9
+        message
+        for message in messages
+        if message.topic != "/scan" or not 4 < (message.time_ns - start) / 1e9 < 9
     ]
-    blind = [each for each in messages if each.topic != "/scan"]
+    blind = [message for message in messages if message.topic != "/scan"]
     runs = []
     for name, kept in (("gap.mcap", gap), ("blind.mcap", blind)):
         with open_recording(record(tmp_path / name, kept)) as recording:
@@ -188,8 +188,8 @@ def test_hostile_names_are_shown_as_they_are(
         }
     )  # fmt: skip
     compiled = tuple(
-        replace(each, name=evil if each.name == "slow_down" else each.name)
-        for each in learned[0].properties
+        replace(prop, name=evil if prop.name == "slow_down" else prop.name)
+        for prop in learned[0].properties
     )
     monitor = replace(learned[0], spec=spec, properties=compiled)
     tracks = (replace(replayed.tracks[0], name=evil), replayed.tracks[1])

@@ -49,7 +49,7 @@ def solved(counts: Any, states: tuple[int, ...]) -> tuple[CountModel, dict[str, 
         starts=starts,
     )
     monitor = build_monitor(COMPILED, model)
-    return model, {each.name: each for each in monitor.properties}
+    return model, {prop.name: prop for prop in monitor.properties}
 
 
 def two_ways() -> tuple[CountModel, Tree]:
@@ -65,7 +65,7 @@ def two_ways() -> tuple[CountModel, Tree]:
 def test_the_commonest_last_steps_come_first_with_their_numbers() -> None:
     _, tree = two_ways()
     assert [(step.parent, step.row) for step in tree.steps] == [(-1, 0), (0, 1), (0, 2)]
-    assert [(each.step, each.number) for each in tree.endings] == [(1, 4), (2, 1)]
+    assert [(ending.step, ending.number) for ending in tree.endings] == [(1, 4), (2, 1)]
     assert tree.total == 5, "a violation that lasts is no other one"
     assert tree.exact
 
@@ -73,7 +73,7 @@ def test_the_commonest_last_steps_come_first_with_their_numbers() -> None:
 def test_probabilities_leave_out_ticks_that_change_nothing() -> None:
     _, tree = two_ways()
     assert [step.probability for step in tree.steps] == pytest.approx([1, 10 / 30, 20 / 30])
-    assert [each.probability for each in tree.endings] == pytest.approx([4 / 5, 1 / 10])
+    assert [ending.probability for ending in tree.endings] == pytest.approx([4 / 5, 1 / 10])
 
 
 def test_a_countdown_in_one_state_is_one_box() -> None:
@@ -107,7 +107,7 @@ def test_its_ways_are_ways_of_the_chain_and_the_likeliest_is_among_them(numbers:
     for step in tree.steps[1:]:
         before = tree.steps[step.parent].row
         assert step.probability == pytest.approx(moves[before, step.row] / moves[before].sum())
-    assert sum(each.number for each in tree.endings) == tree.total
+    assert sum(one_ending.number for one_ending in tree.endings) == tree.total
     lengths = []
     for ending in tree.endings:
         length, i = -math.log(ending.probability), ending.step
@@ -137,7 +137,7 @@ VOCABULARY = Vocabulary(("red", "gap<1", "gap<2", "fast"), ("hit",))
 def test_a_box_says_what_changes(
     before: int | None, after: int, expected: list[tuple[str, bool]]
 ) -> None:
-    assert changes(VOCABULARY, before, after) == [Change(*each) for each in expected]
+    assert changes(VOCABULARY, before, after) == [Change(*item) for item in expected]
 
 
 def test_the_picture_is_well_formed_and_boxes_do_not_overlap() -> None:
@@ -148,15 +148,15 @@ def test_the_picture_is_well_formed_and_boxes_do_not_overlap() -> None:
     assert picture is not None
     svg = ElementTree.fromstring(picture)
     boxes = [
-        tuple(float(each.attrib[k]) for k in ("x", "y", "width", "height"))
-        for each in svg.iter("rect")
-        if each.attrib.get("class") == "box"
+        tuple(float(item.attrib[k]) for k in ("x", "y", "width", "height"))
+        for item in svg.iter("rect")
+        if item.attrib.get("class") == "box"
     ]
     assert len(boxes) == 3
     for i, (x, y, w, h) in enumerate(boxes):
         for u, v, s, t in boxes[:i]:
             assert x + w <= u or u + s <= x or y + h <= v or v + t <= y
-    texts = [each.text for each in svg.iter("text")]
+    texts = [item.text for item in svg.iter("text")]
     assert "+ p" in texts
     assert "57% of all" in texts, "4 of 7"
 
@@ -196,12 +196,12 @@ def test_600_states_leave_a_readable_part() -> None:
         states=states, counts=sparse.csr_matrix(counts), starts=starts,
     )  # fmt: skip
     monitor = build_monitor(compiled, model)
-    (never,) = [each for each in monitor.properties if each.name == "never"]
+    (never,) = [prop for prop in monitor.properties if prop.name == "never"]
     tree = violation_tree(never, model)
     assert tree is not None
     assert len(tree.steps) == 51
     into = sorted((int(counts[10 + way * 10, 601]) for way in range(60)), reverse=True)
-    assert [each.number for each in tree.endings] == into[:5]
+    assert [ending.number for ending in tree.endings] == into[:5]
     assert tree.total == sum(into)
     picture = tree_picture(never, model)
     assert picture is not None

@@ -88,7 +88,7 @@ def test_the_lanes_of_a_monitor_with_history_are_those_of_the_present(
 def test_a_stronger_wish_after_a_while_is_shown(corridor_run: Any, tmp_path: Path) -> None:
     monitor, _, run = variant(corridor_run, tmp_path, "escalating")
     drawn = timeline(monitor, run)
-    (row,) = [each for each in drawn.rows if each["key"] == "asked"]
+    (row,) = [one_row for one_row in drawn.rows if one_row["key"] == "asked"]
     assert {"LIMIT_SPEED", "EMERGENCY_STOP"} <= set(row["yaxis"]["ticktext"])
 
 

@@ -40,7 +40,7 @@ def calls_of(path: Path) -> tuple[tuple[str, ast.Call], ...]:
 def modules(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
+            yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
 
@@ -68,7 +68,7 @@ def test_nothing_is_unpickled_and_code_is_run_in_two_places_only(path: Path) -> 
     name = str(path.relative_to(ROOT))
     called = {function for function, _ in calls_of(path)}
     found = {(name, function.removeprefix("builtins.")) for function in called}
-    assert {each for each in found if each[1] in RUNS_CODE} <= MAY_RUN_CODE
+    assert {item for item in found if item[1] in RUNS_CODE} <= MAY_RUN_CODE
     assert not {f"os.{shell}" for shell in SHELLS} & called
 
 
@@ -83,7 +83,7 @@ def test_code_is_run_where_this_test_says() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_loaders_are_the_safe_ones(path: Path) -> None:
     for function, call in calls_of(path):
-        keywords = {each.arg: each.value for each in call.keywords}
+        keywords = {keyword.arg: keyword.value for keyword in call.keywords}
         if function in ("yaml.load", "yaml.load_all", "yaml.compose", "yaml.parse"):
             assert ast.unparse(keywords["Loader"]) in ("yaml.SafeLoader", "yaml.CSafeLoader")
         assert not function.startswith(("yaml.unsafe", "yaml.full"))

@@ -172,7 +172,7 @@ def compare(monitor: Monitor, ticks: Sequence[tuple[float | None, ...] | None]) 
     state, counted, missed = monitor.start(), list[int](), False
     for tick, values in enumerate(ticks):
         options = list(possible(*(values or (None, None, None))))
-        runs = {run.after(monitor, each) for run in runs for each in options}
+        runs = {run.after(monitor, option) for run in runs for option in options}
         began = any(run.began for run in runs)
         if values is None:
             missed = missed or began
@@ -278,9 +278,9 @@ def test_the_obligation_of_a_terminal_label_ends_with_the_episode() -> None:
     for tick in range(20):
         state, verdict = monitor.step(state, Snapshot(tick, (0.0, 0.0, 2.0)))
         found.append(verdict.properties[0])
-    assert {each.status for each in found} == {Status.ENDED}
-    assert {each.probability for each in found} == {0.0}
-    assert not any(each.violation or each.possible_violation for each in found)
+    assert {item.status for item in found} == {Status.ENDED}
+    assert {item.probability for item in found} == {0.0}
+    assert not any(item.violation or item.possible_violation for item in found)
 
 
 def test_an_alert_that_is_on_keeps_its_hold_while_a_terminal_label_is_held() -> None:
@@ -307,5 +307,5 @@ def test_a_signal_that_fails_as_a_violation_begins_hides_it_no_longer_than_it_is
         state, verdict = monitor.step(state, Snapshot(tick, values))
         found.append(verdict.properties[0])
     # The last may be the same violation still, or another.
-    assert [each.violation for each in found] == [False, False, True, False, False]
-    assert [each.possible_violation for each in found] == [False, True, False, False, True]
+    assert [item.violation for item in found] == [False, False, True, False, False]
+    assert [item.possible_violation for item in found] == [False, True, False, False, True]

@@ -205,10 +205,10 @@ def test_a_state_that_was_never_seen_has_no_probability_and_full_bounds() -> Non
 def test_bounds_are_of_the_kind_that_the_file_asks_for(kind: str) -> None:
     bounds = f"bounds: {{kind: {kind}, confidence: 0.9}}\n"
     monitor = learned(compile_spec(parse_spec(parse_document(TEXT + bounds))))
-    for each in monitor.properties:
-        assert each.table is not None
-        assert each.table.kind == kind
-        assert each.table.confidence == (None if kind == "none" else 0.9)
+    for prop in monitor.properties:
+        assert prop.table is not None
+        assert prop.table.kind == kind
+        assert prop.table.confidence == (None if kind == "none" else 0.9)
     _, verdict = monitor.step(monitor.start(), Snapshot(0, (1.0, 0.0, 0.0)))
     response = verdict.properties[0]
     if kind == "none":

@@ -58,7 +58,7 @@ def marker_array(count: int, points: int, little: bool = True) -> bytes:
 
 
 def extractors() -> list[Extractor]:
-    parsed = [parse_expression(each) for each in EXPRESSIONS]
+    parsed = [parse_expression(expression) for expression in EXPRESSIONS]
     return [compile_extractor(MARKERS, parsed, compiled) for compiled in INTERPRETERS]
 
 
@@ -75,7 +75,7 @@ def outcome(extract: Extractor, data: bytes) -> str:
         assert len(text) < 400
     else:
         text = repr(
-            [each if isinstance(each, Unknown) else np.asarray(each, object) for each in values]
+            [value if isinstance(value, Unknown) else np.asarray(value, object) for value in values]
         )
     return text
 

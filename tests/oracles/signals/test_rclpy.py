@@ -156,15 +156,17 @@ def leaves(part: FieldType, path: Steps = ()) -> list[Steps]:
     if isinstance(part, Primitive):
         return [path]
     if isinstance(part, Struct):
-        return [leaf for name, each in part.fields.items() for leaf in leaves(each, (*path, name))]
+        return [
+            leaf for name, field in part.fields.items() for leaf in leaves(field, (*path, name))
+        ]
     return leaves(part.element, (*path, ALL))
 
 
 def assert_equal(mine: Any, theirs: Any, part: FieldType, path: str) -> None:
     if isinstance(part, Struct):
-        for name, each in part.fields.items():
+        for name, field in part.fields.items():
             if name != PLACEHOLDER:
-                assert_equal(mine.field(name), getattr(theirs, name), each, f"{path}.{name}")
+                assert_equal(mine.field(name), getattr(theirs, name), field, f"{path}.{name}")
     elif isinstance(part, Primitive):
         if isinstance(theirs, bytes) or (isinstance(theirs, str) and not part.is_text):
             theirs = ord(theirs)

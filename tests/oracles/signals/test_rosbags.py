@@ -89,7 +89,9 @@ def leaves(part: FieldType, path: Path = ()) -> list[Path]:
     if isinstance(part, Primitive):
         return [path]
     if isinstance(part, Struct):
-        return [leaf for name, each in part.fields.items() for leaf in leaves(each, (*path, name))]
+        return [
+            leaf for name, field in part.fields.items() for leaf in leaves(field, (*path, name))
+        ]
     return leaves(part.element, (*path, ALL))
 
 
@@ -103,10 +105,10 @@ def read(mtype: MessageType, wanted: list[Path], data: bytes, compiled: bool) ->
 
 def assert_equal(mine: Any, theirs: Any, part: FieldType, wanted: set[Path], path: Path) -> None:
     if isinstance(part, Struct):
-        for name, each in part.fields.items():
+        for name, field in part.fields.items():
             below = (*path, name)
             if any(leaf[: len(below)] == below for leaf in wanted):
-                assert_equal(mine.field(name), getattr(theirs, name), each, wanted, below)
+                assert_equal(mine.field(name), getattr(theirs, name), field, wanted, below)
     elif isinstance(part, Primitive):
         same = mine == theirs or (mine != mine and theirs != theirs)
         assert same, (path, mine, theirs)
@@ -288,7 +290,9 @@ def known(value: Any) -> Any:
 
 @cache
 def extractor(compiled: bool) -> Extractor:
-    return compile_extractor(MARKERS, [parse_expression(each) for each in EXPRESSIONS], compiled)
+    return compile_extractor(
+        MARKERS, [parse_expression(expression) for expression in EXPRESSIONS], compiled
+    )
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -46,8 +46,8 @@ def weighted(tracks: Sequence[Track]) -> list[Predictions]:
         happens in its last part cannot be told.
     """
     rows = [_rows(track) for track in tracks]
-    wait = np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in rows)])
-    resolved = np.concatenate([np.zeros(0, dtype=bool), *(each[1] for each in rows)])
+    wait = np.concatenate([np.zeros(0, dtype=np.int64), *(row[0] for row in rows)])
+    resolved = np.concatenate([np.zeros(0, dtype=bool), *(row[1] for row in rows)])
     times, kept = observed_for(wait, resolved)
     horizon = max((t.horizon for t in tracks if t.horizon is not None), default=None)
     told = horizon is None or bool(kept[np.searchsorted(times, horizon, side="right")] > 0)

@@ -123,7 +123,9 @@ class AlertRule:
         if self.release is None:
             return thresholds
         if callable(self.release):
-            levels = np.array([self.release(float(each)) for each in thresholds], dtype=np.float64)
+            levels = np.array(
+                [self.release(float(threshold)) for threshold in thresholds], dtype=np.float64
+            )
         else:
             levels = np.full(len(thresholds), float(self.release))
         if np.isnan(levels).any():
@@ -253,14 +255,14 @@ class _Field:
         ended = np.zeros(int(sizes.sum()), dtype=bool)
         ended[first + sizes - 1] = True
         rows = [_rows(trace, rule) for trace in traces]
-        reached, high = np.unique(np.concatenate([each.high for each in rows]), return_inverse=True)
-        calmed, calm = np.unique(np.concatenate([each.calm for each in rows]), return_inverse=True)
+        reached, high = np.unique(np.concatenate([row.high for row in rows]), return_inverse=True)
+        calmed, calm = np.unique(np.concatenate([row.calm for row in rows]), return_inverse=True)
         high, calm = high.astype(np.int32), -calm.astype(np.int32)
         high[ended] = ALWAYS_REACHED
-        calm[np.concatenate([each.stop for each in rows])] = ALWAYS_REACHED
+        calm[np.concatenate([row.stop for row in rows])] = ALWAYS_REACHED
         levels = min(MAX_LEVEL, int(sizes.max()).bit_length())
-        hold = [each.after_hold + at for each, at in zip(rows, first, strict=True)]
-        cool = [each.after_cooldown + at for each, at in zip(rows, first, strict=True)]
+        hold = [row.after_hold + at for row, at in zip(rows, first, strict=True)]
+        cool = [row.after_cooldown + at for row, at in zip(rows, first, strict=True)]
         return cls(
             first,
             ended,
@@ -287,7 +289,7 @@ class _Field:
             going = ~self.ended[stop]
             run, threshold = run[going], threshold[going]
             row = self.after_cooldown[stop[going]]
-        run, threshold, start, stop = (np.concatenate(each) for each in zip(*found, strict=True))
+        run, threshold, start, stop = (np.concatenate(part) for part in zip(*found, strict=True))
         return run, threshold, start, stop
 
 

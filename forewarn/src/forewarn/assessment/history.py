@@ -141,8 +141,8 @@ class History:
             self._states.append(UNKNOWN_STATE)
         else:
             self._states.append(self.states.setdefault(state, len(self.states)))
-        for columns, each in zip(self._columns, verdict.properties, strict=True):
-            columns.add(each)
+        for columns, prop in zip(self._columns, verdict.properties, strict=True):
+            columns.add(prop)
         for signal in verdict.stale:
             self.stale[signal.name] += 1
         for failure in verdict.failures:

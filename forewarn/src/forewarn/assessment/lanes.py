@@ -102,7 +102,9 @@ def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:
         np.maximum(urgency, _urgency(spec.properties[track.name], track), out=urgency)
     position = urgency % len(SEVERITY)
     present = [i for i in range(1, len(SEVERITY)) if (position == i).any()]
-    table = tuple(tuple(ON if i == each else OFF for each in present) for i in range(len(SEVERITY)))
+    table = tuple(
+        tuple(ON if i == severity else OFF for severity in present) for i in range(len(SEVERITY))
+    )
     return Lanes(tuple(SEVERITY[i] for i in present), position, table)
 
 

@@ -23,9 +23,13 @@ def verdict_record(verdict: Verdict, vocabulary: Vocabulary) -> dict[str, Any]:
         "known": observation.known,
         "mask": observation.mask,
         "active": observation.active,
-        "properties": [_property_record(each) for each in verdict.properties],
-        "stale": [{"name": each.name, "age": each.age} for each in verdict.stale],
-        "failures": [{"where": each.where, "reason": each.reason} for each in verdict.failures],
+        "properties": [_property_record(prop) for prop in verdict.properties],
+        "stale": [
+            {"name": stale_signal.name, "age": stale_signal.age} for stale_signal in verdict.stale
+        ],
+        "failures": [
+            {"where": failure.where, "reason": failure.reason} for failure in verdict.failures
+        ],
     }
 
 

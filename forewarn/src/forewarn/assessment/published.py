@@ -106,7 +106,7 @@ def _risks(
     )
     for sample in recording.read([topic]):
         values: list[Any] = extract(sample.data)  # type: ignore[arg-type]
-        yield from zip(*(list(each) for each in values), strict=True)
+        yield from zip(*(list(value) for value in values), strict=True)
 
 
 def _events(recording: Recording, topic: str, start_ns: int) -> Iterator[LiveEvent]:

@@ -218,7 +218,7 @@ def calibrate(pairs: Predictions, bins: int = 10) -> Calibration | None:
         for i, m in members.items()
     )
     shares = [weight[m].sum() for m in members.values()]
-    apart = [abs(each.predicted - each.observed) for each in found]
+    apart = [abs(one_bin.predicted - one_bin.observed) for one_bin in found]
     return Calibration(
         ticks=count,
         censored=pairs.censored,

@@ -176,9 +176,9 @@ def _told(
 def _flattery(recording: Recording, learned_from: Sequence[Provenance]) -> list[str]:
     """Say so if the model has seen the recording; digests are compared where lengths agree."""
     alike = {
-        each.digest
-        for each in learned_from
-        if each.digest and abs(each.duration - recording.duration) < 1e-3
+        source.digest
+        for source in learned_from
+        if source.digest and abs(source.duration - recording.duration) < 1e-3
     }
     if alike and recording.digest() in alike:
         return ["the model was learned from this very recording: figures on it flatter the model"]

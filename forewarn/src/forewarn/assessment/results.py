@@ -134,25 +134,25 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
             for run in runs
         ],
         "properties": {
-            each.name: {
-                "violations": each.violations,
-                "detected": each.detected,
-                "missed": each.missed,
-                "alerts": each.alerts,
-                "late": each.late,
-                "false_alarms": each.false_alarms,
-                "false_alarms_unseen": each.unseen,
-                "false_alarms_cut_short": each.cut_short,
-                "hours": each.hours,
-                "false_alarms_per_hour": each.false_alarms_per_hour,
-                "alert_share": each.alert_share,
-                "precision": each.precision,
-                "recall": each.recall,
-                "lead": each.lead,
+            one_score.name: {
+                "violations": one_score.violations,
+                "detected": one_score.detected,
+                "missed": one_score.missed,
+                "alerts": one_score.alerts,
+                "late": one_score.late,
+                "false_alarms": one_score.false_alarms,
+                "false_alarms_unseen": one_score.unseen,
+                "false_alarms_cut_short": one_score.cut_short,
+                "hours": one_score.hours,
+                "false_alarms_per_hour": one_score.false_alarms_per_hour,
+                "alert_share": one_score.alert_share,
+                "precision": one_score.precision,
+                "recall": one_score.recall,
+                "lead": one_score.lead,
                 "calibration": calibration,
                 "calibration_of_the_chain": before,
             }
-            for each, calibration, before in zip(found, agreement, raw, strict=True)
+            for one_score, calibration, before in zip(found, agreement, raw, strict=True)
         },
         "notes": monitor.notes,
     }

@@ -98,5 +98,8 @@ class _Logged(Abstraction):
 def with_log(monitor: Monitor) -> tuple[Monitor, SignalLog]:
     """Return the monitor such that every step adds a row to a log, and that log."""
     log = SignalLog(monitor.abstraction.signals)
-    parts = {each.name: getattr(monitor.abstraction, each.name) for each in fields(Abstraction)}
+    parts = {
+        one_field.name: getattr(monitor.abstraction, one_field.name)
+        for one_field in fields(Abstraction)
+    }
     return replace(monitor, abstraction=_Logged(**parts, log=log)), log

@@ -218,15 +218,15 @@ def pool_points(points: Sequence[Point]) -> Point:
         raise ValueError("no points to add up")
     return Point(
         threshold=points[0].threshold,
-        violations=sum(each.violations for each in points),
-        detected=sum(each.detected for each in points),
-        leads=tuple(lead for each in points for lead in each.leads),
-        alerts=sum(each.alerts for each in points),
-        right=sum(each.right for each in points),
-        late=sum(each.late for each in points),
-        false_alarms=sum(each.false_alarms for each in points),
-        hours=sum(each.hours for each in points),
-        alert_hours=sum(each.alert_hours for each in points),
+        violations=sum(point.violations for point in points),
+        detected=sum(point.detected for point in points),
+        leads=tuple(lead for point in points for lead in point.leads),
+        alerts=sum(point.alerts for point in points),
+        right=sum(point.right for point in points),
+        late=sum(point.late for point in points),
+        false_alarms=sum(point.false_alarms for point in points),
+        hours=sum(point.hours for point in points),
+        alert_hours=sum(point.alert_hours for point in points),
     )
 
 

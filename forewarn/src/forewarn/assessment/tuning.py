@@ -253,12 +253,12 @@ def _choose(candidates: Sequence[Candidate]) -> Candidate | None:
     fit = [c.affordable and c.supported and c.lead > 0 for c in candidates]
     best = max((_merit(c) for c, fits in zip(candidates, fit, strict=True) if fits), default=None)
     flat: list[Candidate] = []
-    for each, fits in zip(candidates, fit, strict=True):
-        same = fits and _merit(each) == best
-        if flat and (not same or each.enter != flat[0].enter):
+    for candidate, fits in zip(candidates, fit, strict=True):
+        same = fits and _merit(candidate) == best
+        if flat and (not same or candidate.enter != flat[0].enter):
             break
         if same:
-            flat.append(each)
+            flat.append(candidate)
     if not flat:
         return None
     middle = (flat[0].thresholds.act + flat[-1].thresholds.act) / 2
@@ -277,7 +277,7 @@ def _sweep(
     grid: Sequence[float],
 ) -> list[Candidate]:
     levels = [scaled(section.thresholds, act) for act in grid]
-    release = {each.act: each.release for each in levels}
+    release = {level.act: level.release for level in levels}
     rule = replace(AlertRule.of(section), release=release.__getitem__, enter=enter)
     points = trade_off(traces, grid, rule=rule)
     happened, detected = detections(traces, grid, rule=rule, block=wish.block)

@@ -287,7 +287,7 @@ def print_estimators(
 ) -> None:
     """Say how much the risk depends on the choice of estimator."""
     for name, choices in () if table else found.items():
-        means = ", ".join(f"{_mean_text(each.mean)} with {each.name}" for each in choices)
+        means = ", ".join(f"{_mean_text(choice.mean)} with {choice.name}" for choice in choices)
         worst = max(choices, key=lambda each: each.difference)
         apart = ""
         if worst.difference > 0:
@@ -296,13 +296,13 @@ def print_estimators(
     rows = [
         [
             name,
-            each.name + (" (chosen)" if at == 0 else ""),
-            _mean_text(each.mean),
-            "" if at == 0 else f"{each.difference:.3f}",
-            model.name(each.state) if each.difference > 0 else "",
+            choice.name + (" (chosen)" if at == 0 else ""),
+            _mean_text(choice.mean),
+            "" if at == 0 else f"{choice.difference:.3f}",
+            model.name(choice.state) if choice.difference > 0 else "",
         ]
         for name, choices in found.items()
-        for at, each in enumerate(choices)
+        for at, choice in enumerate(choices)
     ]
     columns = ("property", "estimator", ">mean risk", ">differs by up to", "in state")
     output.table(columns, rows if table else ())
@@ -318,8 +318,8 @@ def estimator_record(
     """Return the risks under the estimators as plain values, the model's own estimator first."""
     return {
         name: [
-            {**each._asdict(), "state": model.vocabulary.key(model.states[each.state])}
-            for each in choices
+            {**choice._asdict(), "state": model.vocabulary.key(model.states[choice.state])}
+            for choice in choices
         ]
         for name, choices in found.items()
     }

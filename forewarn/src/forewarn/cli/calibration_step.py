@@ -105,19 +105,19 @@ def calibrate_model(
         )
         for index, (name, section) in enumerate(compiled.spec.properties.items())
     ]
-    maps = tuple(each.found for each in found if each.found is not None)
+    maps = tuple(fitted.found for fitted in found if fitted.found is not None)
     return replace(plain, recalibration=maps), found
 
 
 def print_calibration(found: Sequence[Fitted], output: Output) -> None:
     """Print Brier score and expected calibration error before and after."""
     rows = []
-    for each in found:
-        before, after = each.before, each.after
+    for fitted in found:
+        before, after = fitted.before, fitted.after
         rows.append(
             [
-                each.name,
-                "-" if each.found is None else each.found.method,
+                fitted.name,
+                "-" if fitted.found is None else fitted.found.method,
                 "0" if before is None else str(before.ticks),
                 "-" if before is None else f"{100 * before.base_rate:.2f} %",
                 *_figures(before),
@@ -129,11 +129,11 @@ def print_calibration(found: Sequence[Fitted], output: Output) -> None:
         ">ECE after",
     )  # fmt: skip
     output.table(columns, rows)
-    if any(each.after is not None for each in found):
+    if any(fitted.after is not None for fitted in found):
         output.say("after: every run judged by a map fitted to the other held-out runs")
-    for each in found:
-        if each.reason and each.found is None and each.reason != "not asked for":
-            output.warn(f"{each.name} is not calibrated: {each.reason}")
+    for fitted in found:
+        if fitted.reason and fitted.found is None and fitted.reason != "not asked for":
+            output.warn(f"{fitted.name} is not calibrated: {fitted.reason}")
 
 
 def _figures(found: Calibration | None) -> list[str]:
@@ -143,11 +143,11 @@ def _figures(found: Calibration | None) -> list[str]:
 def calibration_record(found: Sequence[Fitted]) -> dict[str, Any]:
     """Return all of it for ``--json``."""
     return {
-        each.name: {
-            "method": None if each.found is None else each.found.method,
-            "reason": each.reason,
-            "before": each.before,
-            "after": each.after,
+        fitted.name: {
+            "method": None if fitted.found is None else fitted.found.method,
+            "reason": fitted.reason,
+            "before": fitted.before,
+            "after": fitted.after,
         }
-        for each in found
+        for fitted in found
     }

@@ -134,7 +134,7 @@ def _unshared(data: Any) -> Any:
     """Copy data in which anchors made parts the same object."""
     if isinstance(data, dict):
         return {key: _unshared(value) for key, value in data.items()}
-    return [_unshared(each) for each in data] if isinstance(data, list) else data
+    return [_unshared(element) for element in data] if isinstance(data, list) else data
 
 
 def _set(data: Any, keys: KeyPath, value: float | int) -> None:

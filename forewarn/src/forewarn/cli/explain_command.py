@@ -68,15 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Explain."""
     found = dict(_explanations(options))
-    for name, each in found.items():
+    for name, explanation in found.items():
         if options.drawing is not None:
-            output.say(each.dot if options.drawing == "dot" else each.mermaid)
+            output.say(explanation.dot if options.drawing == "dot" else explanation.mermaid)
             continue
         if name:
-            output.say(f"{name}: {each.formula}")
+            output.say(f"{name}: {explanation.formula}")
         else:
-            output.say(each.formula)
-        output.say(each.words)
+            output.say(explanation.formula)
+        output.say(explanation.words)
         output.say()
     output.emit(found if options.config is not None else found[""])
     return 0

@@ -106,11 +106,11 @@ def run(options: Options, output: Output) -> int:
     risks: dict[str, list[RiskyState]] = {}
     reasons: dict[str, dict[str, Reasons]] = {}
     if monitor is not None:
-        for each in monitor.properties:
-            risks[each.name] = riskiest(each, model, limit)
-            _print_risks(each, risks[each.name], output)
+        for prop in monitor.properties:
+            risks[prop.name] = riskiest(prop, model, limit)
+            _print_risks(prop, risks[prop.name], output)
             if options.why:
-                reasons[each.name] = _explain(monitor, model, each.name, risks[each.name], output)
+                reasons[prop.name] = _explain(monitor, model, prop.name, risks[prop.name], output)
         for note in monitor.notes:
             output.note(f"note: {note}")
     output.emit({**_document(model, found, risks, monitor), "reasons": reasons})
@@ -183,13 +183,13 @@ def _explain(
     monitor: Monitor, model: CountModel, name: str, risky: list[RiskyState], output: Output
 ) -> dict[str, Reasons]:
     found: dict[str, Reasons] = {}
-    for each in risky:
-        why = explain_risk(monitor, name, model.states[each.row], each.automaton_state)
+    for state in risky:
+        why = explain_risk(monitor, name, model.states[state.row], state.automaton_state)
         if why is None:
             continue
-        found[each.state] = why
+        found[state.state] = why
         time = "" if math.isnan(why.expected_time) else f", in {why.expected_time:.1f} s if so"
-        output.say(f"{each.name} ({each.automaton}): {risk_text(why.risk)}{time}")
+        output.say(f"{state.name} ({state.automaton}): {risk_text(why.risk)}{time}")
         for way in why.ways:
             output.say(f"  {100 * way.share:3.0f} %  {way.time:.1f} s  {' > '.join(way.states)}")
         for sentence in in_words(why)[bool(why.ways) :]:

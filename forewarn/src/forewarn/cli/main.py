@@ -81,7 +81,7 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
     )
     try:
         options = command.Options(
-            **{each.name: getattr(namespace, each.name) for each in fields(command.Options)}
+            **{field.name: getattr(namespace, field.name) for field in fields(command.Options)}
         )
         code: int = command.run(options, output)
         sys.stdout.flush()
@@ -98,7 +98,7 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
 
 def _parse(given: Sequence[str]) -> tuple[argparse.Namespace, ModuleType]:
     # Only the named command's module is imported: --help need not wait for scipy.
-    named = next((each for each in given if each in COMMANDS), None)
+    named = next((argument for argument in given if argument in COMMANDS), None)
     parser = build_parser(() if named is None else (named,))
     namespace = parser.parse_args(given)
     return namespace, command_module(namespace.command)

@@ -14,13 +14,15 @@ def refuse_known(
     recordings: Sequence[Path], model: CountModel, name: str, consequence: str, accepted: str
 ) -> None:
     """Raise RecordingError if a model was learned from, or calibrated on, one of the recordings."""
-    mended = {digest for each in model.recalibration for digest in each.recordings}
+    mended = {
+        digest for calibration_map in model.recalibration for digest in calibration_map.recordings
+    }
     for path in recordings:
         with open_recording(path) as recording:
             alike = mended | {
-                each.digest
-                for each in model.provenance
-                if each.digest and abs(each.duration - recording.duration) < 1e-3
+                source.digest
+                for source in model.provenance
+                if source.digest and abs(source.duration - recording.duration) < 1e-3
             }
             if alike and recording.digest() in alike:
                 verb = "calibrated on" if recording.digest() in mended else "learned from"
@@ -31,7 +33,11 @@ def refuse_known(
 
 def mended_on(recordings: Sequence[Path], model: CountModel | None) -> list[Path]:
     """Return the recordings that a model's risks were calibrated on."""
-    mended = {d for each in model.recalibration for d in each.recordings} if model else set()
+    mended = (
+        {d for calibration_map in model.recalibration for d in calibration_map.recordings}
+        if model
+        else set()
+    )
     found = []
     for path in recordings if mended else ():
         with open_recording(path) as recording:

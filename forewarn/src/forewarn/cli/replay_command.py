@@ -142,7 +142,7 @@ def run(options: Options, output: Output) -> int:
         output.note(f"report: {options.report}")
     if not to_stdout:
         output.emit(result(monitor, runs))
-    findings = any(each.alerts or each.violations for run_ in runs for each in run_.events)
+    findings = any(event.alerts or event.violations for run_ in runs for event in run_.events)
     return 1 if findings and not options.exit_zero else 0
 
 

@@ -83,22 +83,22 @@ def _print_scores(
     output: Output,
 ) -> None:
     rows = []
-    mended = any(each is not None for each in raw)
-    for each, calibration, before in zip(found, agreement, raw, strict=True):
-        per_hour = each.false_alarms_per_hour
+    mended = any(one_calibration is not None for one_calibration in raw)
+    for score, calibration, before in zip(found, agreement, raw, strict=True):
+        per_hour = score.false_alarms_per_hour
         rows.append(
             [
-                each.name,
-                str(each.violations),
-                str(each.detected),
-                seconds(each.lead.median) if each.lead else "-",
-                f"{each.lead.least:.2f}..{each.lead.greatest:.2f} s" if each.lead else "-",
-                str(each.alerts),
-                str(each.false_alarms),
+                score.name,
+                str(score.violations),
+                str(score.detected),
+                seconds(score.lead.median) if score.lead else "-",
+                f"{score.lead.least:.2f}..{score.lead.greatest:.2f} s" if score.lead else "-",
+                str(score.alerts),
+                str(score.false_alarms),
                 "-" if per_hour is None else f"{per_hour:.1f}",
-                share(each.alert_share),
-                share(each.precision),
-                share(each.recall),
+                share(score.alert_share),
+                share(score.precision),
+                share(score.recall),
                 *_agreement(calibration),
                 *(_agreement(before) if mended else ()),
             ]
@@ -120,7 +120,7 @@ def _print_scores(
         *((">chain's Brier", ">chain's ECE") if mended else ()),
     )
     output.table(columns, rows)
-    hours = max((each.hours for each in found), default=0.0)
+    hours = max((score.hours for score in found), default=0.0)
     output.say(f"{span(hours * 3600)} watched")
 
 

@@ -39,7 +39,7 @@ def print_tuning(tuning: Tuning, output: Output) -> None:
         f"{with_one.format(found.runs_with_violation)} a violation; "
         f"{_many(found.violations, 'violation')}, {span(found.hours * 3600)} watched"
     )
-    output.table(COLUMNS, [_cells(each, tuning) for each in listed(tuning)])
+    output.table(COLUMNS, [_cells(candidate, tuning) for candidate in listed(tuning)])
     for line in warnings(tuning):
         output.warn(f"{tuning.name}: {line}")
     for line in (*conclusions(tuning), ""):
@@ -75,14 +75,14 @@ def _hourly(rate: float) -> str:
 def listed(tuning: Tuning) -> list[Candidate]:
     """Return a few candidates that differ, with those in force and chosen."""
     kept: list[Candidate] = []
-    for each in tuning.candidates:
-        if kept and _same(kept[-1], each):
-            kept[-1] = each  # the highest of those that do the same
+    for candidate in tuning.candidates:
+        if kept and _same(kept[-1], candidate):
+            kept[-1] = candidate  # the highest of those that do the same
         else:
-            kept.append(each)
+            kept.append(candidate)
     step = max(1, math.ceil(len(kept) / ROWS))
     marked = [tuning.present, *([tuning.chosen] if tuning.chosen else [])]
-    places = {(each.enter, each.thresholds.act) for each in marked}
+    places = {(candidate.enter, candidate.thresholds.act) for candidate in marked}
     some = [c for c in kept[::step] if (c.enter, c.thresholds.act) not in places]
     rows = {(c.enter, c.thresholds.act): c for c in (*some, *marked)}
     return [rows[place] for place in sorted(rows)]
@@ -281,7 +281,7 @@ def record(tuning: Tuning) -> dict[str, Any]:
         "chosen": None if tuning.chosen is None else candidate_record(tuning.chosen),
         "warnings": warnings(tuning),
         "conclusions": conclusions(tuning),
-        "trade_off": [candidate_record(each) for each in tuning.candidates],
+        "trade_off": [candidate_record(candidate) for candidate in tuning.candidates],
     }
 
 
@@ -312,4 +312,4 @@ def candidate_record(each: Candidate) -> dict[str, Any]:
 
 def summary(tunings: Sequence[Tuning]) -> int:
     """Return the exit code: 1 if a wish could not be fulfilled."""
-    return 1 if any(each.chosen is None for each in tunings) else 0
+    return 1 if any(tuning.chosen is None for tuning in tunings) else 0

@@ -35,10 +35,14 @@ def render(tunings: Sequence[Tuning]) -> str:
     for row, tuning in enumerate(tunings, 1):
         limit = tuning.wish.alert_share
         for column in (1, 2):
-            for enter in sorted({each.enter for each in tuning.candidates}):
-                found = [each for each in tuning.candidates if each.enter == enter]
-                within = [each for each in found if (each.point.alert_share or 0.0) <= limit]
-                beyond = [each for each in found if each not in within]
+            for enter in sorted({candidate.enter for candidate in tuning.candidates}):
+                found = [candidate for candidate in tuning.candidates if candidate.enter == enter]
+                within = [
+                    candidate
+                    for candidate in found
+                    if (candidate.point.alert_share or 0.0) <= limit
+                ]
+                beyond = [candidate for candidate in found if candidate not in within]
                 dots = _line(go, beyond, column, f"enter {enter}, too long in alert", faint=True)
                 figure.add_trace(dots, row, column)
                 figure.add_trace(_line(go, within, column, f"enter {enter}"), row, column)
@@ -83,13 +87,13 @@ def _place(each: Candidate, column: int) -> tuple[float | None, float | None]:
 def _line(  # type: ignore[no-untyped-def]
     go, candidates: Sequence[Candidate], column: int, name: str, *, faint: bool = False
 ):
-    places = [_place(each, column) for each in candidates]
+    places = [_place(candidate, column) for candidate in candidates]
     return go.Scatter(
         x=[x for x, _ in places],
         y=[y for _, y in places],
         mode="markers" if faint else "lines+markers",
         name=name,
-        text=[f"act {each.thresholds.act:g}, {name}" for each in candidates],
+        text=[f"act {candidate.thresholds.act:g}, {name}" for candidate in candidates],
         marker={"size": 5, "color": "#b6c2cf" if faint else "#2a6fb0"},
         line={"color": "#2a6fb0", "width": 1},
     )

@@ -127,8 +127,8 @@ def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Fin
 
 
 def _errors(error: InputError) -> Iterator[Finding]:
-    for each in error.errors if isinstance(error, ConfigErrors) else [error]:
-        yield Finding("error", str(each))
+    for problem in error.errors if isinstance(error, ConfigErrors) else [error]:
+        yield Finding("error", str(problem))
 
 
 def _warning(spec: MonitorSpec, key: str, problem: str, accepted: str = "") -> Finding:
@@ -145,7 +145,7 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
         *(s.value for s in spec.signals.values() if s.is_derived and s.value is not None),
     ]
     used = {name for text in texts for name in parse_expression(text).names}
-    used |= {name for each in abstraction.predicates for name in each.names}
+    used |= {name for predicate in abstraction.predicates for name in predicate.names}
     for name in spec.signals:
         if name not in used:
             unused = _warning(spec, f"signals.{name}", "no predicate and no other signal uses it")
@@ -215,7 +215,7 @@ def _against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
 def _installed(name: str) -> MessageType | None:
     if "/" not in name:
         found = (point.load()(name) for point in entry_points(group=LAYOUTS))
-        return next((each for each in found if each is not None), None)
+        return next((finding for finding in found if finding is not None), None)
     try:
         return installed_message_type(name)
     except InputError:

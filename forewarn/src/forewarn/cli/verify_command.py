@@ -71,7 +71,7 @@ def run(options: Options, output: Output) -> int:
             },
         }
     output.emit(document)
-    return 1 if any(each["findings"] for each in document.values()) else 0
+    return 1 if any(result["findings"] for result in document.values()) else 0
 
 
 def _findings(ticks: int, differing: int, taken: Taken) -> Iterator[str]:

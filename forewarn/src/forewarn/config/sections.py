@@ -118,7 +118,7 @@ class ShapeSpec(Section):
     def _one_source(self) -> ShapeSpec:
         if (self.file is None) != (self.layer is None):
             raise ValueError("file and layer go together")
-        if sum(each is not None for each in (self.file, self.polygon, self.line)) != 1:
+        if sum(one_source is not None for one_source in (self.file, self.polygon, self.line)) != 1:
             raise ValueError("one of: file and layer, polygon, line")
         return self
 

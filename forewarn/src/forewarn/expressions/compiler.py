@@ -107,11 +107,11 @@ def _elementwise_comparison(node: ast.Compare) -> bool:
 
 def read_names(node: ast.expr) -> set[str]:
     """Return the names whose values a tree reads: all but functions and constants."""
-    called = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
+    called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
     return {
-        each.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name) and id(each) not in called and each.id not in CONSTANTS
+        part.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and id(part) not in called and part.id not in CONSTANTS
     }
 
 
@@ -187,7 +187,8 @@ class Rewriter:
     def _Call(self, node: ast.Call, bound: frozenset[str]) -> ast.expr:
         call = trees.noted(f"_f_{called(node)}", *self._each(node.args, bound))
         call.keywords = [
-            ast.keyword(each.arg, self.rewrite(each.value, bound)) for each in node.keywords
+            ast.keyword(keyword.arg, self.rewrite(keyword.value, bound))
+            for keyword in node.keywords
         ]
         return call
 
@@ -195,14 +196,14 @@ class Rewriter:
         if self._at_once(node):
             return self._run_at_once(node, bound)
         generators = []
-        for each in node.generators:
-            items = trees.noted("_elements", self.rewrite(each.iter, bound))
-            bound = bound | set(bound_names(each.target))
+        for generator in node.generators:
+            items = trees.noted("_elements", self.rewrite(generator.iter, bound))
+            bound = bound | set(bound_names(generator.target))
             conditions: list[ast.expr] = []
-            if each.ifs:
-                every = trees.noted("_both", *self._each(each.ifs, bound))
+            if generator.ifs:
+                every = trees.noted("_both", *self._each(generator.ifs, bound))
                 conditions = [trees.noted("_keep", every)]
-            generators.append(ast.comprehension(each.target, items, conditions, 0))
+            generators.append(ast.comprehension(generator.target, items, conditions, 0))
         body = ast.ListComp(self.rewrite(node.elt, bound), generators)
         return trees.noted("_gather", trees.function((), body))
 

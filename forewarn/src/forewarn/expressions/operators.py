@@ -47,7 +47,7 @@ def number(notes: Notes, value: Any) -> Any:
 def numbers(notes: Notes, *values: Any) -> list[Any] | None:
     """Return all `values` as float64 scalars or vectors of one length, or None with a note."""
     operands = [number(notes, value) for value in values]
-    lengths = {len(each) for each in operands if isinstance(each, np.ndarray)}
+    lengths = {len(operand) for operand in operands if isinstance(operand, np.ndarray)}
     if len(lengths) > 1:
         notes.unknown(f"arrays of different lengths: {sorted(lengths)}")
         return None
@@ -178,7 +178,7 @@ greater_equal = _comparison(operator.ge)
 
 def chain(notes: Notes, compare: tuple[Operator, ...], *values: Any) -> Any:
     """Evaluate ``a < b <= c``: all of the comparisons hold."""
-    parts = [each(notes, values[i], values[i + 1]) for i, each in enumerate(compare)]
+    parts = [operation(notes, values[i], values[i + 1]) for i, operation in enumerate(compare)]
     return both(notes, *parts)
 
 
@@ -196,16 +196,23 @@ def contained(notes: Notes, item: Any, items: Any) -> Any:
     if not isinstance(items, (list, tuple, np.ndarray)):
         return notes.unknown(f"'in' needs a list, not {kind(items)}")
     if isinstance(item, np.ndarray):
-        return either(notes, False, *(equal(notes, item, each) for each in plain_items(items)))
+        return either(
+            notes, False, *(equal(notes, item, plain_item) for plain_item in plain_items(items))
+        )
     if isinstance(item, list):
         if _all_text(item) and _all_text(items):
             texts = frozenset(items)
-            return np.array([each in texts for each in item])
-        return vector([contained(notes, each, items) for each in item])
+            return np.array([element in texts for element in item])
+        return vector([contained(notes, element, items) for element in item])
     answer: Any = False
-    for each in plain_items(items):
-        if kind(each) == kind(item) or is_unknown(each) or is_unknown(item) or _numeric(each, item):
-            answer = either(notes, answer, equal(notes, item, each))
+    for plain_item in plain_items(items):
+        if (
+            kind(plain_item) == kind(item)
+            or is_unknown(plain_item)
+            or is_unknown(item)
+            or _numeric(plain_item, item)
+        ):
+            answer = either(notes, answer, equal(notes, item, plain_item))
     return answer
 
 
@@ -261,7 +268,7 @@ def _fold(notes: Notes, values: tuple[Any, ...], dominant: float) -> Any:
     result = truth(notes, values[0])
     for value in values[1:]:
         other = truth(notes, value)
-        lengths = {len(each) for each in (result, other) if isinstance(each, np.ndarray)}
+        lengths = {len(operand) for operand in (result, other) if isinstance(operand, np.ndarray)}
         if len(lengths) > 1:
             return notes.unknown(f"arrays of different lengths: {sorted(lengths)}")
         result = _pair(result, other, dominant)
@@ -298,7 +305,7 @@ def select(notes: Notes, condition: Any, then: Any, otherwise: Any) -> Any:
         return _select_text(notes, known, then, otherwise)
     operands = numbers(notes, then, otherwise)
     if operands is None or any(
-        isinstance(each, np.ndarray) and len(each) != len(known) for each in operands
+        isinstance(operand, np.ndarray) and len(operand) != len(known) for operand in operands
     ):
         return notes.unknown("arrays of different lengths in a choice")
     chosen = np.where(known == 1, *operands)
@@ -313,8 +320,8 @@ def _is_text(value: Any) -> bool:
 
 def _select_text(notes: Notes, known: Vector, then: Any, otherwise: Any) -> Any:
     columns = []
-    for each in (then, otherwise):
-        column = each if isinstance(each, (list, np.ndarray)) else [each] * len(known)
+    for branch in (then, otherwise):
+        column = branch if isinstance(branch, (list, np.ndarray)) else [branch] * len(known)
         if len(column) != len(known):
             return notes.unknown("lists of different lengths in a choice")
         columns.append(column)

@@ -372,9 +372,9 @@ class _Checker:
             raise self.fail(
                 node, f"{name}() outside of 'for ... in'", f"[... for a, b in {name}(...)]"
             )
-        keywords = [each.arg or "**" for each in node.keywords]
+        keywords = [one_keyword.arg or "**" for one_keyword in node.keywords]
         problem = arity_problem(name, len(node.args), keywords)
         if problem:
             raise self.fail(node, *problem)
-        for value in (*node.args, *(each.value for each in node.keywords)):
+        for value in (*node.args, *(one_keyword.value for one_keyword in node.keywords)):
             self.check(value, bound, depth)

@@ -104,7 +104,7 @@ def vector(items: Sequence[Any]) -> Vector | list[Any]:
             return np.array(items, dtype=np.int64)
         except OverflowError:
             return np.array([float(item) for item in items])
-    if all(issubclass(each, NUMBERS) for each in kinds):
+    if all(issubclass(one_kind, NUMBERS) for one_kind in kinds):
         return np.array([float(item) for item in items], dtype=np.float64)
     return list(items)
 

@@ -92,12 +92,14 @@ def refine(successor: Ints, block: Ints) -> Ints:
     begin: list[int] = np.searchsorted(block[members], np.arange(block.max() + 1)).tolist()
     end = [*begin[1:], len(members)]
     marked = [0] * len(begin)
-    waiting = {(each, letter) for each in range(len(begin)) for letter in range(sources.letters)}
+    waiting = {
+        (one_block, letter) for one_block in range(len(begin)) for letter in range(sources.letters)
+    }
     while waiting:
         splitter, letter = waiting.pop()
         touched: list[int] = []
         inside = members[begin[splitter] : end[splitter]]
-        for source in (each for state in inside for each in sources.of(state, letter)):
+        for source in (one_source for state in inside for one_source in sources.of(state, letter)):
             own = number[source]
             if not marked[own]:
                 touched.append(own)
@@ -123,5 +125,5 @@ def refine(successor: Ints, block: Ints) -> Ints:
             for state in members[begin[new] : end[new]]:
                 number[state] = new
             # If the old block waits, both parts have to; else the smaller one will do.
-            waiting.update((new, each) for each in range(sources.letters))
+            waiting.update((new, one_letter) for one_letter in range(sources.letters))
     return np.array(number, dtype=np.int64)

@@ -50,7 +50,7 @@ def decoder(plan: Plan, compiled: bool = COMPILED is not None) -> Callable[[Any]
     """
     if not compiled:
         return interpreter(plan)
-    kinds = bytes(each for slot in plan.slots for each in (KINDS.index(slot.kind), slot.scalar))
+    kinds = bytes(number for slot in plan.slots for number in (KINDS.index(slot.kind), slot.scalar))
     program = COMPILED.Program(array("q", encode(plan.steps)).tobytes(), kinds)
     vectors = [
         (at, np.dtype(slot.kind))

@@ -121,7 +121,7 @@ def _parse(name: str, language: str, text: str) -> Types:
             accepted=f"valid {language}",
         ) from error
     constants, fields = next(iter(types.values()))
-    return {name: (constants, [(each, _mended(desc)) for each, desc in fields])}
+    return {name: (constants, [(one_field, _mended(desc)) for one_field, desc in fields])}
 
 
 # rosbags' .msg grammar has no wstring; under this name it passes as a type of the same package.
@@ -180,7 +180,7 @@ def installed_message_type(name: str) -> MessageType:
         if found is None:
             raise _not_installed(wanted, name)
         types.update(found)
-        missing += [each for each in _used(found) if each not in types]
+        missing += [one_name for one_name in _used(found) if one_name not in types]
     result = MessageType(name, types)
     _ = result.struct
     return result
@@ -248,7 +248,7 @@ def _from_service(name: str, share: Path, base: str) -> Types | None:
 
 def _not_installed(wanted: str, name: str) -> DefinitionError:
     package = wanted.split("/")[0]
-    known = {each for each in _own_types() if each.startswith(f"{package}/")}
+    known = {own_type for own_type in _own_types() if own_type.startswith(f"{package}/")}
     for prefix in prefixes():
         known.update(
             f"{package}/msg/{file.stem}"

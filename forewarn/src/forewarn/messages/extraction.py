@@ -72,7 +72,7 @@ class Extractor:
         self._decode = decoder(plan, compiled)
         self._recipes = recipes
         self._evaluations = evaluations
-        whole = any(each.columns is None for each in evaluations)
+        whole = any(one_evaluation.columns is None for one_evaluation in evaluations)
         self._shelf = shelve(mtype.struct, plan) if whole else None
 
     def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:
@@ -109,7 +109,10 @@ class Extractor:
                 if reason:
                     reasons[len(columns)] = reason
                 columns.append(value)
-            return [self._evaluate(each, columns, reasons) for each in self._evaluations]
+            return [
+                self._evaluate(one_evaluation, columns, reasons)
+                for one_evaluation in self._evaluations
+            ]
 
     def _evaluate(
         self, evaluation: Evaluation, columns: Columns, reasons: dict[int, str]
@@ -154,22 +157,24 @@ def compile_extractor(
     """
     if isinstance(mtype, ForeignType):
         return ForeignExtractor(mtype, expressions)
-    typed = [infer(each, mtype.struct) for each in expressions]
-    ways = [_lift(each) for each in typed]
+    typed = [infer(expression, mtype.struct) for expression in expressions]
+    ways = [_lift(expression) for expression in typed]
     notes = []
     wants = Wants()
-    for each, way in zip(typed, ways, strict=True):
+    for expression, way in zip(typed, ways, strict=True):
         if isinstance(way, Lifted):
             for source in way.sources:
                 _want(source, wants)
         else:
-            touch(each, wants)
-            notes.append(_cost(each, way))
+            touch(expression, wants)
+            notes.append(_cost(expression, way))
     plan = Planner().plan(mtype.struct, wants)
     kitchen = _Kitchen(plan)
     evaluations = [
-        kitchen.evaluation(each, way) if isinstance(way, Lifted) else _element_by_element(each)
-        for each, way in zip(typed, ways, strict=True)
+        kitchen.evaluation(expression, way)
+        if isinstance(way, Lifted)
+        else _element_by_element(expression)
+        for expression, way in zip(typed, ways, strict=True)
     ]
     return Extractor(mtype, plan, kitchen.recipes, evaluations, tuple(notes), compiled)
 
@@ -217,7 +222,7 @@ class _Kitchen:
 def _cost(typed: Typed, reason: str) -> str:
     """Say what an expression costs that is computed element by element."""
     bodies = [node for node in ast.walk(typed.tree) if isinstance(node, ast.ListComp)]
-    operations = max((sum(1 for _ in ast.walk(each)) for each in bodies), default=0) // 2
+    operations = max((sum(1 for _ in ast.walk(body)) for body in bodies), default=0) // 2
     price = f"about {MICROSECONDS_PER_OPERATION * operations:.0f} us for each element"
     return (
         f"{shown(typed.expression.source)} is computed element by element, "

@@ -78,9 +78,10 @@ class ForeignExtractor:
 
     def __init__(self, mtype: ForeignType, expressions: Sequence[Expression]) -> None:
         self.message_type = mtype
-        typed = [infer(each, mtype.struct) for each in expressions]
+        typed = [infer(expression, mtype.struct) for expression in expressions]
         self._functions = [
-            compile_tree(each.tree, [ROOT], each.expression.source) for each in typed
+            compile_tree(expression.tree, [ROOT], expression.expression.source)
+            for expression in typed
         ]
 
     def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:

@@ -207,26 +207,28 @@ class _Inference:
     def _IfExp(self, node: ast.IfExp, scope: Scope) -> Result:
         (test,), condition = self.numeric([node.test], scope, "a condition")
         (body, then), (orelse, otherwise) = (
-            self.visit(each, scope) for each in (node.body, node.orelse)
+            self.visit(branch, scope) for branch in (node.body, node.orelse)
         )
         return ast.IfExp(test, body, orelse), self._choice(node, condition, then, otherwise)
 
     def _choice(self, node: ast.expr, condition: Kind, then: Kind, otherwise: Kind) -> Kind:
         if condition == NUMBER and then == otherwise:
             return then
-        leaves = {each.element if isinstance(each, Many) else each for each in (then, otherwise)}
+        leaves = {
+            branch.element if isinstance(branch, Many) else branch for branch in (then, otherwise)
+        }
         if len(leaves) != 1 or not leaves <= {NUMBER, TEXT}:
             raise self.fail(
                 node,
                 f"a choice between {describe(then)} and {describe(otherwise)}",
                 "two values of one kind, numbers or text",
             )
-        wide = any(isinstance(each, Many) for each in (condition, then, otherwise))
+        wide = any(isinstance(part, Many) for part in (condition, then, otherwise))
         return Many(leaves.pop()) if wide else leaves.pop()
 
     def _Compare(self, node: ast.Compare, scope: Scope) -> Result:
         nodes = [node.left, *node.comparators]
-        results = [self.visit(each, scope) for each in nodes]
+        results = [self.visit(one_node, scope) for one_node in nodes]
         wide = False
         for i, operator in enumerate(node.ops):
             left, right = results[i][1], results[i + 1][1]
@@ -239,7 +241,7 @@ class _Inference:
         return compare, Many(NUMBER) if wide else NUMBER
 
     def _comparable(self, node: ast.expr, left: Kind, right: Kind) -> bool:
-        leaves = {each.element if isinstance(each, Many) else each for each in (left, right)}
+        leaves = {side.element if isinstance(side, Many) else side for side in (left, right)}
         if len(leaves) != 1 or not leaves <= {NUMBER, TEXT}:
             raise self.fail(
                 node,
@@ -262,7 +264,7 @@ class _Inference:
         )
 
     def _List(self, node: ast.List | ast.Tuple, scope: Scope) -> Result:
-        results = [self.visit(each, scope) for each in node.elts]
+        results = [self.visit(element, scope) for element in node.elts]
         kinds = [result[1] for result in results]
         if any(kind != kinds[0] for kind in kinds):
             raise self.fail(node, "a list of different kinds", "all numbers or all text")
@@ -273,18 +275,20 @@ class _Inference:
 
     def _ListComp(self, node: ast.ListComp | ast.GeneratorExp, scope: Scope) -> Result:
         generators = []
-        for each in node.generators:
-            items, kind = self.visit(each.iter, scope)
+        for generator in node.generators:
+            items, kind = self.visit(generator.iter, scope)
             if not isinstance(kind, Many):
-                raise self.fail(each.iter, f"'for' over {describe(kind)}", "an array")
-            scope = {**scope, **self._bind(each.target, kind.element)}
+                raise self.fail(generator.iter, f"'for' over {describe(kind)}", "an array")
+            scope = {**scope, **self._bind(generator.target, kind.element)}
             conditions = []
-            for condition in each.ifs:
+            for condition in generator.ifs:
                 (tree,), wide = self.numeric([condition], scope, "a filter")
                 if wide != NUMBER:
                     raise self.fail(condition, "a filter that is an array", "any(...) or all(...)")
                 conditions.append(tree)
-            generators.append(ast.comprehension(copy.deepcopy(each.target), items, conditions, 0))
+            generators.append(
+                ast.comprehension(copy.deepcopy(generator.target), items, conditions, 0)
+            )
         element, kind = self.visit(node.elt, scope)
         return ast.ListComp(element, generators), Many(kind)
 
@@ -305,7 +309,7 @@ class _Inference:
                 f"{len(target.elts)} variables for {len(parts) or 'one'} value",
                 "as many variables as zip() or enumerate() give",
             )
-        names = [each.id for each in target.elts if isinstance(each, ast.Name)]
+        names = [element.id for element in target.elts if isinstance(element, ast.Name)]
         return dict(zip(names, parts, strict=True))
 
     def _Call(self, node: ast.Call, scope: Scope) -> Result:
@@ -321,7 +325,7 @@ class _Inference:
                 f"{name}() in the value of a topic: {what} are not part of its messages",
                 "in a derived signal, which has no topic",
             )
-        results = [self.visit(each, scope) for each in node.args]
+        results = [self.visit(argument, scope) for argument in node.args]
         kinds = [result[1] for result in results]
         trees = [result[0] for result in results]
         if name in EXPANSIONS and isinstance(kinds[0], Struct):
@@ -330,8 +334,8 @@ class _Inference:
             fields = ", ".join(EXPANSIONS[name])
             raise self.fail(node, f"{name}() of {describe(kinds[0])}", f"a message with {fields}")
         keywords = [
-            ast.keyword(each.arg, self.numeric([each.value], scope, f"{each.arg}=")[0][0])
-            for each in node.keywords
+            ast.keyword(keyword.arg, self.numeric([keyword.value], scope, f"{keyword.arg}=")[0][0])
+            for keyword in node.keywords
         ]
         call = ast.Call(ast.Name(name, ast.Load()), trees, keywords)
         return call, self._result(node, name, kinds)
@@ -355,7 +359,7 @@ class _Inference:
         return [result[0] for result in results], [result[1] for result in results]
 
     def _iteration(self, node: ast.Call, name: str, scope: Scope) -> Result:
-        results = [self.visit(each, scope) for each in node.args]
+        results = [self.visit(one_argument, scope) for one_argument in node.args]
         elements: list[Kind] = [] if name == "zip" else [NUMBER]
         for argument, (_, kind) in zip(node.args, results, strict=True):
             if not isinstance(kind, Many):

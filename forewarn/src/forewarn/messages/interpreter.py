@@ -92,8 +92,8 @@ def _column(items: list[Any], kind: str, scalar: bool) -> Any:
         return items
     if not items:
         return np.zeros(0, dtype=kind)
-    if isinstance(items[0], np.ndarray) or any(isinstance(each, np.ndarray) for each in items):
-        parts = [np.atleast_1d(np.asarray(each, dtype=kind)) for each in items]
+    if isinstance(items[0], np.ndarray) or any(isinstance(item, np.ndarray) for item in items):
+        parts = [np.atleast_1d(np.asarray(item, dtype=kind)) for item in items]
         return np.concatenate(parts)
     return np.array(items, dtype=kind)
 

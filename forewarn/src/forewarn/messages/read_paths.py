@@ -65,7 +65,7 @@ class _Toucher:
         kind = self.kinds[generator.iter]
         if isinstance(kind, Many) and isinstance(kind.element, Group):
             assert isinstance(generator.iter, ast.Call)
-            places = [self.visit(each, scope) for each in generator.iter.args]
+            places = [self.visit(argument, scope) for argument in generator.iter.args]
             first = [NOWHERE] if called(generator.iter) == "enumerate" else []
             return dict(zip(names, [*first, *places], strict=True))
         return {names[0]: self.visit(generator.iter, scope)}

@@ -106,7 +106,9 @@ class Book(Record):
 def shelve(part: FieldType, plan: Plan, path: Path = ()) -> Shelf:
     """Return how to read `part`, which lies at `path`, from the columns of `plan`."""
     if isinstance(part, Struct):
-        fields = {name: shelve(each, plan, (*path, name)) for name, each in part.fields.items()}
+        fields = {
+            name: shelve(one_field, plan, (*path, name)) for name, one_field in part.fields.items()
+        }
         return _Message(fields)
     if isinstance(part, Primitive):
         return _Value(plan.values[path]) if path in plan.values else _Absent()

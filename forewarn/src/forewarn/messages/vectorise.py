@@ -199,7 +199,7 @@ class _Lifter:
         return tree
 
     def _List(self, node: ast.List, loops: Loops) -> Made:
-        parts = [self.made(each, loops) for each in node.elts]
+        parts = [self.made(element, loops) for element in node.elts]
         if any(part.level for part in parts):
             raise NotLifted("it makes an array for each element")
         return Made(trees.call("_vector", *(part.tree for part in parts)), 0)
@@ -225,7 +225,7 @@ class _Lifter:
         elif function in ("zip", "enumerate"):
             raise NotLifted(f"{function}() goes from element to element")
         least = FUNCTIONS[function].maps
-        children = [*node.args, *(each.value for each in node.keywords)]
+        children = [*node.args, *(keyword.value for keyword in node.keywords)]
         made = self._apply(node, children, loops)
         if made.level > 0 and (least is None or len(node.args) < least):
             raise NotLifted(f"{function}() of each element")
@@ -244,8 +244,8 @@ class _Lifter:
 
     def _reduced(self, node: ast.Call, part: Nested, loops: Loops) -> Made:
         arguments = [part.values, part.counts, part.condition]
-        for each in node.keywords:
-            default = self.made(each.value, loops)
+        for keyword in node.keywords:
+            default = self.made(keyword.value, loops)
             if default.level > 0:
                 raise NotLifted("a default= that differs from element to element")
             arguments.append(default.tree)
@@ -274,7 +274,7 @@ class _Lifter:
         for place in inner.places[outside + 1 :]:
             counts = trees.call("_merge_counts", counts, self.source(place, True))
         if outside == 0:
-            outer = [each.tree for each in conditions[:-1]]
+            outer = [one_condition.tree for one_condition in conditions[:-1]]
             return Made(trees.noted("_collect", values, counts, last, *outer), 0)
         if any(generator.ifs for generator in node.generators[:-1]):
             raise NotLifted("an inner comprehension has an 'if' between its loops")
@@ -291,7 +291,7 @@ class _Lifter:
     def _both(self, nodes: list[ast.expr], before: Made | None, loops: Loops) -> Made:
         """Return the condition of the innermost loop, given that of the loops outside it."""
         depth = len(loops.places)
-        parts = [self.made(each, loops) for each in nodes]
+        parts = [self.made(node, loops) for node in nodes]
         if before is not None:
             parts.insert(0, before)
         level = max(part.level for part in parts)

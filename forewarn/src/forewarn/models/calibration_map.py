@@ -125,10 +125,10 @@ class Recalibration:
 def dump(maps: Sequence[Recalibration]) -> list[dict[str, Any]]:
     """Return maps as JSON can hold them."""
     records = []
-    for each in maps:
-        record = asdict(each)
-        record["horizon"] = None if math.isinf(each.horizon) else each.horizon
-        unused = ("slope", "intercept") if each.method == "isotonic" else ("knots",)
+    for calibration_map in maps:
+        record = asdict(calibration_map)
+        record["horizon"] = None if math.isinf(calibration_map.horizon) else calibration_map.horizon
+        unused = ("slope", "intercept") if calibration_map.method == "isotonic" else ("knots",)
         records.append({key: value for key, value in record.items() if key not in unused})
     return records
 
@@ -146,7 +146,7 @@ def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
         )
         counting = reader.get("paper_counting", "true or false")
         digests = reader.items("recordings", 1 << 20)
-        if not isinstance(counting, bool) or not all(isinstance(each, str) for each in digests):
+        if not isinstance(counting, bool) or not all(isinstance(digest, str) for digest in digests):
             raise ModelError(
                 "paper_counting or recordings are not accepted",
                 key=reader.path,
@@ -170,7 +170,7 @@ def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
                 error.key if error.key.startswith(reader.path) else f"{reader.path}.{error.key}"
             )
             raise ModelError(error.problem, key=inside, accepted=error.accepted) from error
-    names = [each.name for each in found]
+    names = [knot.name for knot in found]
     if len(set(names)) != len(names):
         raise ModelError(
             f"{names!r} names a property twice", key="recalibration", accepted="one map for each"

@@ -21,7 +21,7 @@ from forewarn.models.calibration_map import Recalibration
 
 def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration | None]:
     """Return the map of every property; raises ModelError if one belongs to another formula."""
-    maps = {each.name: each for each in model.recalibration}
+    maps = {calibration_map.name: calibration_map for calibration_map in model.recalibration}
     for name, section in spec.properties.items():
         found = maps.get(name)
         if found is not None and not found.fits(

@@ -48,7 +48,7 @@ def divide(spec: MonitorSpec) -> Bridging:
     carried = {
         name: sources
         for name, sources in roots.items()
-        if sources and all(spec.signals[each].channel is not None for each in sources)
+        if sources and all(spec.signals[source].channel is not None for source in sources)
     }
     mixed = {name for name in spec.signals if name not in carried and spec.signals[name].is_derived}
     needed = _used(spec).union(*(_inputs(spec, name) for name in mixed))
@@ -56,7 +56,7 @@ def divide(spec: MonitorSpec) -> Bridging:
     if not carried:
         return Bridging(spec, {}, {})
     timeouts = {
-        name: min(timeout_of(spec.signals[each]) for each in sources)
+        name: min(timeout_of(spec.signals[source]) for source in sources)
         for name, sources in sent.items()
     }
     signals = {
@@ -92,8 +92,8 @@ def _sources(spec: MonitorSpec, name: str, above: tuple[str, ...]) -> frozenset[
     """Return the signals that arrive on which a signal depends, itself if it arrives."""
     if not spec.signals[name].is_derived:
         return frozenset({name})
-    inner = (each for each in _inputs(spec, name) if each not in above)
-    return frozenset().union(*(_sources(spec, each, (*above, name)) for each in inner))
+    inner = (one_input for one_input in _inputs(spec, name) if one_input not in above)
+    return frozenset().union(*(_sources(spec, one_name, (*above, name)) for one_name in inner))
 
 
 def _used(spec: MonitorSpec) -> set[str]:

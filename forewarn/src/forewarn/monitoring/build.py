@@ -66,7 +66,10 @@ def build_monitor(
     if model is not None:
         maps = maps_of(spec, model)
         raw = _solve(model, questions, spec.bounds, solver, validity)
-        tables = [calibrated(table, each) for table, each in zip(raw, maps.values(), strict=True)]
+        tables = [
+            calibrated(table, calibration_map)
+            for table, calibration_map in zip(raw, maps.values(), strict=True)
+        ]
         chain = estimate_chain(model)
     properties: list[CompiledProperty] = []
     for (name, section), question, table, uncalibrated in zip(
@@ -96,7 +99,11 @@ def _notes(
     """Return what is to be told: calibrations that nothing uses, then property by property."""
     notes: list[str] = []
     if model is not None:
-        notes += [unused(each) for each in model.recalibration if each.name not in spec.properties]
+        notes += [
+            unused(calibration_map)
+            for calibration_map in model.recalibration
+            if calibration_map.name not in spec.properties
+        ]
     for (name, section), table in zip(spec.properties.items(), tables, strict=True):
         notes += [f"{name}: {note}" for note in (table.notes if table else ())]
         if section.figure == "upper" and spec.bounds.kind == "none":

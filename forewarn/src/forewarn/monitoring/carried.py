@@ -59,12 +59,12 @@ class Taken:
 def tables_of(monitor: Monitor) -> dict[str, Floats]:
     """Return all that was solved for a monitor, by name."""
     found: dict[str, Floats] = {}
-    for each in monitor.properties:
-        found |= _arrays(f"{each.name}.table", each.table)
-        if each.raw is not each.table:
-            found |= _arrays(f"{each.name}.raw", each.raw)
-        if each.outlook is not None and each.outlook.steps is not None:
-            found[f"{each.name}.steps"] = each.outlook.steps
+    for prop in monitor.properties:
+        found |= _arrays(f"{prop.name}.table", prop.table)
+        if prop.raw is not prop.table:
+            found |= _arrays(f"{prop.name}.raw", prop.raw)
+        if prop.outlook is not None and prop.outlook.steps is not None:
+            found[f"{prop.name}.steps"] = prop.outlook.steps
     return found
 
 
@@ -72,9 +72,9 @@ def _arrays(name: str, table: RiskTable | None) -> dict[str, Floats]:
     if table is None:
         return {}
     return {
-        f"{name}.{each.name}": value
-        for each in fields(table)
-        if isinstance(value := getattr(table, each.name), np.ndarray)
+        f"{name}.{one_field.name}": value
+        for one_field in fields(table)
+        if isinstance(value := getattr(table, one_field.name), np.ndarray)
     }
 
 
@@ -93,7 +93,7 @@ def with_tables(monitor: Monitor, tables: Tables) -> tuple[Monitor, float]:
             accepted="a record as the node wrote it",
         )
     difference = max((_difference(own[name], tables[name]) for name in own), default=0.0)
-    properties = tuple(_with_tables(each, tables) for each in monitor.properties)
+    properties = tuple(_with_tables(prop, tables) for prop in monitor.properties)
     return monitor.with_properties(properties), difference
 
 
@@ -176,7 +176,7 @@ def _changed(before: Floats | None, now: Floats) -> Any:
     """Return the rows of an array whose bits changed; None if it is better stored whole."""
     if before is None or before.shape != now.shape or not now.size:
         return None
-    one, other = (np.ascontiguousarray(each).view(np.int64) for each in (before, now))
+    one, other = (np.ascontiguousarray(item).view(np.int64) for item in (before, now))
     rows = np.flatnonzero((one != other).reshape(len(now), -1).any(axis=1))
     return rows if 2 * len(rows) < len(now) else None
 
@@ -199,7 +199,7 @@ class TableReader:
         chain: list[tuple[str, dict[str, Any], memoryview]] = []
         try:
             while name not in self._read:
-                if any(each[0] == name for each in chain):
+                if any(item[0] == name for item in chain):
                     raise ValueError("they rest on themselves")
                 head, data = _opened(self._files[name])
                 chain.append((name, head, data))
@@ -207,11 +207,11 @@ class TableReader:
                     break
                 name = head["base"]
             found = self._read.get(name, {})
-            for each, head, data in reversed(chain):
+            for item, head, data in reversed(chain):
                 found = dict(_unpacked(head["arrays"], data, found))
-                if _name(found) != each:
+                if _name(found) != item:
                     raise ValueError("their digest is wrong")
-                self._read = {each: found}  # later ones rest on it
+                self._read = {item: found}  # later ones rest on it
         except (KeyError, ValueError, TypeError, IndexError, struct.error, CutError) as error:
             raise RecordingError(
                 f"its risk tables are damaged: {error}", accepted="a record as the node wrote it"

@@ -25,15 +25,15 @@ def remember(watch: Watch) -> Memory:
     """Return what a restart has to know; ``pending`` is false if no obligation or alert is."""
     state = watch.session.state
     properties: list[Any] = [
-        [list(each.branches), each.latched, list(each.policy)] for each in state.properties
+        [list(prop.branches), prop.latched, list(prop.policy)] for prop in state.properties
     ]
     fresh: list[Any] = [
         [[compiled.automaton.initial], False, list(RESTING)]
         for compiled in watch.monitor.properties
     ]
-    for each in properties:
-        if each[2][0] == Level.NONE:
-            each[2][1] = 0  # since when there is no alert is of no interest
+    for prop in properties:
+        if prop[2][0] == Level.NONE:
+            prop[2][1] = 0  # since when there is no alert is of no interest
     return {
         "key": key(watch.monitor),
         "tick": state.tick,
@@ -51,9 +51,9 @@ def remember(watch: Watch) -> Memory:
 def key(monitor: Monitor) -> str:
     """Return a digest of all that gives a memory its meaning: states, rate, automata."""
     digest = hashlib.sha256(repr((monitor.abstraction.digest, monitor.spec.rate)).encode())
-    for each in monitor.properties:
-        automaton = each.automaton
-        digest.update(repr((each.name, automaton.initial, automaton.transitions.shape)).encode())
+    for prop in monitor.properties:
+        automaton = prop.automaton
+        digest.update(repr((prop.name, automaton.initial, automaton.transitions.shape)).encode())
         digest.update(automaton.transitions.tobytes())
     return digest.hexdigest()
 
@@ -87,7 +87,7 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
                 f"the memory of tick {tick} is {first - tick} ticks old (accepted: 1 to {oldest})"
             )
         state = _state(watch.monitor, memory, first)
-        violations = [int(each) for each in memory["violations"]]
+        violations = [int(violation) for violation in memory["violations"]]
         episodes, asking = memory["advisor"]
         advisor = AdvisorState(int(episodes), bool(asking))
         mutes = {
@@ -114,7 +114,7 @@ def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorSt
     for compiled, (branches, latched, policy) in zip(
         monitor.properties, memory["properties"], strict=True
     ):
-        known = tuple(int(each) for each in branches)
+        known = tuple(int(branch) for branch in branches)
         if not known or not all(0 <= q < len(compiled.live.following) for q in known):
             raise ValueError(f"automaton states {known} of {compiled.name}")
         found = PolicyState(*policy)._replace(level=Level(policy[0]))

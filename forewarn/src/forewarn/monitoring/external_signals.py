@@ -34,7 +34,9 @@ class ExternalSignals:
     """
 
     def __init__(self, mtype: MessageType) -> None:
-        self._extract = compile_extractor(mtype, [parse_expression(each) for each in FIELDS])
+        self._extract = compile_extractor(
+            mtype, [parse_expression(field_name) for field_name in FIELDS]
+        )
 
     def __call__(self, data: bytes | memoryview) -> dict[str, float | Aged]:
         """Return the values by name.

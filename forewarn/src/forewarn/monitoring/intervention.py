@@ -132,9 +132,9 @@ def advise(
     row, wish = max(alerting, key=_urgency)
     action = wish.intervention
     limits = [
-        each.speed_limit
-        for _, each in alerting
-        if each.intervention == "LIMIT_SPEED" and each.speed_limit is not None
+        alert.speed_limit
+        for _, alert in alerting
+        if alert.intervention == "LIMIT_SPEED" and alert.speed_limit is not None
     ]
     request = Request(
         id=episodes,

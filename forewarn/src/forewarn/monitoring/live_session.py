@@ -144,8 +144,8 @@ class Watch:
         session = self.session
         state, verdict = session.monitor.step(session.state, session.feed.snapshot(tick))
         violations = [
-            count + each.violation
-            for count, each in zip(self.violations, verdict.properties, strict=True)
+            count + prop.violation
+            for count, prop in zip(self.violations, verdict.properties, strict=True)
         ]
         ends = self._mutes | {name: tick + left for name, left in self._waiting.items()}
         mutes = {name: end for name, end in ends.items() if tick < end}
@@ -153,7 +153,7 @@ class Watch:
         rows = risk_rows(self.monitor, verdict, violations, mutes)
         act = self.spec.mode == "act"
         # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
-        since = [max(each.alert_since, heard.get(each.name, 0)) for each in verdict.properties]
+        since = [max(prop.alert_since, heard.get(prop.name, 0)) for prop in verdict.properties]
         advisor, request = advise(self.advisor, rows, since, self._wishes, self._unseen, act=act)
         return Draft(Outcome(verdict, rows, request), state, violations, mutes, heard, advisor)
 
@@ -260,8 +260,8 @@ class Watch:
             if name in chosen:
                 self.violations[index] = 0
         fresh = {
-            each.name: PropertyState((each.automaton.initial,), False, RESTING)
-            for each in self.monitor.properties
+            prop.name: PropertyState((prop.automaton.initial,), False, RESTING)
+            for prop in self.monitor.properties
         }
         self._replace({name: fresh[name] for name in chosen})
         return chosen
@@ -281,7 +281,7 @@ class Watch:
         states = dict(zip(self.names, self.session.state.properties, strict=True))
         alerting = tuple(name for name in chosen if states[name].policy.level != Level.NONE)
         tick = self.session.state.tick or 0
-        rules = {each.name: each.rules for each in self.monitor.properties}
+        rules = {prop.name: prop.rules for prop in self.monitor.properties}
         self._replace(
             {
                 name: states[name]._replace(policy=release(rules[name], states[name].policy, tick))

@@ -82,7 +82,7 @@ def explain_risk(
     Reasons or None
         None if there is no model, or it does not know the state.
     """
-    compiled = next(each for each in monitor.properties if each.name == name)
+    compiled = next(prop for prop in monitor.properties if prop.name == name)
     model, outlook = monitor.model, compiled.outlook
     row = None if model is None else model.rows.get(state)
     if model is None or outlook is None or row is None:
@@ -96,13 +96,13 @@ def explain_risk(
         expected_time=outlook.expected(row, automaton_state) * period,
         ways=tuple(
             LikelyWay(
-                tuple(model.vocabulary.name(model.states[each]) for each in way.states),
+                tuple(model.vocabulary.name(model.states[one_state]) for one_state in way.states),
                 way.share,
                 way.steps * period,
             )
             for way in ways
         ),
-        changes=tuple(Change(each.predicate, each.value, each.risk) for each in effects),
+        changes=tuple(Change(effect.predicate, effect.value, effect.risk) for effect in effects),
     )
 
 
@@ -115,7 +115,7 @@ def in_words(reasons: Reasons) -> list[str]:
             f"The likeliest way there is {' > '.join(way.states)}, {100 * way.share:.0f} % of the "
             f"risk, in about {way.time:.1f} s."
         )
-    lowering = next((each for each in reasons.changes if each.risk < reasons.risk), None)
+    lowering = next((change for change in reasons.changes if change.risk < reasons.risk), None)
     if lowering is not None:
         found.append(
             f"What would lower it most is {lowering.predicate!r} becoming "

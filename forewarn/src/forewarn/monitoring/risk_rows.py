@@ -81,12 +81,15 @@ def risk_rows(
     key = state_key(vocabulary, verdict.observation)
     name = state_text(vocabulary, verdict.observation)
     period = 1.0 / monitor.spec.rate
-    stale = tuple(each.name for each in verdict.stale)
-    ages = tuple(math.inf if each.age is None else each.age * period for each in verdict.stale)
+    stale = tuple(stale_signal.name for stale_signal in verdict.stale)
+    ages = tuple(
+        math.inf if stale_signal.age is None else stale_signal.age * period
+        for stale_signal in verdict.stale
+    )
     return tuple(
         _row(
             compiled,
-            each,
+            prop,
             verdict.tick,
             count,
             compiled.name in muted,
@@ -94,9 +97,9 @@ def risk_rows(
             name,
             stale,
             ages,
-            *_ahead(monitor, compiled, each, verdict.observation),
+            *_ahead(monitor, compiled, prop, verdict.observation),
         )
-        for compiled, each, count in zip(
+        for compiled, prop, count in zip(
             monitor.properties, verdict.properties, violations, strict=True
         )
     )
@@ -163,7 +166,7 @@ def _ahead(
     if verdict.level == Level.NONE:
         return expected, ()
     rows = outlook.path(row, verdict.automaton[0]).rows
-    return expected, tuple(model.vocabulary.name(model.states[each]) for each in rows)
+    return expected, tuple(model.vocabulary.name(model.states[one_row]) for one_row in rows)
 
 
 def state_key(vocabulary: Vocabulary, observation: Observation) -> str:

@@ -115,7 +115,7 @@ class Monitor:
     @property
     def bounded(self) -> bool:
         """Tell whether the tables have the bounds that the monitor file asks for."""
-        tables = [each.table for each in self.properties]
+        tables = [prop.table for prop in self.properties]
         return self.spec.bounds.kind == "none" or all(
             table is None or table.kind != "none" for table in tables
         )

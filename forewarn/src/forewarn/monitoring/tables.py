@@ -202,7 +202,7 @@ class CompiledProperty:
         while subset:
             masks.append(mask | subset)
             subset = (subset - 1) & free
-        letters = {int(self.automaton.letter_class[each]) for each in masks}
+        letters = {int(self.automaton.letter_class[one_mask]) for one_mask in masks}
         for i in range(len(self.vocabulary.terminals)):
             if observation.open_terminals >> i & 1:
                 letters.add(self.live.letter(terminal_code(i)))

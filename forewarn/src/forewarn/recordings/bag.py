@@ -60,15 +60,15 @@ class BagRecording:
         self.kind = kind
         self.warnings: list[str] = list(warnings)
         self._storages = storages
-        self._files = [each.path for each in storages]
+        self._files = [storage.path for storage in storages]
         self._cleanup = cleanup
         self._collect_warnings()
-        filled = [each for each in storages if each.count]
-        self.start_ns = min((each.start_ns for each in filled), default=0)
-        self.end_ns = max((each.end_ns for each in filled), default=0)
-        self.count = sum(each.count for each in storages)
-        self.size = sum(each.stat().st_size for each in self._files)
-        channels = [channel for each in storages for channel in each.channels]
+        filled = [storage for storage in storages if storage.count]
+        self.start_ns = min((segment.start_ns for segment in filled), default=0)
+        self.end_ns = max((segment.end_ns for segment in filled), default=0)
+        self.count = sum(storage.count for storage in storages)
+        self.size = sum(file.stat().st_size for file in self._files)
+        channels = [channel for storage in storages for channel in storage.channels]
         self._topics = Topics(channels, self._warn)
         self.topics: Mapping[str, TopicInfo] = self._topics
         if not self.count:
@@ -103,8 +103,10 @@ class BagRecording:
         return chosen
 
     def _samples(self, topics: list[str]) -> Iterator[Sample]:
-        filled = sorted((each for each in self._storages if each.count), key=attrgetter("start_ns"))
-        streams = [self._unpacked(each.read(topics)) for each in filled]
+        filled = sorted(
+            (storage for storage in self._storages if storage.count), key=attrgetter("start_ns")
+        )
+        streams = [self._unpacked(segment.read(topics)) for segment in filled]
         apart = all(one.end_ns <= other.start_ns for one, other in pairwise(filled))
         merged: Iterator[Sample] = (
             chain.from_iterable(streams) if apart else heapq.merge(*streams, key=itemgetter(0))

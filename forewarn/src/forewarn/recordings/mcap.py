@@ -98,8 +98,8 @@ class McapFile:
                 f"by up to {disorder.worst_ns / 1e9:.9g} s; messages are read in log-time order"
             )
         self.count = index.counts.total() - unknown
-        self.start_ns = min((each.start_ns for each in index.segments), default=0)
-        self.end_ns = max((each.end_ns for each in index.segments), default=0)
+        self.start_ns = min((segment.start_ns for segment in index.segments), default=0)
+        self.end_ns = max((segment.end_ns for segment in index.segments), default=0)
 
     def _warn(self, text: str) -> None:
         if text not in self.warnings:
@@ -113,9 +113,15 @@ class McapFile:
 
     def _batches(self, topics: frozenset[str]) -> Iterator[list[Row]]:
         index = self._index
-        wanted = {n: each.topic for n, each in index.channels.items() if each.topic in topics}
+        wanted = {
+            n: channel.topic for n, channel in index.channels.items() if channel.topic in topics
+        }
         ids = wanted.keys()
-        segments = [each for each in index.segments if not each.channels or each.channels & ids]
+        segments = [
+            one_segment
+            for one_segment in index.segments
+            if not one_segment.channels or one_segment.channels & ids
+        ]
         disorder = Disorder()
         delivered = 0
         for rows in in_time_order(

@@ -113,7 +113,7 @@ def _open(path: Path) -> Recording:
             return candidate.open(path)
     raise RecordingError(
         "; ".join((f"is no recording of a known format, it begins with {head[:16]!r}", *problems)),
-        accepted="; ".join(each.accepted for each in (*BUILT_IN, *installed)),
+        accepted="; ".join(form.accepted for form in (*BUILT_IN, *installed)),
         file=path,
     )
 
@@ -141,16 +141,16 @@ def _find(path: Path) -> list[Path]:
         return [path]
     formats = (*BUILT_IN[1:], *_installed()[0])
     found = [
-        each
-        for each in sorted(path.iterdir())
-        if (each / "metadata.yaml").exists()
-        or (each.is_dir() and rosbag2.data_files(each))
-        or (each.is_file() and _is_recording(each, formats))
+        one_path
+        for one_path in sorted(path.iterdir())
+        if (one_path / "metadata.yaml").exists()
+        or (one_path.is_dir() and rosbag2.data_files(one_path))
+        or (one_path.is_file() and _is_recording(one_path, formats))
     ]
     if not found:
         raise RecordingError(
             "holds no recording",
-            accepted="; ".join(each.accepted for each in (*BUILT_IN, *_installed()[0])),
+            accepted="; ".join(form.accepted for form in (*BUILT_IN, *_installed()[0])),
             file=path,
         )
     return _joined(found)
@@ -158,18 +158,18 @@ def _find(path: Path) -> list[Path]:
 
 def _stands_for_several(path: Path) -> bool:
     """Tell whether a folder, or a name without a file, is one recording of an installed format."""
-    return any(each.gather is not None and each.matches(path, b"") for each in _installed()[0])
+    return any(form.gather is not None and form.matches(path, b"") for form in _installed()[0])
 
 
 def _joined(found: list[Path]) -> list[Path]:
     """Join the files that are parts of one recording."""
-    for each in _installed()[0]:
-        if each.gather is not None:
+    for form in _installed()[0]:
+        if form.gather is not None:
             own = [
-                p for p in found if p.is_file() and p.stat().st_size and each.matches(p, _head(p))
+                p for p in found if p.is_file() and p.stat().st_size and form.matches(p, _head(p))
             ]
             if own:
-                found = sorted({*found} - {*own} | {*each.gather(own)})
+                found = sorted({*found} - {*own} | {*form.gather(own)})
     return found
 
 
@@ -178,7 +178,7 @@ def _is_recording(path: Path, formats: Iterable[RecordingFormat]) -> bool:
         head = _head(path)
     except RecordingError:
         return path.name.endswith((*rosbag2.SUFFIXES, ".bag"))  # empty ones are to be reported
-    return any(each.matches(path, head) for each in formats)
+    return any(one_format.matches(path, head) for one_format in formats)
 
 
 def _head(path: Path) -> bytes:

@@ -86,22 +86,33 @@ class Rosbag1File:
             raise RecordingError(_text(error), accepted=ACCEPTED, file=path) from error
         connections = self._reader.connections
         self.channels = [
-            Channel(each.topic, each.msgtype, "ros1", each.msgdef.data, "ros1msg", each.msgcount)
-            for each in connections
+            Channel(
+                one_connection.topic,
+                one_connection.msgtype,
+                "ros1",
+                one_connection.msgdef.data,
+                "ros1msg",
+                one_connection.msgcount,
+            )
+            for one_connection in connections
         ]
-        self.count = sum(each.msgcount for each in connections)
+        self.count = sum(one_connection.msgcount for one_connection in connections)
         self.start_ns = int(self._reader.start_time) if self.count else 0
         self.end_ns = int(self._reader.end_time) - 1 if self.count else 0
         segments = [
-            Segment(each.start_time, each.end_time, each.pos, 0, frozenset())
-            for each in self._reader.chunk_infos
+            Segment(chunk_info.start_time, chunk_info.end_time, chunk_info.pos, 0, frozenset())
+            for chunk_info in self._reader.chunk_infos
         ]
         if (text := segment_disorder(segments).warning()) is not None:
             self.warnings.append(text)
 
     def read(self, topics: Collection[str]) -> Iterator[Sample]:
         """Yield the messages of `topics` in log-time order, serialized as ROS 1 does it."""
-        chosen = [each for each in self._reader.connections if each.topic in topics]
+        chosen = [
+            one_connection
+            for one_connection in self._reader.connections
+            if one_connection.topic in topics
+        ]
         if not chosen:
             return
         try:
@@ -216,9 +227,9 @@ class DamagedRosbag1File:
                 f"holds no message that can be read: {why}", accepted=ACCEPTED, file=path
             )
         self.channels = list(self._connections.values())
-        self.count = sum(each.count for each in self.channels)
-        self.start_ns = min(each.start_ns for each in self._segments)
-        self.end_ns = max(each.end_ns for each in self._segments)
+        self.count = sum(channel.count for channel in self.channels)
+        self.start_ns = min(segment.start_ns for segment in self._segments)
+        self.end_ns = max(segment.end_ns for segment in self._segments)
 
     def _scan(self) -> None:
         """Look into one record of the file after the other."""
@@ -246,14 +257,16 @@ class DamagedRosbag1File:
         strays = 0
         for segment, spans in self._chunks:
             known = [span for number, span in spans.items() if number in self._connections]
-            strays += sum(each.count for each in spans.values()) - sum(each.count for each in known)
+            strays += sum(one_span.count for one_span in spans.values()) - sum(
+                item.count for item in known
+            )
             counts.update({number: span.count for number, span in spans.items()})
             if known:
                 start_ns, end_ns = min(s.start_ns for s in known), max(s.end_ns for s in known)
                 self._segments.append(segment._replace(start_ns=start_ns, end_ns=end_ns))
         self._connections = {
-            number: each._replace(count=counts[number])
-            for number, each in self._connections.items()
+            number: one_connection._replace(count=counts[number])
+            for number, one_connection in self._connections.items()
         }
         if self._damaged:
             self.warnings.append(
@@ -301,7 +314,7 @@ class DamagedRosbag1File:
                 continue
             count, first, last = spans.get(number, (0, time_ns, time_ns))
             spans[number] = Span(count + 1, min(first, time_ns), max(last, time_ns))
-        found = plural(sum(each.count for each in spans.values()), "message")
+        found = plural(sum(span.count for span in spans.values()), "message")
         if cut:
             self.warnings.append(f"the last chunk is cut short: {found} of it could be read")
         elif position < len(buffer):
@@ -331,7 +344,11 @@ class DamagedRosbag1File:
 
     def read(self, topics: Collection[str]) -> Iterator[Sample]:
         """Yield the messages of `topics` in log-time order, serialized as ROS 1 does it."""
-        wanted = {n: each.topic for n, each in self._connections.items() if each.topic in topics}
+        wanted = {
+            n: one_connection.topic
+            for n, one_connection in self._connections.items()
+            if one_connection.topic in topics
+        }
         disorder = Disorder()
         batches = in_time_order(
             self._segments, lambda segment: self._load(segment, wanted, disorder), lambda _: None

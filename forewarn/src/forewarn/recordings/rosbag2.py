@@ -47,15 +47,15 @@ def data_files(folder: Path) -> list[Path]:
         match = _SPLIT.fullmatch(path.name)
         return (match["stem"], int(match["number"])) if match else (path.name, -1)
 
-    return sorted((each for each in folder.iterdir() if is_data_file(each)), key=order)
+    return sorted((one_path for one_path in folder.iterdir() if is_data_file(one_path)), key=order)
 
 
 def one_recording(files: Sequence[Path]) -> bool:
     """Tell by their names and times whether files are the parts of one split recording."""
     if len(files) == 1:
         return True
-    parts = [match for each in files if (match := _SPLIT.fullmatch(each.name))]
-    if len(parts) < len(files) or len({(each["stem"], each["suffix"]) for each in parts}) > 1:
+    parts = [match for file in files if (match := _SPLIT.fullmatch(file.name))]
+    if len(parts) < len(files) or len({(part["stem"], part["suffix"]) for part in parts}) > 1:
         return False
     return not _at_once(files)
 
@@ -66,11 +66,11 @@ def _at_once(files: Iterable[Path]) -> bool:
     ``drive_1`` and ``drive_2`` are named like parts; in simulated time both begin at zero.
     """
     middle = 0
-    for each in files:
-        if each.suffix == ".zstd":
+    for file in files:
+        if file.suffix == ".zstd":
             continue  # it would have to be unpacked
         try:
-            storage = _open_storage(each, each)
+            storage = _open_storage(file, file)
         except RecordingError:
             continue  # reported when it is read
         storage.close()
@@ -88,7 +88,7 @@ def open_folder(folder: Path) -> BagRecording:
     if not files:
         raise RecordingError("holds no recording", accepted=ACCEPTED, file=folder)
     if not metadata.files and not one_recording(files):
-        names = ", ".join(each.name for each in files[:5]) + (", ..." if len(files) > 5 else "")
+        names = ", ".join(file.name for file in files[:5]) + (", ..." if len(files) > 5 else "")
         raise RecordingError(
             f"holds {len(files)} recordings ({names})", accepted="one of them", file=folder
         )
@@ -106,7 +106,7 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
     with ExitStack() as stack:
         folder = (
             Path(stack.enter_context(TemporaryDirectory(prefix="forewarn-")))
-            if any(each.suffix == ".zstd" for each in files)
+            if any(one_file.suffix == ".zstd" for one_file in files)
             else None
         )
         for number, file in enumerate(files):
@@ -169,7 +169,10 @@ def _read_metadata(folder: Path) -> Metadata:
         with open_plain(path) as file:
             document = yaml.safe_load(file.read().decode("utf-8"))
         table: Mapping[str, Any] = document[_ROOT]
-        names = [PurePosixPath(each).name for each in table["relative_file_paths"]]
+        names = [
+            PurePosixPath(relative_file_path).name
+            for relative_file_path in table["relative_file_paths"]
+        ]
     except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         return Metadata(
@@ -177,8 +180,8 @@ def _read_metadata(folder: Path) -> Metadata:
         )
     _check_formats(table, path)
     files = tuple(folder / name for name in names)
-    missing = [each.name for each in files if not each.is_file()]
-    present = tuple(each for each in files if each.is_file())
+    missing = [one_file.name for one_file in files if not one_file.is_file()]
+    present = tuple(one_file for one_file in files if one_file.is_file())
     if files and not present:
         raise RecordingError(
             f"names files that do not exist: {', '.join(missing)}",

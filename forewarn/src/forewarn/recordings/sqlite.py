@@ -132,7 +132,7 @@ class SqliteFile:
             raise RecordingError(
                 f"cannot be read as a bag ({error})", accepted=ACCEPTED, file=path
             ) from error
-        self.channels = [_describe(each) for each in self._reader.connections]
+        self.channels = [_describe(connection) for connection in self._reader.connections]
         self.count = int(self._reader.message_count)
         self.start_ns = int(self._reader.start_time) if self.count else 0
         self.end_ns = int(self._reader.end_time) - 1 if self.count else 0
@@ -144,10 +144,11 @@ class SqliteFile:
             raise
 
     def _check_texts(self) -> None:
-        for each in self.channels:
-            if not all(isinstance(text, str) for text in each[:5]):
+        for channel in self.channels:
+            if not all(isinstance(text, str) for text in channel[:5]):
                 raise RecordingError(
-                    f"cannot be read as a bag (the topic {each.topic!r} of type {each.msgtype!r})",
+                    f"cannot be read as a bag (the topic {channel.topic!r} of type "
+                    f"{channel.msgtype!r})",
                     accepted=ACCEPTED,
                     file=self.path,
                 )
@@ -170,7 +171,9 @@ class SqliteFile:
 
     def read(self, topics: Collection[str]) -> Iterator[Sample]:
         """Yield the messages of `topics` in log-time order."""
-        chosen = [each for each in self._reader.connections if each.topic in topics]
+        chosen = [
+            connection for connection in self._reader.connections if connection.topic in topics
+        ]
         return chain.from_iterable(self._batches(chosen) if chosen else ())
 
     def _batches(self, chosen: list[Connection]) -> Iterator[Iterator[Sample]]:
@@ -258,7 +261,7 @@ class RowByRowSqliteFile:
         return [
             row
             for row in self._connection.execute(query)
-            if isinstance(row[0], (int, str)) and all(isinstance(each, str) for each in row[1:])
+            if isinstance(row[0], (int, str)) and all(isinstance(cell, str) for cell in row[1:])
         ]
 
     def _scan(self) -> Counter[int]:

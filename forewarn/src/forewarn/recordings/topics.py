@@ -73,9 +73,9 @@ class Topics(Mapping[str, TopicInfo]):
 
     def _describe(self, topic: str) -> TopicInfo:
         channels = self._channels[topic]
-        used = [each for each in channels if each.count] or channels
+        used = [channel for channel in channels if channel.count] or channels
         name = max(used, key=lambda each: each.count).msgtype
-        count = sum(each.count for each in channels)
+        count = sum(channel.count for channel in channels)
         try:
             decoder = self._decoder(topic, _the_channel(channels))
         except UnusableTopicError as error:
@@ -102,23 +102,23 @@ class Topics(Mapping[str, TopicInfo]):
 
 def _the_channel(channels: Sequence[Channel]) -> Channel:
     """Return one channel that stands for all of a topic, or say why none can."""
-    used = [each for each in channels if each.count] or list(channels)
+    used = [channel for channel in channels if channel.count] or list(channels)
     types: dict[str, int] = {}
-    for each in used:
-        types[each.msgtype] = types.get(each.msgtype, 0) + each.count
+    for one_name in used:
+        types[one_name.msgtype] = types.get(one_name.msgtype, 0) + one_name.count
     if len(types) > 1:
         found = ", ".join(f"{name} ({plural(count, 'message')})" for name, count in types.items())
         raise UnusableTopicError(
             f"it is recorded with {len(types)} types: {found} (accepted: one type for each topic)"
         )
-    serializations = {each.serialization for each in used}
+    serializations = {one_name.serialization for one_name in used}
     if len(serializations) > 1 or not serializations <= set(SERIALIZATIONS):
-        found = ", ".join(repr(each) for each in sorted(serializations))
+        found = ", ".join(repr(serialization) for serialization in sorted(serializations))
         raise UnusableTopicError(
             f"its messages are serialized as {found} (accepted: {' or '.join(SERIALIZATIONS)})"
         )
-    defined = [each for each in used if each.definition.strip()]
-    if len({(each.definition, each.encoding) for each in defined}) > 1:
+    defined = [one_name for one_name in used if one_name.definition.strip()]
+    if len({(definition.definition, definition.encoding) for definition in defined}) > 1:
         raise UnusableTopicError(
             f"it is recorded with two definitions of {used[0].msgtype} (accepted: one)"
         )

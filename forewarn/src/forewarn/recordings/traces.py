@@ -188,7 +188,7 @@ def _sample(line: str) -> Sample:
         if value is None:
             values[name] = NAN
         elif isinstance(value, list):
-            values[name] = [_element(name, each) for each in value]
+            values[name] = [_element(name, element) for element in value]
         elif type(value) is int:
             _check_size(name, value)
         elif isinstance(value, dict):
@@ -234,7 +234,7 @@ def _element(name: str, value: Any) -> Any:
     if value is None:
         return NAN
     if isinstance(value, list):
-        return [_element(name, each) for each in value]
+        return [_element(name, element) for element in value]
     if type(value) is int:
         _check_size(name, value)
     if isinstance(value, dict):

@@ -24,7 +24,7 @@ def chain_figure(compiled: CompiledProperty, model: CountModel, way: Way | None)
     Further right is riskier (on a scale that spreads small risks), further up was seen more
     often; lines are transitions. The likeliest way to a violation stands out.
     """
-    ranked = {each.row: each for each in riskiest(compiled, model, model.size)}
+    ranked = {state.row: state for state in riskiest(compiled, model, model.size)}
     shown = [i for i in np.argsort(-model.visits, kind="stable").tolist() if not model.terminal[i]]
     on_way = [stay.row for stay in way.stays] if way else []
     rows = list(dict.fromkeys([*(r for r in on_way if r in shown), *list(ranked)[:40], *shown]))
@@ -33,8 +33,8 @@ def chain_figure(compiled: CompiledProperty, model: CountModel, way: Way | None)
     layout = base_layout(400, 16, 56)
     layout["xaxis"] = axis(
         title={"text": "risk"},
-        tickvals=[math.sqrt(each) for each in TICKS],
-        ticktext=[f"{each:g}" for each in TICKS],
+        tickvals=[math.sqrt(tick) for tick in TICKS],
+        ticktext=[f"{tick:g}" for tick in TICKS],
         range=[-0.03, 1.06],
     )
     layout["yaxis"] = axis(title={"text": "visits"}, type="log", nticks=5)

@@ -100,7 +100,7 @@ def _for_the_risk(monitor: Monitor, model: CountModel) -> str:
         None if math.isinf(spec.horizon) else Grid(model.rate).ticks(spec.horizon)
         for spec in monitor.spec.properties.values()
     ]
-    limited = [each for each in horizons if each is not None]
+    limited = [one_horizon for one_horizon in horizons if one_horizon is not None]
     horizon = None if len(limited) < len(horizons) else max(limited, default=0)
     factor = reach_sensitivity(model, estimate_chain(model), horizon)
     if not math.isfinite(factor):
@@ -140,16 +140,19 @@ def _most_wanted(monitor: Monitor, model: CountModel, found: Coverage, here: Sta
 
 def worst_risks(monitor: Monitor, model: CountModel) -> NDArray[np.float64] | None:
     """Return for each state the greatest risk of any property, obligations at rest, shape (n,)."""
-    tables = [each for each in monitor.properties if each.table is not None]
+    tables = [prop for prop in monitor.properties if prop.table is not None]
     if not tables:
         return None
     worst = np.zeros(model.size)
-    for each in tables:
-        assert each.table is not None
+    for one_table in tables:
+        assert one_table.table is not None
         after = np.array(
-            [each.successors((each.automaton.initial,), (int(c),))[0] for c in each.row_classes]
+            [
+                one_table.successors((one_table.automaton.initial,), (int(c),))[0]
+                for c in one_table.row_classes
+            ]
         )
-        values = each.table.values[np.arange(model.size), after]
+        values = one_table.table.values[np.arange(model.size), after]
         np.fmax(worst, values, out=worst)
     return worst
 

@@ -34,7 +34,7 @@ def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
         happened += [(elapsed(monitor, run, v.tick), 2, v) for v in events.violations]
     text = "" if happened else absent("No alert and no violation.")
     if run.published is not None:
-        happened += [(each.seconds, 0, each) for each in run.published.events]
+        happened += [(one_event.seconds, 0, one_event) for one_event in run.published.events]
     happened.sort(key=lambda item: item[:2])
     rows = [_row(monitor, run, event, picture) for _, _, event in happened[:MAX_EVENTS]]
     if rows:
@@ -66,7 +66,10 @@ def _row(
         cells = [_alert_tag(event), "", lasted, peak, escape(asks.lower().replace("_", " "))]
     tick = event.tick if isinstance(event, Violation) else event.start
     when = _when(
-        monitor, run, tuple(elapsed(monitor, run, each) for each in (tick, first, last)), picture
+        monitor,
+        run,
+        tuple(elapsed(monitor, run, moment) for moment in (tick, first, last)),
+        picture,
     )
     return [when, escape(event.name), *cells, escape(state_name(monitor, run, tick))]
 

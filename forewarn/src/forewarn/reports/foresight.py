@@ -39,7 +39,7 @@ TRADE = (
 
 def cards(monitor: Monitor, found: Sequence[Score]) -> str:
     """Return the section with one card for each property."""
-    body = "".join(_card(monitor, each) for each in found)
+    body = "".join(_card(monitor, score) for score in found)
     return section(
         "foresight", "What was foreseen", escape(CARDS), f'<div class="cards">{body}</div>'
     )
@@ -143,7 +143,7 @@ def thin(points: Sequence[Point]) -> list[Point]:
         return each.false_alarms_per_hour, each.recall, each.median_lead
 
     kept = [True, *(outcome(a) != outcome(b) for a, b in pairwise(points)), True]
-    return [each for i, each in enumerate(points) if kept[i] or kept[i + 1]]
+    return [point for i, point in enumerate(points) if kept[i] or kept[i + 1]]
 
 
 def _figures(found: Sequence[Curve]) -> str:

@@ -104,7 +104,7 @@ def _packed(pictures: Sequence[Timeline]) -> list[dict[str, Any]]:
     for limit in LIMITS:
         found, total = [], 0
         for picture in pictures:
-            found.append({name: pack(each, limit) for name, each in picture.columns.items()})
+            found.append({name: pack(column, limit) for name, column in picture.columns.items()})
             total += sum(map(size, found[-1].values()))
             if total > MAX_DATA and limit != LIMITS[-1]:
                 break
@@ -202,11 +202,11 @@ def _chip(row: dict[str, Any]) -> str:
 def _calibration(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
     names = list(monitor.spec.properties)
     found = list(zip(names, calibrations(monitor, runs), strict=True))
-    judged = [(name, each) for name, each in found if each is not None]
+    judged = [(name, score) for name, score in found if score is not None]
     without = "".join(
         absent(f"{name}: no tick with a risk whose outcome is known.")
-        for name, each in found
-        if each is None
+        for name, score in found
+        if score is None
     )
     if monitor.model is None:
         without = absent("Without a model there is no risk to judge.")

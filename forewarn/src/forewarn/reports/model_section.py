@@ -66,13 +66,13 @@ def _riskiest(compiled: CompiledProperty, model: CountModel) -> str:
     bounded = compiled.table.lower is not None
     rows = [
         [
-            risk_text(each.risk),
-            f"{each.lower:.3f} to {each.upper:.3f}" if bounded else "-",
-            escape(each.name),
-            escape(each.automaton),
-            f"{each.visits:,}",
+            risk_text(state.risk),
+            f"{state.lower:.3f} to {state.upper:.3f}" if bounded else "-",
+            escape(state.name),
+            escape(state.automaton),
+            f"{state.visits:,}",
         ]
-        for each in riskiest(compiled, model, RISKY_STATES)
+        for state in riskiest(compiled, model, RISKY_STATES)
     ]
     shown = (
         table(COLUMNS, rows, long="state")

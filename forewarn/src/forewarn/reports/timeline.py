@@ -111,7 +111,9 @@ def _risk_row(
 ) -> Row:
     section = monitor.spec.properties[track.name]
     horizon = "ever" if math.isinf(section.horizon) else f"within {section.horizon:g} s"
-    names = {each: f"{each}{index}" for each in ("risk", "lower", "upper", "level", "missing")}
+    names = {
+        column: f"{column}{index}" for column in ("risk", "lower", "upper", "level", "missing")
+    }
     columns[names["risk"]] = Column(track.probability, exact=True)
     columns[names["level"]] = Column(track.level.astype(np.float64), exact=True, whole=True)
     traces = [_where(names["level"], level, TOP, colour, name) for level, colour, name in LEVELS]
@@ -278,7 +280,7 @@ def _events(events: Events, track: Track) -> Iterator[Trace]:
 def _lanes_row(key: str, title: str, lanes: Lanes) -> Row:
     """Draw a lane for each condition, to be read from top to bottom."""
     count = len(lanes.names)
-    trace = {"draw": "lanes", "column": key, "table": [list(each) for each in lanes.table]}
+    trace = {"draw": "lanes", "column": key, "table": [list(entry) for entry in lanes.table]}
     row = _row(
         key,
         title,
@@ -316,7 +318,7 @@ def _deciding(monitor: Monitor) -> set[str]:
     """Return the signals that predicates and terminal labels look at."""
     abstraction = monitor.abstraction
     conditions = (*abstraction.predicates, *abstraction.terminals)
-    return {name for each in conditions for name in each.names}
+    return {name for condition in conditions for name in condition.names}
 
 
 def _signal_row(series: SignalSeries, key: str, unit: str) -> Row:

@@ -116,12 +116,12 @@ def _places(tree: Tree, lines: list[list[Change]]) -> tuple[list[_Box], dict[int
     depth = [0] * len(tree.steps)
     for i, step in enumerate(tree.steps):
         depth[i] = 0 if step.parent < 0 else depth[step.parent] + 1
-    height = [PAD * 2 + LINE * (len(each) + 1) for each in lines]
+    height = [PAD * 2 + LINE * (len(line) + 1) for line in lines]
     levels = [
         max(height[i] for i in range(len(height)) if depth[i] == d) for d in range(max(depth) + 1)
     ]
     top = [12 + sum(levels[:d]) + GAP * d for d in range(len(levels))]
-    ends = {each.step for each in tree.endings}
+    ends = {ending.step for ending in tree.endings}
     columns: dict[int, float] = {}
     x: dict[int, float] = {}
 
@@ -212,19 +212,19 @@ def _short(text: str) -> str:
 
 def _bar(tree: Tree, columns: dict[int, float], bottom: float, name: str) -> str:
     first, last = min(columns.values()) - BOX / 2, max(columns.values()) + BOX / 2
-    shown = sum(each.number for each in tree.endings)
+    shown = sum(ending.number for ending in tree.endings)
     text = f"violation of {_short(name)}"
     if tree.exact:
         text += f": {shown:,} of the {tree.total:,} that were counted came from these states"
     shares = [
         _text(
-            columns[each.step],
+            columns[ending.step],
             bottom + 18,
-            f"{each.number / tree.total:.0%} of all",
+            f"{ending.number / tree.total:.0%} of all",
             "soft",
             MIDDLE,
         )
-        for each in tree.endings
+        for ending in tree.endings
         if tree.exact
     ]
     return (

@@ -163,7 +163,9 @@ class Feed:
     @property
     def by_arrival(self) -> frozenset[str]:
         """Return those of them on which the arrival of a message counts, and no stamp."""
-        return frozenset(topic for topic, each in self._channels.items() if each.stamp is None)
+        return frozenset(
+            topic for topic, channel in self._channels.items() if channel.stamp is None
+        )
 
     def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
         """Take one payload that arrived at `time_ns` of the clock.

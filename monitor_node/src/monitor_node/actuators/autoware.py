@@ -70,7 +70,7 @@ class Autoware:
         }
         if worst.level == Severity.OK:
             text = "; ".join(
-                each.message for each in found if each.values["asked for"] != "nothing"
+                remark.message for remark in found if remark.values["asked for"] != "nothing"
             )
             return worst._replace(message=text or worst.message, values=values)
         return worst._replace(values=values)

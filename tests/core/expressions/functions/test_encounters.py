@@ -90,7 +90,7 @@ def paths(draw: Any) -> Any:
     for turn in draw(st.lists(st.floats(-1, 1), min_size=1, max_size=6)):
         yaw += turn
         points.append((points[-1][0] + 4 * math.cos(yaw), points[-1][1] + 4 * math.sin(yaw)))
-    return [np.array(each) for each in zip(*points, strict=True)]
+    return [np.array(point) for point in zip(*points, strict=True)]
 
 
 @settings(max_examples=40, deadline=None)

@@ -47,7 +47,7 @@ def misuse(
     text = TEXT.format(predicates=predicates, signals=signals, more=more, formula=formula)
     compiled = compile_spec(parse_spec(parse_document(text)))
     found = find_misuse(compiled.abstraction, {"/a": TYPE} if types is None else types)
-    return [(each.place, each.name, str(each.error)) for each in found]
+    return [(item.place, item.name, str(item.error)) for item in found]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,9 @@ _TWIST = (
     Proposal("commanded_speed", "linear.x", "m/s"),
     Proposal("commanded_yaw_rate", "angular.z", "rad/s"),
 )
-_STAMPED_TWIST = tuple(each._replace(value=f"twist.{each.value}") for each in _TWIST)
+_STAMPED_TWIST = tuple(
+    field_name._replace(value=f"twist.{field_name.value}") for field_name in _TWIST
+)
 _NUMBER = (Proposal("", "data"),)
 
 CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {

@@ -161,16 +161,16 @@ def draft(
     signals = tuple(
         DraftSignal(
             names[i],
-            each.topic,
-            each.msgtype,
-            each.proposal,
-            _timeout(*rhythm.get(each.topic, (math.nan, math.nan)), rate),
+            candidate.topic,
+            candidate.msgtype,
+            candidate.proposal,
+            _timeout(*rhythm.get(candidate.topic, (math.nan, math.nan)), rate),
             _statistics(scan.values[i], scan.ticks),
             _numbers(scan.values[i]),
         )
-        for i, each in enumerate(candidates)
+        for i, candidate in enumerate(candidates)
     )
-    used = {each.topic for each in candidates}
+    used = {candidate.topic for candidate in candidates}
     topics = tuple(
         DraftTopic(
             info,
@@ -267,7 +267,10 @@ def _identifier(text: str) -> str:
 
 def _names(candidates: Sequence[Candidate]) -> list[str]:
     """Return a name for each signal: the proposal's, with the topic's where that is not enough."""
-    wanted = [each.proposal.name or _identifier(each.topic) for each in candidates]
+    wanted = [
+        one_candidate.proposal.name or _identifier(one_candidate.topic)
+        for one_candidate in candidates
+    ]
     names: list[str] = []
     for candidate, name in zip(candidates, wanted, strict=True):
         if wanted.count(name) > 1 and candidate.topic and candidate.proposal.name:
@@ -288,7 +291,7 @@ def _scan(
 ) -> Scan:
     grid = Grid(rate)
     traced = isinstance(recording, JsonTrace)
-    received = [i for i, each in enumerate(candidates) if traced or each.topic]
+    received = [i for i, candidate in enumerate(candidates) if traced or candidate.topic]
     sources = [
         SourceSignal(
             candidates[i].proposal.name if traced else str(i),
@@ -300,7 +303,7 @@ def _scan(
         )
         for i in received
     ]
-    topics = {each.topic for each in candidates}
+    topics = {candidate.topic for candidate in candidates}
     types = {
         topic: info.message_type
         for topic, info in recording.topics.items()
@@ -333,8 +336,8 @@ class _Keeper:
         self._received = received
         names = [candidates[i].proposal.name for i in received]
         self._derived = [
-            (i, compile_expression(parse_expression(each.proposal.value), names))
-            for i, each in enumerate(candidates)
+            (i, compile_expression(parse_expression(candidate.proposal.value), names))
+            for i, candidate in enumerate(candidates)
             if i not in received
         ]
 

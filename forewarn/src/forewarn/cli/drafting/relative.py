@@ -38,8 +38,8 @@ def with_relative_distances(
     others and the robot's odometry name one frame, it is replaced by their positions, the robot's
     own, and the distance between them.
     """
-    own = next((each for each in candidates if each.msgtype == OWN_POSE), None)
-    others = next((each for each in candidates if each.msgtype in POSITIONS), None)
+    own = next((candidate for candidate in candidates if candidate.msgtype == OWN_POSE), None)
+    others = next((candidate for candidate in candidates if candidate.msgtype in POSITIONS), None)
     if own is None or others is None:
         return list(candidates)
     positions = POSITIONS[others.msgtype]
@@ -47,13 +47,13 @@ def with_relative_distances(
     if len(frames) < 2 or len(set(frames.values())) > 1:
         return list(candidates)
     found: list[Candidate] = []
-    for each in candidates:
-        if each.topic == others.topic and each.proposal.name == positions.nearest:
-            found += _lists(each, positions)
+    for candidate in candidates:
+        if candidate.topic == others.topic and candidate.proposal.name == positions.nearest:
+            found += _lists(candidate, positions)
         else:
-            found.append(each)
-        if each is own:
-            found += _own(each)
+            found.append(candidate)
+        if candidate is own:
+            found += _own(candidate)
     nearest = f"min(hypot({positions.name}_x - ego_x, {positions.name}_y - ego_y), default=inf)"
     remark = f"both in the frame {frames[own.topic]}; between centres"
     derived = Proposal(positions.nearest, nearest, "m", remark, Role.DISTANCE)

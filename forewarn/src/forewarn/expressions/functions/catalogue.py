@@ -218,11 +218,11 @@ def _clamp(value: Any, low: Any, high: Any) -> Any:
 
 def _range(notes: Notes, *bounds: Any) -> Any:
     operands = [number(notes, bound) for bound in bounds]
-    if any(isinstance(each, np.ndarray) or each != each for each in operands):
+    if any(isinstance(operand, np.ndarray) or operand != operand for operand in operands):
         return notes.unknown("range() needs whole numbers")
-    if any(abs(each) > 2**53 or each != int(each) for each in operands):
+    if any(abs(operand) > 2**53 or operand != int(operand) for operand in operands):
         return notes.unknown(f"range() needs whole numbers, not {bounds}")
-    whole = [int(each) for each in operands]
+    whole = [int(operand) for operand in operands]
     if len(whole) == 3 and whole[2] == 0:
         return notes.unknown("range() with step 0")
     span = range(*whole)

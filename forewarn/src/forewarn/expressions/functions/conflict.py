@@ -71,11 +71,11 @@ def time_to_conflict(
 
 
 def _times(path: Any, vehicle: Vehicle, columns: list[Any], horizon: float) -> Any:
-    single = not any(isinstance(each, np.ndarray) for each in columns)
-    count = max((len(each) for each in columns if isinstance(each, np.ndarray)), default=1)
+    single = not any(isinstance(column, np.ndarray) for column in columns)
+    count = max((len(column) for column in columns if isinstance(column, np.ndarray)), default=1)
     stacked = np.empty((len(columns), count))
-    for row, each in zip(stacked, columns, strict=True):
-        row[:] = each
+    for row, column in zip(stacked, columns, strict=True):
+        row[:] = column
     known = np.isfinite(stacked).all(axis=0)
     if known.all():
         result = times_to_conflict(path, vehicle, Boxes(*stacked), horizon)
@@ -91,7 +91,7 @@ def _path(notes: Notes, path: Any) -> Any:
     parts = None if columns is None else numbers(notes, *columns)
     if parts is None:
         return None
-    if not all(isinstance(each, np.ndarray) for each in parts):
+    if not all(isinstance(part, np.ndarray) for part in parts):
         notes.unknown("a path is [xs, ys], two arrays")
         return None
     line = np.array(parts)

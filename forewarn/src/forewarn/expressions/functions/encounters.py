@@ -181,7 +181,7 @@ def times_to_conflict(path: Floats, vehicle: Vehicle, boxes: Boxes, horizon: flo
     course = course_along(path, vehicle, horizon)
     near = _within_reach(course, boxes, horizon)
     if len(near):
-        chosen = boxes if len(near) == len(result) else Boxes(*(each[near] for each in boxes))
+        chosen = boxes if len(near) == len(result) else Boxes(*(box[near] for box in boxes))
         few = len(near) * len(course.pieces) <= FEW
         result[near] = (_one_by_one if few else _all_at_once)(course, chosen)
     return result
@@ -203,9 +203,9 @@ def _within_reach(course: Course, boxes: Boxes, horizon: float) -> npt.NDArray[n
 def _one_by_one(course: Course, boxes: Boxes) -> list[float]:
     """Return the first overlaps, pair by pair of box and piece: quicker than arrays for a few."""
     speed, found = course.speed, []
-    for x, y, yaw, vx, vy, *sizes in zip(*(each.tolist() for each in boxes), strict=True):
+    for x, y, yaw, vx, vy, *sizes in zip(*(box.tolist() for box in boxes), strict=True):
         c, s = math.cos(yaw), math.sin(yaw)
-        half, side, own, flank = (each / 2 for each in sizes)
+        half, side, own, flank = (size / 2 for size in sizes)
         first = math.inf
         for px, py, cos, sin, begin, end in course.pieces:
             dx, dy, wx, wy = x - px, y - py, vx - cos * speed, vy - sin * speed

@@ -216,7 +216,9 @@ class Shapes(Record):
 
     def _successor(self, name: str, seen: set[str], route: Sequence[str]) -> str | None:
         named = self.by_name[name].attributes.get("successors", ())
-        names = [each for each in named if each in self.by_name and each not in seen]  # type: ignore[union-attr]
+        if not isinstance(named, tuple):
+            return None
+        names = [lane for lane in named if lane in self.by_name and lane not in seen]
         if not names:
             return None
         line = self.line(name)

@@ -32,11 +32,11 @@ def _pointwise(notes: Notes, x: Any, y: Any, function: Callable[[Any, Any], Any]
     operands = numbers(notes, x, y)
     if operands is None:
         return NAN
-    single = not any(isinstance(each, np.ndarray) for each in operands)
-    if single and any(each != each for each in operands):
+    single = not any(isinstance(operand, np.ndarray) for operand in operands)
+    if single and any(operand != operand for operand in operands):
         return NAN
     xs, ys = np.broadcast_arrays(
-        *(np.atleast_1d(np.asarray(each, np.float64)) for each in operands)
+        *(np.atleast_1d(np.asarray(operand, np.float64)) for operand in operands)
     )
     result = function(xs, ys)
     return result[0].item() if single else result
@@ -139,7 +139,7 @@ def _first(notes: Notes, name: str, shapes: Any, path: Any) -> tuple[float, list
         return None
     found = layer.crossings(line)
     nearest = found[0][0] if found else math.inf
-    names = [each for where, each in found if where - nearest <= SAME_PLACE]
+    names = [value for where, value in found if where - nearest <= SAME_PLACE]
     return nearest, list(dict.fromkeys(names))
 
 
@@ -165,17 +165,17 @@ def _line(notes: Notes, name: str, path: Any) -> Any:
 
 def _scalars(notes: Notes, name: str, *values: Any) -> list[float] | None:
     found = [number(notes, value) for value in values]
-    if any(isinstance(each, np.ndarray) for each in found):
+    if any(isinstance(one_value, np.ndarray) for one_value in found):
         notes.unknown(f"{name}() takes one place at a time")
         return None
-    return None if any(not math.isfinite(each) for each in found) else found
+    return None if any(not math.isfinite(one_value) for one_value in found) else found
 
 
 def _names(notes: Notes, name: str, value: Any) -> list[str] | None:
     if is_unknown(value):
         return None
     items = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]
-    if all(isinstance(each, str) for each in items):
+    if all(isinstance(one_value, str) for one_value in items):
         return items
     notes.unknown(f"{name}() needs names of lanes")
     return None

@@ -87,12 +87,12 @@ def _sources(
 def _conditions(abstraction: Abstraction) -> Iterator[tuple[str, str, Expression]]:
     vocabulary = abstraction.vocabulary
     # With history the vocabulary goes on with the names of the tick before.
-    for name, each in zip(vocabulary.predicates, abstraction.predicates, strict=False):
-        yield "predicates", name, each
-    for name, each in zip(vocabulary.terminals, abstraction.terminals, strict=True):
-        yield "terminal", name, each
-    for key, each in abstraction.phases.items():
-        yield key, "", each
+    for name, predicate in zip(vocabulary.predicates, abstraction.predicates, strict=False):
+        yield "predicates", name, predicate
+    for name, terminal in zip(vocabulary.terminals, abstraction.terminals, strict=True):
+        yield "terminal", name, terminal
+    for key, phase in abstraction.phases.items():
+        yield key, "", phase
 
 
 def _can_tell(expression: Expression, fields: Mapping[str, FieldType]) -> bool:
