@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from forewarn_msgs.srv import LoadModel
 from live_ros import Probe, monitor_parameters
 from rclpy.parameter import Parameter
 
+from forewarn.models import Provenance, load_model, save_model
 from forewarn.monitoring.live_session import Watch
+from monitor_node.apart import MEGABYTE
 from monitor_node.main import make_executor
 from monitor_node.node import MonitorNode
 
@@ -43,11 +47,21 @@ class Held:
 
     def load(self, path: Path) -> Any:
         """Ask for a model and wait until it is being built; return what the answer will be in."""
-        client = self.probe.node.create_client(LoadModel, "/monitor/load_model")
-        self.wait(client.service_is_ready, "the service")
-        answer = client.call_async(LoadModel.Request(path=str(path)))
+        answer = self.ask(path)
         self.wait(self.begun.is_set, "a call")
         return answer
+
+    def ask(self, path: Path) -> Any:
+        """Ask for a model; return what the answer will be in."""
+        client = self.probe.node.create_client(LoadModel, "/monitor/load_model")
+        self.wait(client.service_is_ready, "the service")
+        return client.call_async(LoadModel.Request(path=str(path)))
+
+    @staticmethod
+    def memory() -> float:
+        """Return the memory of this process in megabytes."""
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE") / MEGABYTE
 
     def ticks(self, count: int) -> None:
         """Wait for some more ticks."""
@@ -97,3 +111,40 @@ def test_a_node_that_is_cleaned_up_meanwhile_lives_on(held: Held, world: Path) -
     held.node.trigger_configure()
     held.node.trigger_activate()
     held.ticks(3)
+
+
+@pytest.fixture(scope="module")
+def big(world: Path) -> Path:
+    """Write the world's model with so many recordings of long names that it is at the limit."""
+    size = 32 * MEGABYTE
+    model = load_model(world / "model.json")
+    length = 450
+    number = (size - 20_000) // (length + 90)
+    names = tuple(Provenance(f"{i:0{length}}") for i in range(number))
+    path = world / f"big-{size}.json"
+    save_model(replace(model, provenance=names), path)
+    path.write_bytes(path.read_bytes().ljust(size))
+    return path
+
+
+def test_a_model_just_below_the_limit_leaves_no_memory_behind_and_lets_ticks_go_on(
+    big: Path, held: Held
+) -> None:
+    held.ticks(5)
+    known = held.memory()
+    answer = held.load(big)
+    held.ticks(5)
+    held.released.set()
+    held.wait(answer.done, "an answer")
+    assert answer.result().success, answer.result().message
+    assert held.memory() - known < 3 * 32
+
+
+def test_a_model_above_the_limit_is_refused_and_not_read(held: Held, world: Path) -> None:
+    path = world / "huge.json"
+    with path.open("wb") as file:
+        file.truncate(260 * MEGABYTE)
+    answer = held.ask(path)
+    held.wait(answer.done, "an answer")
+    assert not answer.result().success
+    assert "260000000 bytes (accepted: at most 32000000 bytes)" in answer.result().message

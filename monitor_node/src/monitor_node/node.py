@@ -17,7 +17,7 @@ from rclpy.subscription import Subscription
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.messages import MessageType, installed_message_type
-from forewarn.models import CountModel, check_replaceable, load_model
+from forewarn.models import CountModel, check_replaceable
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.external_signals import EXTERNAL_TYPE
@@ -28,6 +28,7 @@ from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.predicates.inputs import open_feed
 from monitor_node import conversions, parameters
 from monitor_node.actuators import Actuators, check_messages, named
+from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.bond import Bond, check_bond
 from monitor_node.bounds import BackgroundBounds, open_watch
 from monitor_node.diagnosis import mode_status, node_status, statuses
@@ -282,7 +283,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
         path = Path(given) if given else named
         if path is None:
             return None
-        return load_model(path)
+        return load_apart(path, self._value("model_limit") * MEGABYTE)
 
     def _topics(self, compiled: Any) -> dict[str, str]:
         topics = dict(compiled.spec.topics)

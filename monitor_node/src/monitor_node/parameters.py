@@ -55,6 +55,14 @@ NODE_PARAMETERS = (
         ),
     ),
     Parameter(
+        "model_limit",
+        32,
+        _describe(
+            "Megabytes that a model file may have; a larger one is refused before it is read.",
+            integers=(1, 256),
+        ),
+    ),
+    Parameter(
         "mode",
         "observe",
         _describe(

@@ -14,11 +14,12 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from forewarn.errors import ForewarnError
-from forewarn.models import CountModel, load_model
+from forewarn.models import CountModel
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.reasons import in_words
 from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
+from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.background import in_background
 from monitor_node.conversions import Acknowledge, Explain, LoadModel, Mute, Release, Reset
 from monitor_node.explaining import explain, reasons
@@ -189,10 +190,11 @@ class Services:
         return response
 
     async def _build(self, watch: Watch, path: str) -> tuple[CountModel, Monitor]:
-        """Read and solve in another thread: ticks go on meanwhile."""
+        """Read in another process, solve in another thread: ticks go on meanwhile."""
+        most = self._node.get_parameter("model_limit").value * MEGABYTE
 
         def build() -> tuple[CountModel, Monitor]:
-            model = load_model(path)
+            model = load_apart(path, most)
             try:
                 return model, watch.build(model)
             except ForewarnError as error:

@@ -18,13 +18,14 @@ from forewarn.states.vocabulary import Vocabulary
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_NAMES = 4096
+MAX_CHILDREN = 1 << 16
 MAX_FORBIDDEN = 1 << 25
 
 Choice = TypeVar("Choice", bound=str)
 
 
-def read_json(path: Path | str) -> Any:
-    """Return the JSON document in `path`; raises ModelError if there is none that is sound."""
+def read_json(path: Path | str, most: int = MAX_BYTES) -> Any:
+    """Return the JSON document in `path`, of `most` bytes; raises ModelError if none is sound."""
     file = Path(path)
     try:
         # A FIFO would be waited for, and opening some devices does things.
@@ -32,12 +33,12 @@ def read_json(path: Path | str) -> Any:
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
             raise ModelError("is no plain file", accepted="a model file (JSON text)", file=file)
         size = found.st_size
-        if size <= MAX_BYTES:
+        if size <= most:
             with file.open("rb") as stream:
-                raw = stream.read(MAX_BYTES + 1)
+                raw = stream.read(most + 1)
             size = max(size, len(raw))  # it may have grown
-        if size > MAX_BYTES:
-            raise ModelError(f"{size} bytes", accepted=f"at most {MAX_BYTES} bytes", file=file)
+        if size > most:
+            raise ModelError(f"{size} bytes", accepted=f"at most {most} bytes", file=file)
         text = raw.decode("utf-8")
     except OSError as error:
         raise ModelError(
@@ -157,7 +158,7 @@ class Reader:
 
     def children(self, key: str) -> list[Reader]:
         """Return a list of nested objects."""
-        items = self.items(key, 1 << 20)
+        items = self.items(key, MAX_CHILDREN)
         return [Reader(item, self._key(f"{key}[{i}]")) for i, item in enumerate(items)]
 
     def names(self, key: str) -> tuple[str, ...]:

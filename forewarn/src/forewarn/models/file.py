@@ -17,7 +17,7 @@ from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import check_output, write_output
 from forewarn.models import calibration_map as recalibration
-from forewarn.models.checked_json import Reader, read_json
+from forewarn.models.checked_json import MAX_BYTES, Reader, read_json
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
     CountModel,
@@ -73,8 +73,8 @@ def check_replaceable(path: Path) -> None:
         )
 
 
-def load_model(path: Path | str) -> CountModel:
-    """Read a model file.
+def load_model(path: Path | str, most: int = MAX_BYTES) -> CountModel:
+    """Read a model file, of at most `most` bytes.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def load_model(path: Path | str) -> CountModel:
         that no model has; the message names file, key path, value and what is accepted.
     """
     try:
-        document = read_json(path)
+        document = read_json(path, most)
         return _parse(Reader(document, ""))
     except ModelError as error:
         if error.file is None:
