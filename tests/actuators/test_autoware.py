@@ -214,7 +214,7 @@ LOADED = """
 import sys
 import monitor_node.node
 from forewarn.config import load_spec
-from monitor_node.actuators import check_messages
+from monitor_node.actuators.loading import check_messages
 for file in sys.argv[1:]:
     check_messages(load_spec(file).actuators)
     print(*sorted(each for each in sys.modules if each.startswith("monitor_node.actuators.")))

@@ -27,7 +27,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.predicates.inputs import open_feed
 from monitor_node import conversions, parameters
-from monitor_node.actuators import Actuators, check_messages, named
+from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.bond import Bond, check_bond
 from monitor_node.bounds import BackgroundBounds, open_watch

@@ -17,7 +17,7 @@ from forewarn.monitoring.live_session import Draft, Outcome, Watch
 from forewarn.monitoring.record import RecordWriter
 from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
-from monitor_node.actuators import Actuators
+from monitor_node.actuators.loading import Actuators
 from monitor_node.bounds import BackgroundBounds
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal

@@ -84,5 +84,5 @@ class Statement(NamedTuple):
 def strongest(first: Demand, second: Demand) -> Demand:
     """Return the stronger of two demands, and the lower of two limits."""
     if first.limits and second.limits:
-        return min(first, second, key=lambda each: each.speed_limit)
+        return min(first, second)  # by their limits: the action is the same
     return max(first, second, key=lambda each: SEVERITY.index(each.action))

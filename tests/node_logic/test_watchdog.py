@@ -292,3 +292,12 @@ def test_of_two_limits_the_lower_counts() -> None:
     low, high = Demand("LIMIT_SPEED", 1.0), Demand("LIMIT_SPEED", 2.0)
     assert strongest(high, low) == strongest(low, high) == low
     assert strongest(low, Demand("PULL_OVER")).action == "PULL_OVER"
+
+
+def test_no_limit_here_and_no_limit_there_is_no_contradiction(told: Told) -> None:
+    """Each message brings a NaN of its own, which no other equals."""
+    for k in range(4):
+        said: dict[str, Any] = {**STOP, "speed_limit": float("nan")}
+        told.intervene(10.1 + 0.1 * k, **said)
+        told.judge(10.1 + 0.1 * k, **{**said, "speed_limit": float("nan")})
+    assert told.reason(10.45) == "the monitor"
