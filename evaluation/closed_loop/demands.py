@@ -6,23 +6,28 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from forewarn.monitoring.intervention import SEVERITY, Request
+from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY
+from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, decide
 
-STOPS = ("PULL_OVER", "COMFORTABLE_STOP", "EMERGENCY_STOP")
 Values = Mapping[str, Any]
 
 
 class Demand(NamedTuple):
     """An action as the monitor names them, and the speed limit in m/s that may go with it."""
 
-    action: str = "NONE"
+    action: str = NO_ACTION
     speed_limit: float = math.nan
 
     @property
     def moves(self) -> bool:
         """It changes how the ego moves."""
-        return self.action in STOPS or self.action == "LIMIT_SPEED"
+        return self.stops or ACTIONS[self.action].limits
+
+    @property
+    def stops(self) -> bool:
+        """It ends in standing still."""
+        return ACTIONS[self.action].stops
 
 
 NOTHING = Demand()

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from evaluation.closed_loop.demands import NOTHING, STOPS, Demand
+from evaluation.closed_loop.demands import NOTHING, Demand
 from evaluation.closed_loop.town import Run
 from evaluation.sumo.messages import Published
 from evaluation.sumo.network import EGO, Scenario
 from evaluation.sumo.simulation import STEP, Frame
+from forewarn.config.actions import ACTIONS
 
 LENGTH = 1000.0  # m
 LIMIT = 240.0  # s
@@ -175,13 +176,13 @@ class Brakes:
 
     def apply(self, demand: Demand) -> None:
         """Do it until the next tick."""
-        if demand.action in STOPS:
-            emergency = demand.action == "EMERGENCY_STOP"
+        if demand.stops:
+            emergency = ACTIONS[demand.action].hard
             self._mode(NO_LEAST_DECELERATION if emergency else ALL_CHECKS)
             self._vehicle.setAcceleration(EGO, -(EMERGENCY if emergency else COMFORTABLE), PERIOD)
-        elif self._present.action in STOPS:
+        elif self._present.stops:
             self._mode(ALL_CHECKS)
-        self._limit(demand.speed_limit if demand.action == "LIMIT_SPEED" else None)
+        self._limit(demand.speed_limit if ACTIONS[demand.action].limits else None)
         self._present = demand
 
     def _mode(self, mode: int) -> None:

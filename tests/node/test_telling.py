@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from forewarn.monitoring.intervention import NO_ACTION, Request
+from forewarn.config.actions import NO_ACTION
+from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_session import Outcome
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict

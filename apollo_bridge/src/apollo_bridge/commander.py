@@ -15,7 +15,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from apollo_bridge.commands import NEEDS_ROUTE, NO_PREEMPTION, PAD, PLANNING, STOPPING, Way
+from apollo_bridge.commands import (
+    LIMITING,
+    NEEDS_ROUTE,
+    NO_PREEMPTION,
+    PAD,
+    PLANNING,
+    STOPPING,
+    Way,
+)
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import DAMAGE
 
@@ -237,7 +245,7 @@ class Commander:
         """
         stop = STOPPING.get(action) if active else None
         limit: float | None = None
-        if active and action == "LIMIT_SPEED" and self.limits is not None:
+        if active and action in LIMITING and self.limits is not None:
             # A limit that is no number is none to drive by.
             limit = speed_limit if speed_limit >= LEAST_LIMIT else None
             stop = "STOP" if limit is None else None

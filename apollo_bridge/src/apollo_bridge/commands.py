@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
+from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP
 from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 
@@ -19,14 +20,13 @@ PLANNING = ("/apollo/planning/command", "apollo.planning.PlanningCommand")
 VERSIONS = (7, 8, 9, 10, 11)
 FIRST_WITH_LIMITS = 9
 STOPPING = {
-    "COMFORTABLE_STOP": "STOP",
-    "EMERGENCY_STOP": "STOP",
-    "PULL_OVER": "PULL_OVER",
+    name: "PULL_OVER" if action.drives_on else "STOP"
+    for name, action in ACTIONS.items()
+    if action.stops
 }
-WHY_NOT = {
-    "LIMIT_SPEED": "planning has no command that carries a target speed before Apollo 9",
-    "REPLAN": "planning makes a new plan every 100 ms and has no command for it",
-}
+LIMITING = frozenset(name for name, action in ACTIONS.items() if action.limits)
+NO_LIMITS = "planning has no command that carries a target speed before Apollo 9"
+NEVER = {"REPLAN": "planning makes a new plan every 100 ms and has no command for it"}
 NO_PREEMPTION = "STOP cannot end a PULL_OVER that has begun: Apollo goes on pulling over"
 NEEDS_ROUTE = "a limit of speed can be given only for a route that is sent while the bridge runs"
 
@@ -89,8 +89,17 @@ def way_of(version: int, way: str, transport: str = "cyber") -> Way:
 
 
 def asks_for_limits(spec: MonitorSpec) -> bool:
-    """Tell whether a monitor file may ask for LIMIT_SPEED."""
-    return any("LIMIT_SPEED" in _asked(section).values() for section in spec.properties.values())
+    """Tell whether a monitor file may ask for a limit of speed."""
+    return any(
+        not LIMITING.isdisjoint(_asked(section).values()) for section in spec.properties.values()
+    )
+
+
+def why_not(action: str, version: int) -> str:
+    """Return why a version of Apollo cannot do an action; empty if it can."""
+    if action in LIMITING and version < FIRST_WITH_LIMITS:
+        return NO_LIMITS
+    return NEVER.get(action, "")
 
 
 def check(spec: MonitorSpec, version: int) -> list[str]:
@@ -106,10 +115,11 @@ def check(spec: MonitorSpec, version: int) -> list[str]:
     for name, section in spec.properties.items():
         asked = _asked(section)
         for key, action in asked.items():
-            if action == "REPLAN" or (action == "LIMIT_SPEED" and version < FIRST_WITH_LIMITS):
+            why = why_not(action, version)
+            if why:
                 errors.append(
                     ConfigError(
-                        f"Apollo {version} cannot do {action}: {WHY_NOT[action]}",
+                        f"Apollo {version} cannot do {action}: {why}",
                         file=spec.file,
                         key=f"properties.{name}.{key}",
                         accepted=", ".join(_possible(version)),
@@ -128,17 +138,16 @@ def _asked(section: PropertySpec) -> dict[str, str]:
 
 
 def _possible(version: int) -> list[str]:
-    return ["WARN", *(["LIMIT_SPEED"] if version >= FIRST_WITH_LIMITS else []), *STOPPING]
+    return [n for n, action in ACTIONS.items() if action.askable and not why_not(n, version)]
 
 
 def _remarks(wanted: list[str]) -> list[str]:
     remarks = []
-    if "COMFORTABLE_STOP" in wanted:
+    if COMFORTABLE_STOP in wanted:
         remarks.append("Apollo knows one kind of stop, with hazard lights")
-    if "PULL_OVER" in wanted:
-        later = wanted[wanted.index("PULL_OVER") :]
-        if {"COMFORTABLE_STOP", "EMERGENCY_STOP"} & {*later}:
-            remarks.append(NO_PREEMPTION)
-    if "LIMIT_SPEED" in wanted:
+    stops = [STOPPING[action] for action in wanted if action in STOPPING]
+    if "PULL_OVER" in stops and "STOP" in stops[stops.index("PULL_OVER") :]:
+        remarks.append(NO_PREEMPTION)
+    if not LIMITING.isdisjoint(wanted):
         remarks.append(NEEDS_ROUTE)
     return remarks

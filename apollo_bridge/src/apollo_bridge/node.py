@@ -29,6 +29,7 @@ from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Channels, Transport
 from apollo_bridge.worker import Pump
 from forewarn.config import load_spec
+from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.monitoring.record import Names
 
@@ -48,18 +49,7 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("diagnostics_period", 0.5, "Seconds between two messages on /diagnostics."),
     ("autostart", False, "Configure and activate at once, without a lifecycle manager."),
 )
-NAMES = {
-    getattr(Intervention, name): name
-    for name in (
-        "NONE",
-        "WARN",
-        "LIMIT_SPEED",
-        "COMFORTABLE_STOP",
-        "EMERGENCY_STOP",
-        "PULL_OVER",
-        "REPLAN",
-    )
-}
+NAMES = {getattr(Intervention, name): name for name in ACTIONS}
 Transition = Callable[..., TransitionCallbackReturn]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from apollo_bridge.commander import Command, Commander
 from apollo_bridge.left_in_force import Memory
-from forewarn.monitoring.intervention import SEVERITY
+from forewarn.config.actions import ACTIONS, SEVERITY
 
 SETTLING_NS = 5_000_000_000
 """For so long after connecting, readers of Apollo may not have found the bridge's writers yet."""
@@ -35,9 +35,10 @@ class Wish(NamedTuple):
         if not self.active:
             return -1, 0.0
         # What a newer monitor asks for is not taken for less than what is known.
-        known = self.action in SEVERITY
-        limit = -self.speed_limit if self.action == "LIMIT_SPEED" else 0.0
-        return SEVERITY.index(self.action) if known else len(SEVERITY), limit
+        action = ACTIONS.get(self.action)
+        if action is None:
+            return len(SEVERITY), 0.0
+        return SEVERITY.index(self.action), -self.speed_limit if action.limits else 0.0
 
 
 class Wishes:

@@ -16,7 +16,8 @@ from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import Header, String
 
-from forewarn.monitoring.intervention import SEVERITY, Request
+from forewarn.config.actions import ACTIONS
+from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.record import encode
 from forewarn.monitoring.risk_rows import RiskRow
 from monitor_node.actuators.interface import Demand
@@ -41,7 +42,7 @@ __all__ = [
 
 NANOSECONDS = 1_000_000_000
 MODES = {Intervention.OBSERVE: OBSERVE, Intervention.ACT: ACT}
-ACTIONS = {getattr(Intervention, name): name for name in SEVERITY}
+ACTION_NAMES = {getattr(Intervention, name): name for name in ACTIONS}
 
 
 class Standing(NamedTuple):
@@ -175,7 +176,7 @@ def _statement(message: Any, number: int, verdicts: int, writer: bytes) -> State
         sequence=message.sequence,
         mode=MODES.get(message.mode, ""),
         id=number,
-        action=ACTIONS.get(message.action, ""),
+        action=ACTION_NAMES.get(message.action, ""),
         active=message.active,
         speed_limit=message.speed_limit,
         verdicts=verdicts,

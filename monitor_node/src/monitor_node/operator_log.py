@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from forewarn.monitoring.intervention import NO_ACTION, Request
+from forewarn.config.actions import NO_ACTION
+from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_session import Outcome
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from forewarn.monitoring.intervention import NO_ACTION, SEVERITY
+from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY
 from monitor_node.actuators.interface import NOTHING, Demand
 
 OBSERVE, ACT = "observe", "act"
@@ -54,13 +54,13 @@ class Statement(NamedTuple):
             return "a message without a session"
         if self.mode not in (OBSERVE, ACT):
             return "a message of an unknown mode"
-        if self.action not in SEVERITY:
+        if self.action not in ACTIONS:
             return "an unknown action"
         if not self.verdicts:
             return "an empty verdict"
         if self.active and (self.mode == OBSERVE or self.action == NO_ACTION):
             return "a message that contradicts itself"
-        if self.active and self.action == "LIMIT_SPEED" and not math.isfinite(self.speed_limit):
+        if self.active and ACTIONS[self.action].limits and not math.isfinite(self.speed_limit):
             return "a speed limit that is no number"
         return ""
 
@@ -69,7 +69,7 @@ class Statement(NamedTuple):
         """What it asks of the robot."""
         if not self.active:
             return NOTHING
-        limit = self.speed_limit if self.action == "LIMIT_SPEED" else math.nan
+        limit = self.speed_limit if ACTIONS[self.action].limits else math.nan
         return Demand(self.action, limit, self.id)
 
     def agrees(self, other: Statement) -> bool:

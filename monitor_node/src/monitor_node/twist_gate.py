@@ -124,7 +124,7 @@ class GateRules:
 
     def stop(self, demand: Demand) -> Stop:
         """Return how to stop for a demand."""
-        return self.emergency if demand.action == "EMERGENCY_STOP" else self.comfortable
+        return self.emergency if demand.hard else self.comfortable
 
 
 class GateState(NamedTuple):

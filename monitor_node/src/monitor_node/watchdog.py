@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from forewarn.config.actions import COMFORTABLE_STOP, EMERGENCY_STOP
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.statements import Statement, strongest
 
@@ -171,8 +172,7 @@ class Watchdog:
         problem = next(self._problems(now), "")
         if problem:
             # If anybody asked for an emergency stop before, it stays one.
-            emergency = asked.action == "EMERGENCY_STOP"
-            return Demand("EMERGENCY_STOP" if emergency else "COMFORTABLE_STOP"), problem
+            return Demand(EMERGENCY_STOP if asked.hard else COMFORTABLE_STOP), problem
         return (asked, BY_MONITOR) if asked.moves else (NOTHING, NOTHING_ASKED)
 
     def _problems(self, now: float) -> Iterator[str]:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.history import Track
 from forewarn.config import MonitorSpec
+from forewarn.config.actions import SEVERITY, WARN
 from forewarn.config.sections import PropertySpec
-from forewarn.monitoring.intervention import SEVERITY, wishes_of
+from forewarn.monitoring.intervention import wishes_of
 from forewarn.monitoring.policy import Level
 from forewarn.signals.clock import Grid
 from forewarn.states.predicates import Observation
@@ -116,6 +117,6 @@ def _urgency(section: PropertySpec, track: Track) -> NDArray[np.int32]:
     severity = np.zeros(len(level), dtype=np.int32)
     for wish in wishes_of(section, Grid(track.rate)):
         severity[lasted >= wish.after] = SEVERITY.index(wish.intervention)
-    severity[level == Level.WARN] = SEVERITY.index("WARN")
+    severity[level == Level.WARN] = SEVERITY.index(WARN)
     severity[level == Level.NONE] = 0
     return level * len(SEVERITY) + severity

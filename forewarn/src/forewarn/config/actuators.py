@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from forewarn.config.fields import Action, Finite, Positive, Section
+from forewarn.config.actions import Stop
+from forewarn.config.fields import Finite, Positive, Section
 
 TOPIC = re.compile(r"/?([A-Za-z_][A-Za-z0-9_]*)(/[A-Za-z_][A-Za-z0-9_]*)*\Z")
 
@@ -30,7 +31,6 @@ def _global_name(value: str) -> str:
 Name = Annotated[str, AfterValidator(_name)]
 NodeName = Annotated[str, AfterValidator(_global_name)]
 Wait = Annotated[Positive, Field(le=60)]
-Stop = Literal["COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER"]
 Means = Literal["cancel", "lock"]
 
 
@@ -212,4 +212,4 @@ class ActuatorsSpec(Section):
         return self
 
 
-__all__ = ["Action", "ActuatorsSpec", "AutowareSpec", "Braking", "Nav2Spec", "TwistSpec"]
+__all__ = ["ActuatorsSpec", "AutowareSpec", "Braking", "Nav2Spec", "TwistSpec"]

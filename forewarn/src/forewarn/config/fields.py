@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-
-Action = Literal["WARN", "LIMIT_SPEED", "COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER", "REPLAN"]
-
 
 #: The longest time, fastest speed and so on: 1e9 s are 32 years, and 1e9 s in ns fit 64 bits.
 LARGEST = 1e9

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from forewarn.config.fields import LARGEST, Action, Finite, Positive, Seconds, Section, endless
+from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, Asked
+from forewarn.config.fields import LARGEST, Finite, Positive, Seconds, Section, endless
 from forewarn.config.fields import no_bool as _no_bool
 
 SCALAR = float | bool | str
@@ -174,6 +175,11 @@ class Thresholds(Section):
         return self
 
 
+def _check_limit(action: str, speed_limit: float | None) -> None:
+    if ACTIONS[action].limits and speed_limit is None:
+        raise ValueError(f"{action} needs speed_limit: in m/s")
+
+
 class EscalationStep(Section):
     """What is asked for once an alert has lasted some time.
 
@@ -188,13 +194,12 @@ class EscalationStep(Section):
     """
 
     after: Seconds
-    action: Action
+    action: Asked
     speed_limit: Seconds | None = None
 
     @model_validator(mode="after")
     def _speed_limit(self) -> EscalationStep:
-        if self.action == "LIMIT_SPEED" and self.speed_limit is None:
-            raise ValueError("LIMIT_SPEED needs speed_limit: in m/s")
+        _check_limit(self.action, self.speed_limit)
         return self
 
 
@@ -243,7 +248,7 @@ class PropertySpec(Section):
     unseen: Literal["act", "warn", "ignore"] = "act"
     unseen_limit: Seconds = 3.0
     unseen_speed: Positive = 0.5
-    intervention: Action = "COMFORTABLE_STOP"
+    intervention: Asked = COMFORTABLE_STOP
     speed_limit: Seconds | None = None
     escalation: tuple[EscalationStep, ...] = ()
     cooldown: Seconds = 0.0
@@ -254,8 +259,7 @@ class PropertySpec(Section):
 
     @model_validator(mode="after")
     def _speed_limit(self) -> PropertySpec:
-        if self.intervention == "LIMIT_SPEED" and self.speed_limit is None:
-            raise ValueError("LIMIT_SPEED needs speed_limit: in m/s")
+        _check_limit(self.intervention, self.speed_limit)
         times = [step.after for step in self.escalation]
         if times != sorted(set(times)) or any(time <= 0 for time in times):
             raise ValueError(f"escalation after {times} s: the times must rise, from above 0")

@@ -8,22 +8,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
+from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, WARN
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import Grid
-
-NO_ACTION = "NONE"
-SEVERITY = (
-    NO_ACTION,
-    "WARN",
-    "REPLAN",
-    "LIMIT_SPEED",
-    "PULL_OVER",
-    "COMFORTABLE_STOP",
-    "EMERGENCY_STOP",
-)
-"""Actions from the mildest to the strongest: where several properties act, the strongest wins."""
 
 
 class Request(NamedTuple):
@@ -63,7 +52,7 @@ class Wish(NamedTuple):
     after: int = 0
 
 
-WARNING = Wish("WARN", None)
+WARNING = Wish(WARN, None)
 NO_WISHES: Mapping[str, Wish] = MappingProxyType({})
 
 
@@ -88,7 +77,7 @@ def unseen_wishes(spec: MonitorSpec) -> dict[str, Wish]:
     if actuators.autoware is None and actuators.nav2 is None and actuators.twist is None:
         return {}
     return {
-        name: Wish("LIMIT_SPEED", section.unseen_speed)
+        name: Wish(LIMIT_SPEED, section.unseen_speed)
         for name, section in spec.properties.items()
         if section.unseen == "act"
     }
@@ -134,7 +123,7 @@ def advise(
     limits = [
         alert.speed_limit
         for _, alert in alerting
-        if alert.intervention == "LIMIT_SPEED" and alert.speed_limit is not None
+        if ACTIONS[alert.intervention].limits and alert.speed_limit is not None
     ]
     request = Request(
         id=episodes,
@@ -143,7 +132,7 @@ def advise(
         property=row.property,
         properties=tuple(other.property for other, _ in alerting),
         risk=row.upper if row.figure else row.probability,
-        speed_limit=min(limits) if action == "LIMIT_SPEED" else math.nan,
+        speed_limit=min(limits) if ACTIONS[action].limits else math.nan,
         reason=_reason(row),
         evidence=_evidence(row),
     )

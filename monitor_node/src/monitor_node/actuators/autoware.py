@@ -15,6 +15,7 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
+from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import AutowareSpec, Braking
 from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
@@ -113,7 +114,8 @@ class _Limit:
         """Send what has changed."""
         self._now = now
         # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane.
-        demand = NOTHING if demand.action == "PULL_OVER" or not demand.moves else demand
+        drives_on = ACTIONS[demand.action].drives_on
+        demand = NOTHING if drives_on or not demand.moves else demand
         if demand.limits and not math.isfinite(demand.speed_limit):
             raise ValueError(f"speed limit {demand.speed_limit}: Autoware takes it for none")
         before, self._wanted = self._wanted, demand
@@ -142,9 +144,8 @@ class _Limit:
             sender=self._spec.sender,
         )
         if self._wanted.stops:
-            emergency = self._wanted.action == "EMERGENCY_STOP"
             message.use_constraints = True
-            _brake(message, self._spec.emergency if emergency else self._spec.comfortable)
+            _brake(message, self._spec.emergency if self._wanted.hard else self._spec.comfortable)
         self._limits.publish(message)
         self._judge(now)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol
 
+from forewarn.config.actions import ACTIONS, NO_ACTION
 from forewarn.monitoring.intervention import Request
 from monitor_node.status import Severity, Status
 
 PATIENCE = 5.0
 """Seconds after which a call counts as lost: whoever was asked may have died with the answer."""
-STOPS = ("COMFORTABLE_STOP", "EMERGENCY_STOP", "PULL_OVER")
 
 
 class Demand(NamedTuple):
@@ -26,19 +26,24 @@ class Demand(NamedTuple):
         Number of the intervention.
     """
 
-    action: str = "NONE"
+    action: str = NO_ACTION
     speed_limit: float = math.nan
     id: int = 0
 
     @property
     def limits(self) -> bool:
         """Tell whether a speed limit is asked for."""
-        return self.action == "LIMIT_SPEED"
+        return ACTIONS[self.action].limits
 
     @property
     def stops(self) -> bool:
         """Tell whether a stop of any kind is asked for."""
-        return self.action in STOPS
+        return ACTIONS[self.action].stops
+
+    @property
+    def hard(self) -> bool:
+        """Tell whether the stop is one with the largest safe deceleration."""
+        return ACTIONS[self.action].hard
 
     @property
     def moves(self) -> bool:

@@ -18,6 +18,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Bool
 
+from forewarn.config.actions import COMFORTABLE_STOP
 from forewarn.config.actuators import Nav2Spec
 from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
@@ -59,7 +60,7 @@ class Nav2:
             raise ValueError(f"speed limit {demand.speed_limit} m/s")
         if demand.limits and demand.speed_limit <= 0.0:
             # To Nav2 that would mean to go as fast as it likes.
-            demand = demand._replace(action="COMFORTABLE_STOP")
+            demand = demand._replace(action=COMFORTABLE_STOP)
         self._wanted = demand if demand.moves else NOTHING
         self._means = self._means_of(self._wanted)
         what = f"{demand.action}: {demand.speed_limit:g} m/s" if demand.limits else ""
@@ -76,8 +77,7 @@ class Nav2:
     def _means_of(self, demand: Demand) -> tuple[str, ...]:
         if not demand.stops:
             return ()
-        emergency = demand.action == "EMERGENCY_STOP"
-        return self._spec.emergency_stop if emergency else self._spec.comfortable_stop
+        return self._spec.emergency_stop if demand.hard else self._spec.comfortable_stop
 
     def poll(self, now: float) -> None:
         """Repeat the limit, cancel goals that were sent meanwhile."""

@@ -1,0 +1,74 @@
+"""What a monitor may ask for: the one list of actions, from which everybody else's derives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+NO_ACTION = "NONE"
+WARN = "WARN"
+LIMIT_SPEED = "LIMIT_SPEED"
+COMFORTABLE_STOP = "COMFORTABLE_STOP"
+EMERGENCY_STOP = "EMERGENCY_STOP"
+
+
+class Action(NamedTuple):
+    """An action and what it means to whoever carries it out.
+
+    Attributes
+    ----------
+    name : str
+        Its name in monitor files, and its constant in forewarn_msgs/msg/Intervention.
+    effect : 'none', 'tell', 'limit' or 'stop'
+        What happens to the motion: nothing is asked for; somebody is told and the motion stays as
+        it is; there is a speed limit, which the action carries; the robot comes to a stop.
+    hard : bool
+        A stop with the largest safe deceleration.
+    drives_on : bool
+        A stop that needs to drive to its place first.
+    vehicle : bool
+        Only something that moves can do it; an agent without a body can do the others.
+    """
+
+    name: str
+    effect: Literal["none", "tell", "limit", "stop"]
+    hard: bool = False
+    drives_on: bool = False
+    vehicle: bool = True
+
+    @property
+    def askable(self) -> bool:
+        """Tell whether a property may ask for it."""
+        return self.effect != "none"
+
+    @property
+    def limits(self) -> bool:
+        """Tell whether it carries a speed limit."""
+        return self.effect == "limit"
+
+    @property
+    def stops(self) -> bool:
+        """Tell whether it ends in standing still."""
+        return self.effect == "stop"
+
+
+ACTIONS = {
+    action.name: action
+    for action in (
+        Action(NO_ACTION, "none", vehicle=False),
+        Action(WARN, "tell", vehicle=False),
+        Action("REPLAN", "tell", vehicle=False),
+        Action(LIMIT_SPEED, "limit"),
+        Action("PULL_OVER", "stop", drives_on=True),
+        Action(COMFORTABLE_STOP, "stop"),
+        Action(EMERGENCY_STOP, "stop", hard=True),
+    )
+}
+"""From the mildest to the strongest: where several properties act, the strongest wins."""
+SEVERITY = tuple(ACTIONS)
+
+if TYPE_CHECKING:
+    Asked = str
+    Stop = str
+else:
+    Asked = Literal[tuple(name for name, action in ACTIONS.items() if action.askable)]
+    Stop = Literal[tuple(name for name, action in ACTIONS.items() if action.stops)]

@@ -1,0 +1,126 @@
+"""Every action of the one list, at everybody who has to know what to do with it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from forewarn_msgs.msg import Intervention
+from pydantic import TypeAdapter, ValidationError
+
+from apollo_bridge.commander import Commander
+from apollo_bridge.commands import NEVER, VERSIONS, way_of, why_not
+from evaluation.closed_loop import demands
+from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY, Action, Asked, Stop
+from forewarn.config.actuators import AutowareSpec, TwistSpec
+from forewarn.config.sections import PropertySpec
+from monitor_node.actuators.interface import Demand
+from monitor_node.statements import Statement, strongest
+from monitor_node.twist_gate import REST, GateRules, GateState, Velocity, receive, step
+
+SPEED = 0.5
+DOCUMENTS = Path(__file__).parents[2] / "docs"
+every_action = pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
+
+
+def limit_of(action: Action) -> float:
+    return SPEED if action.limits else math.nan
+
+
+def test_the_message_has_a_constant_for_every_action_and_no_other() -> None:
+    constants = {
+        name
+        for name in dir(Intervention)
+        if name.isupper() and isinstance(getattr(Intervention, name), int)
+    }
+    assert constants - {"OBSERVE", "ACT"} == {*ACTIONS}
+    assert len({getattr(Intervention, name) for name in ACTIONS}) == len(ACTIONS)
+
+
+@every_action
+def test_the_monitor_file_takes_what_can_be_asked_for(action: Action) -> None:
+    section: dict[str, object] = {"formula": "always(p)", "intervention": action.name}
+    if not action.askable:
+        with pytest.raises(ValidationError, match="intervention"):
+            PropertySpec.model_validate(section)
+        return
+    if action.limits:
+        with pytest.raises(ValidationError, match=f"{action.name} needs speed_limit"):
+            PropertySpec.model_validate(section)
+        section["speed_limit"] = SPEED
+    assert PropertySpec.model_validate(section).intervention == action.name
+    assert TypeAdapter(Asked).validate_python(action.name) == action.name
+
+
+@every_action
+def test_autoware_takes_manoeuvres_for_stops_alone(action: Action) -> None:
+    if action.stops:
+        assert TypeAdapter(Stop).validate_python(action.name) == action.name
+        assert AutowareSpec(mrm_for=(action.name,)).mrm_for == (action.name,)
+    else:
+        with pytest.raises(ValidationError):
+            AutowareSpec(mrm_for=(action.name,))
+
+
+@every_action
+def test_a_gate_understands_it_and_the_strongest_wins(action: Action) -> None:
+    active = action.name != NO_ACTION
+    statement = Statement(
+        "life", 1, action=action.name, active=active, speed_limit=limit_of(action)
+    )
+    assert not statement.problem
+    assert statement.demand.action == action.name
+    for other in ACTIONS.values():
+        both = strongest(statement.demand, Demand(other.name, limit_of(other)))
+        assert both.action == max(action.name, other.name, key=SEVERITY.index)
+
+
+@every_action
+def test_the_velocity_gate_does_it(action: Action) -> None:
+    rules = GateRules.of(TwistSpec(input="/in", output="/out", max_speed=2.0, max_turn=2.0))
+    state = GateState()
+    outputs = []
+    for k in range(2000):
+        state = receive(rules, state, Velocity(1.0), k * 0.02)
+        demand = Demand(action.name, limit_of(action)) if k else Demand()
+        state = step(rules, state, demand, k * 0.02)
+        outputs.append(state.output)
+    expected = {"none": 1.0, "tell": 1.0, "limit": SPEED, "stop": 0.0}[action.effect]
+    assert outputs[-1].x == pytest.approx(expected)
+    hard = rules.stop(Demand(action.name)) is rules.emergency
+    assert hard == action.hard
+    assert action.effect != "stop" or outputs[-1] == REST
+
+
+@every_action
+@pytest.mark.parametrize("version", VERSIONS)
+def test_apollo_does_it_or_says_why_not(action: Action, version: int) -> None:
+    commander = Commander(way_of(version, "pad"), limits=version >= 9)
+    commands = commander.update(action.name, action.askable, limit_of(action), 1)
+    if why_not(action.name, version):
+        assert not commands
+    elif action.stops:
+        assert [command.name for command in commands] == [
+            "PULL_OVER" if action.drives_on else "STOP"
+        ]
+    elif action.limits:
+        # Without a route there is nothing to limit, which is said.
+        assert [bool(command.remark) for command in commands] == [True]
+    else:
+        assert action.name in {NO_ACTION, "WARN"} | {*NEVER}
+        assert not commands
+
+
+@every_action
+def test_the_ego_of_the_closed_loop_moves_otherwise_for_limits_and_stops(action: Action) -> None:
+    demand = demands.Demand(action.name, limit_of(action))
+    assert demand.moves == (action.effect in ("limit", "stop"))
+    assert demand.stops == action.stops
+
+
+@every_action
+@pytest.mark.parametrize("page", ["howto/interventions.md", "reference/monitor-file.md"])
+def test_the_documents_name_it(action: Action, page: str) -> None:
+    if action.askable:
+        assert action.name in (DOCUMENTS / page).read_text()
