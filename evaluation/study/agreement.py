@@ -40,9 +40,8 @@ def snapshots(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     spec = parse_spec(parse_document(yaml.safe_dump(data, sort_keys=False)))
     abstraction = compile_spec(spec).abstraction
     with open_recording(path) as recording:
-        for snapshot, _, _ in observe(recording, spec, abstraction):
-            values, _ = abstraction.complete(snapshot.values)
-            yield snapshot.tick, dict(zip(abstraction.signals, values, strict=True))
+        for snapshot, seen in observe(recording, spec, abstraction):
+            yield snapshot.tick, dict(zip(abstraction.signals, seen.values, strict=True))
 
 
 def same(a: Any, b: Any) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.assessment.history import UNKNOWN_STATE, History, Track
-from forewarn.assessment.signal_values import with_log
+from forewarn.assessment.signal_values import SignalLog
 from forewarn.learning.counting import TransitionCounter
 from forewarn.learning.pipeline import RecordingReport, assemble, wanted_types
 from forewarn.logic.specification import CompiledSpec
@@ -72,12 +72,14 @@ def pass_over(compiled: CompiledSpec, path: Path) -> Pass:
 
 
 def _watch(compiled: CompiledSpec, recording: Recording) -> Pass:
-    monitor, log = with_log(build_monitor(compiled, None))
+    monitor = build_monitor(compiled, None)
+    log = SignalLog(monitor.abstraction.signals)
     types = wanted_types(compiled.spec, recording) if recording.topics else {}
     session, history = Session(monitor, types), History(monitor)
     samples = map(_with_arrays, recording.read(types.keys() if recording.topics else None))
     for verdict in run(session, samples, recording.start_ns, recording.end_ns):
         history.add(verdict)
+        log.add(verdict.values)
     return Pass(
         recording.path.name,
         history.tracks(),

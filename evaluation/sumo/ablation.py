@@ -74,8 +74,10 @@ def observed(paths: Sequence[Path], compiled: CompiledSpec, folder: Path) -> Ite
         if not kept.exists():
             with open_recording(path) as recording:
                 rows = [
-                    (snapshot.tick, UNKNOWN if seen.state is None else seen.state)
-                    for snapshot, seen, _ in observe(recording, compiled.spec, abstraction)
+                    (snapshot.tick, UNKNOWN if state is None else state)
+                    for snapshot, ((state, *_), *_) in observe(
+                        recording, compiled.spec, abstraction
+                    )
                 ]
             ticks, states = np.array(rows, dtype=np.int64).T
             np.savez_compressed(kept, first=ticks[0], states=states)

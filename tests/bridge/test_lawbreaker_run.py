@@ -139,9 +139,9 @@ def test_as_a_record_every_step_is_seen_as_it_was(
     names = abstraction.signals
     seen: dict[float, Any] = {}
     with open_recording(record) as recording:
-        for snapshot, _, failed in observe(recording, spec, abstraction):
-            assert not failed
-            values = dict(zip(names, abstraction.complete(snapshot.values)[0], strict=True))
+        for _, shown in observe(recording, spec, abstraction):
+            assert not shown.failures
+            values = dict(zip(names, shown.values, strict=True))
             seen[values["speed"]] = values
     # Ticks come every 100 ms, steps every 430 ms: each step is the newest at one tick at least.
     for step in run:

@@ -280,16 +280,15 @@ class Runtime:
 
     def signals(self) -> tuple[list[str], list[Any], list[int]]:
         """Return names, values and times of all signals at the last tick."""
-        tick = self.pacer.last
-        assert tick is not None
+        assert self.latest is not None
+        tick, values = self.latest.verdict.tick, self.latest.verdict.values
         monitor, feed = self.watch.monitor, self.watch.session.feed
-        values, _ = monitor.abstraction.complete(feed.snapshot(tick).values)
         ages = feed.ages(tick)
         newest = [tick if age is None else tick - age for age in ages]
         for derived in monitor.abstraction.derived:
             newest.append(min((newest[slot] for slot in derived.arguments), default=tick))
         times = [self.pacer.grid.time_ns(time_ns) for time_ns in newest]
-        return list(monitor.abstraction.signals), values, times
+        return list(monitor.abstraction.signals), list(values), times
 
     def _restart(self, restart: Restart) -> None:
         """Begin anew: the clock was seen for the first time, or it has jumped."""

@@ -179,12 +179,13 @@ def signals_and_predicates(found: CompiledSpec, bag: Path) -> tuple[dict[str, An
     """Return all signals and the predicates that hold at the last tick."""
     abstraction = found.abstraction
     with open_recording(bag) as recording:
-        *_, (snapshot, observation, failed) = observe(recording, found.spec, abstraction)
+        *_, (snapshot, (observation, _, values, failed)) = observe(
+            recording, found.spec, abstraction
+        )
     assert not snapshot.failures
     assert not failed
     assert observation.active is True
     assert observation.state is not None, "something is unknown"
-    values, _ = abstraction.complete(snapshot.values)
     names = abstraction.vocabulary.predicates
     held = {name for i, name in enumerate(names) if observation.state >> i & 1}
     return dict(zip(abstraction.signals, values, strict=True)), frozenset(held)

@@ -13,7 +13,7 @@ from forewarn.assessment.history import History, Track
 from forewarn.assessment.lanes import Lanes, StateLog
 from forewarn.assessment.published import Published, find_published
 from forewarn.assessment.reliability import Predictions, predictions
-from forewarn.assessment.signal_values import SignalSeries, with_log
+from forewarn.assessment.signal_values import SignalLog, SignalSeries
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import wanted_types
 from forewarn.messages import MessageType
@@ -114,8 +114,8 @@ def replay(
         If the recording is empty, lacks a topic, or is damaged.
     """
     types = _types(monitor, recording, allow_missing)
-    logged, log = with_log(monitor) if keep_signals else (monitor, None)
-    session = Session(logged, types)
+    session = Session(monitor, types)
+    log = SignalLog(monitor.abstraction.signals) if keep_signals else None
     history = History(monitor)
     states = StateLog(monitor.abstraction.vocabulary, len(monitor.abstraction.predicates))
     first = session.grid.tick_at_or_after(recording.start_ns)
@@ -124,6 +124,8 @@ def replay(
     for verdict in _told(verdicts, session, recording, progress):
         history.add(verdict)
         states.add(verdict.observation)
+        if log is not None:
+            log.add(verdict.values)
         if on_verdict is not None:
             on_verdict(verdict)
     tracks, counters = history.tracks(), session.feed.counters

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from forewarn.monitoring.step import Monitor
-from forewarn.states.predicates import Abstraction
 
 NAN = float("nan")
 
@@ -80,26 +76,3 @@ class SignalLog:
                 self._names, self._columns, self._kinds, self._texts, strict=True
             )
         )
-
-
-@dataclass(frozen=True)
-class _Logged(Abstraction):
-    """An abstraction that keeps the values of all signals, which a step asks for once a tick."""
-
-    log: SignalLog = field(kw_only=True)
-
-    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
-        """Append the derived signals to the values of the sources, and note all of them."""
-        values, failures = super().complete(sources)
-        self.log.add(values)
-        return values, failures
-
-
-def with_log(monitor: Monitor) -> tuple[Monitor, SignalLog]:
-    """Return the monitor such that every step adds a row to a log, and that log."""
-    log = SignalLog(monitor.abstraction.signals)
-    parts = {
-        one_field.name: getattr(monitor.abstraction, one_field.name)
-        for one_field in fields(Abstraction)
-    }
-    return replace(monitor, abstraction=_Logged(**parts, log=log)), log

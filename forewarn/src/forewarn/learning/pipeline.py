@@ -19,7 +19,7 @@ from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.recordings import Recording, open_recording
 from forewarn.signals.feed import Snapshot
-from forewarn.states.predicates import Abstraction, Observation, with_history
+from forewarn.states.predicates import Abstraction, Observation, Seen
 from forewarn.states.predicates.inputs import open_feed
 from forewarn.states.predicates.validity import Validity, build_validity
 
@@ -133,8 +133,8 @@ def observe(
     progress: Callable[[float], None] | None = None,
     *,
     allow_missing: bool = False,
-) -> Iterator[tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]]:
-    """Yield snapshot, observation and failed derived signals of every tick of a recording.
+) -> Iterator[tuple[Snapshot, Seen]]:
+    """Yield the snapshot of every tick of a recording, and what it shows.
 
     Raises
     ------
@@ -145,18 +145,6 @@ def observe(
     types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
     feed = open_feed(spec, abstraction, types)
     previous: Observation | None = None
-
-    def evaluate(tick: int) -> tuple[Snapshot, Observation, tuple[tuple[str, str], ...]]:
-        nonlocal previous
-        snapshot = feed.snapshot(tick)
-        values, failed = abstraction.complete(snapshot.values)
-        current = abstraction.evaluate(values)
-        if current.state is None or current.active is None or current.intervened is None:
-            failed += abstraction.undecided(values, current)
-        observation = with_history(abstraction, previous, current)
-        previous = current
-        return snapshot, observation, tuple(failed)
-
     if recording.count == 0:
         raise RecordingError(
             "the recording is empty", file=recording.path, accepted="at least one message"
@@ -166,7 +154,10 @@ def observe(
     span = max(feed.grid.tick_at_or_after(recording.end_ns) - first, 1)
     try:
         for tick in feed.play(samples, recording.start_ns, recording.end_ns):
-            yield evaluate(tick)
+            snapshot = feed.snapshot(tick)
+            seen = abstraction.observe(snapshot, previous)
+            previous = seen.alone
+            yield snapshot, seen
             if progress is not None and tick % 64 == 0:
                 progress((tick - first) / span)
     except RecordingError as error:
@@ -189,11 +180,12 @@ def count_recording(
     failures: Counter[str] = Counter()
     inactive = invalid = 0
     with open_recording(path) as recording:
-        for snapshot, observation, failed in observe(
+        for snapshot, seen in observe(
             recording, spec, abstraction, progress, allow_missing=allow_missing
         ):
             if keep is not None and not keep(snapshot.tick):
                 continue
+            observation = seen.observation
             state = observation.state
             if observation.active is not True:
                 inactive += 1
@@ -203,8 +195,8 @@ def count_recording(
                 state = None
             counter.add(snapshot.tick, state, observation.intervened is not False)
             stale.update(signal.name for signal in snapshot.stale)
-            failures.update(f"{f.where}: {f.reason}" for f in snapshot.failures)
-            failures.update(f"{name}: {reason}" for name, reason in failed)
+            failed = snapshot.failures + seen.failures
+            failures.update(f"{f.where}: {f.reason}" for f in failed)
         counter.end_recording()
         counts = counter.result
         provenance = Provenance(

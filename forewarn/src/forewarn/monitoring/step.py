@@ -20,8 +20,8 @@ from forewarn.monitoring.policy import RESTING, PolicyState, decide
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
 from forewarn.signals.clock import Grid
-from forewarn.signals.feed import Failure, Snapshot
-from forewarn.states.predicates import Abstraction, Observation, with_history
+from forewarn.signals.feed import Snapshot
+from forewarn.states.predicates import Abstraction, Observation
 
 NAN = math.nan
 NOTHING_KNOWN = Observation(None, 0, 0, -1, True)
@@ -147,15 +147,11 @@ class Monitor:
         snapshot : Snapshot
             All source signals at the tick.
         """
-        values, failed = self.abstraction.complete(snapshot.values)
-        current = self.abstraction.evaluate(values)
-        if current.state is None or current.active is None or current.intervened is None:
-            failed += self.abstraction.undecided(values, current)
         first = snapshot.tick if state.tick is None else state.first
         missed: frozenset[str] = frozenset()
         if state.tick is not None and snapshot.tick > state.tick + 1:
             state, missed = self._miss(state, snapshot.tick - state.tick - 1)
-        observation = with_history(self.abstraction, state.observation, current)
+        observation, alone, values, failed = self.abstraction.observe(snapshot, state.observation)
         seen = state.seen or observation.state is not None
         waiting = not seen and snapshot.tick - first < self.spec.startup * self.spec.rate
         row = None
@@ -168,18 +164,16 @@ class Monitor:
                 verdict = verdict._replace(possible_violation=True)
             states.append(after)
             verdicts.append(verdict)
-        failures = snapshot.failures
-        if failed:
-            failures += tuple(map(_failure, failed))
         return (
-            MonitorState(snapshot.tick, first, seen, tuple(states), current),
+            MonitorState(snapshot.tick, first, seen, tuple(states), alone),
             Verdict(
                 snapshot.tick,
                 self.grid.time_ns(snapshot.tick),
                 observation,
                 tuple(verdicts),
                 snapshot.stale,
-                failures,
+                snapshot.failures + failed,
+                values,
             ),
         )
 
@@ -298,10 +292,6 @@ def _look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
     if compiled.lower is None or compiled.upper is None:
         return Risk(value, NAN, NAN, True)
     return Risk(value, compiled.lower[index], compiled.upper[index], True)
-
-
-def _failure(failed: tuple[str, str]) -> Failure:
-    return Failure(*failed)
 
 
 def _verdict(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from forewarn.monitoring.policy import Level
 from forewarn.signals.feed import Failure, StaleSignal
@@ -60,7 +61,23 @@ class PropertyVerdict(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """All properties at one tick, with the observation they rest on."""
+    """All properties at one tick, with what was seen.
+
+    Attributes
+    ----------
+    tick, time_ns : int
+        The tick, and its time in nanoseconds.
+    observation : Observation
+        What is known of the state.
+    properties : tuple of PropertyVerdict
+        In the order of the monitor file.
+    stale : tuple of StaleSignal
+        Source signals that are too old, or never came.
+    failures : tuple of Failure
+        What was received and could not be read or decided.
+    values : sequence
+        Values of all signals in the abstraction's order; None where unknown.
+    """
 
     tick: int
     time_ns: int
@@ -68,3 +85,4 @@ class Verdict(NamedTuple):
     properties: tuple[PropertyVerdict, ...]
     stale: tuple[StaleSignal, ...]
     failures: tuple[Failure, ...]
+    values: Sequence[Any] = ()

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.states.predicates import build_abstraction, with_history
+from forewarn.signals.feed import Snapshot
+from forewarn.states.predicates import build_abstraction
 from forewarn.states.predicates.abstraction import Observation
 
 TEXT = """
@@ -18,10 +19,10 @@ properties: {{p: {{formula: always(a)}}}}
 def observations(values: list[tuple[float | None, float | None]], history: int = 2):
     abstraction = build_abstraction(parse_spec(parse_document(TEXT.format(history=history))))
     previous, found = None, []
-    for row in values:
-        current = abstraction.evaluate(list(row))
-        found.append(with_history(abstraction, previous, current))
-        previous = current
+    for tick, row in enumerate(values):
+        seen = abstraction.observe(Snapshot(tick, row), previous)
+        found.append(seen.observation)
+        previous = seen.alone
     return found
 
 

@@ -1,7 +1,7 @@
 """The abstraction of a monitor file: from a snapshot of signals to a state.
 
-`build_abstraction` resolves the names of a monitor file once; `Abstraction.evaluate` then turns the
-values of the source signals at one tick into an `Observation`, without clock or input.
+`build_abstraction` resolves the names of a monitor file once; `Abstraction.observe` then turns the
+snapshot of one tick into what is known of the state, without clock or input.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from forewarn.expressions import Expression, Unknown, normal_form, parse_expression
 from forewarn.expressions.syntax import shown
+from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, plain
 from forewarn.states.predicates.comparisons import Comparison, as_comparison
 from forewarn.states.vocabulary import Vocabulary
@@ -42,6 +43,27 @@ class Observation(NamedTuple):
     open_terminals: int
     active: bool | None
     intervened: bool | None = False
+
+
+class Seen(NamedTuple):
+    """What a snapshot shows.
+
+    Attributes
+    ----------
+    observation : Observation
+        What is known of the state.
+    alone : Observation
+        The same from this tick only, for the one that follows; without ``history: 2`` the same.
+    values : list
+        Values of all signals in slot order; None where unknown.
+    failures : tuple of Failure
+        Derived signals and conditions that have no value although all they need is known.
+    """
+
+    observation: Observation
+    alone: Observation
+    values: list[Any]
+    failures: tuple[Failure, ...]
 
 
 @dataclass(frozen=True)
@@ -76,7 +98,7 @@ class Abstraction:
         From the values of all signals to the observation of the tick alone.
     remembers : bool
         ``history: 2``: a state also holds the predicates of the tick before, whose names in the
-        vocabulary end in ``@-1``. `with_history` adds them to an observation.
+        vocabulary end in ``@-1``.
     terminals : tuple of Expression
         One for each terminal label.
     phases : dict
@@ -130,6 +152,43 @@ class Abstraction:
     def signals(self) -> tuple[str, ...]:
         """Return the names of all signals in slot order."""
         return (*(s.name for s in self.sources), *(d.name for d in self.derived))
+
+    def observe(self, snapshot: Snapshot, previous: Observation | None) -> Seen:
+        """Return what the snapshot of one tick shows.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            The source signals.
+        previous : Observation or None
+            What the tick before gave `alone`; None at the start of a run.
+        """
+        values, failed = self.complete(snapshot.values)
+        alone = self.evaluate(values)
+        if alone.state is None or alone.active is None or alone.intervened is None:
+            failed += self.undecided(values, alone)
+        observation = self._with_past(previous, alone) if self.remembers else alone
+        return Seen(observation, alone, values, tuple(map(Failure._make, failed)) if failed else ())
+
+    def _with_past(self, previous: Observation | None, current: Observation) -> Observation:
+        """Return `current` with the predicate values of the tick before in its upper bits.
+
+        At the start of a run, and after a terminal label or an inactive phase, there is no tick
+        before: the present values stand in.
+        """
+        if current.state is not None and current.state < 0:
+            return current
+        begins = previous is None or previous.active is False
+        if begins or (previous is not None and previous.state is not None and previous.state < 0):
+            previous = current
+        assert previous is not None
+        width = len(self.predicates)
+        # Where a terminal label may have held, the predicates of that tick say nothing.
+        before = 0 if previous.open_terminals and previous is not current else previous.known
+        known = current.known | before << width
+        mask = (current.mask & current.known) | (previous.mask & before) << width
+        complete = known == (1 << 2 * width) - 1 and not current.open_terminals
+        return current._replace(state=mask if complete else None, known=known, mask=mask)
 
     def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
         """Append the derived signals to the values of the sources.
