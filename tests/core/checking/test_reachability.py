@@ -12,12 +12,13 @@ from scipy import sparse
 
 from forewarn.checking import reachability, risk_table
 from forewarn.checking.elimination import absorption, sparse_absorption
-from forewarn.checking.mdp import DecisionProcess, extreme_reach
+from forewarn.checking.mdp import extreme_reach
 from forewarn.checking.reachability import reach
 from forewarn.checking.response import unbounded as idle
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain
+from forewarn.models.process import DecisionProcess
 
 Response = Callable[[int], Automaton]
 

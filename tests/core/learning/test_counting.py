@@ -121,7 +121,7 @@ def allowed(before: int, after: int) -> bool:
 
 def by_definition(recordings: list[list[Tick]], end: bool) -> Counts:
     """Count what the recordings hold, looking at whole recordings at once."""
-    result = Counts(Counter(), Counter(), Counter(), 0, 0, 0, 0, Counter())
+    result = Counts(Counter(), Counter(), Counter(), 0, 0, 0, 0, Counter(), Counter())
     gaps = sum(tick.step > 1 for ticks in recordings for tick in ticks[1:])
     for ticks in recordings:
         usable = [None if tick.intervened else tick.state for tick in ticks]

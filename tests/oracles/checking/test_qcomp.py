@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forewarn.checking.mdp import DecisionProcess, extreme_reach
+from forewarn.checking.mdp import extreme_reach
 from forewarn.checking.reachability import reach
+from forewarn.models.process import DecisionProcess
 
 FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "qcomp"
 

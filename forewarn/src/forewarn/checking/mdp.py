@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -12,71 +9,11 @@ from scipy import sparse
 from forewarn.checking.graph import Certain
 from forewarn.checking.reachability import solve
 from forewarn.errors import CheckingError
-from forewarn.models.chain import ROW_TOLERANCE, Floats
-
-Mask = NDArray[np.bool_]
+from forewarn.models.chain import Floats
+from forewarn.models.process import DecisionProcess, Mask
 
 MAX_IMPROVEMENTS = 10_000
 GAIN = 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class DecisionProcess:
-    """A Markov decision process.
-
-    Attributes
-    ----------
-    matrix : csr_matrix, shape (c, n)
-        One distribution over the n states for each choice.
-    groups : ndarray of int, shape (n + 1,)
-        The choices of state s are ``groups[s] .. groups[s + 1] - 1``; each state has one.
-    """
-
-    matrix: sparse.csr_matrix
-    groups: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        data = self.matrix.data
-        if not np.isfinite(data).all() or (data < 0).any():
-            raise CheckingError("a transition probability is negative or not finite")
-        total = np.asarray(self.matrix.sum(axis=1)).ravel()
-        wrong = np.flatnonzero(np.abs(total - 1.0) > ROW_TOLERANCE)
-        if wrong.size:
-            raise CheckingError(
-                f"choice {wrong[0]} sums to {total[wrong[0]]:.12g}", accepted="rows that sum to 1"
-            )
-        ends = (int(self.groups[0]), int(self.groups[-1]))
-        if ends != (0, self.matrix.shape[0]) or (np.diff(self.groups) < 1).any():
-            raise CheckingError("groups of choices", accepted="at least one choice for each state")
-
-    @property
-    def size(self) -> int:
-        """Number of states."""
-        return int(self.groups.size - 1)
-
-    @cached_property
-    def owner(self) -> NDArray[np.int64]:
-        """State of each choice, shape (c,)."""
-        return np.repeat(np.arange(self.size), np.diff(self.groups))
-
-    def some(self, choices: Mask) -> Mask:
-        """Return the states with at least one of `choices`, shape (n,)."""
-        return np.asarray(np.logical_or.reduceat(choices, self.groups[:-1]))
-
-    def all(self, choices: Mask) -> Mask:
-        """Return the states all of whose choices are among `choices`, shape (n,)."""
-        return np.asarray(np.logical_and.reduceat(choices, self.groups[:-1]))
-
-    def touches(self, states: Mask) -> Mask:
-        """Return the choices with a successor among `states`, shape (c,)."""
-        return np.asarray(self._pattern @ states.astype(np.float64) > 0)
-
-    @cached_property
-    def _pattern(self) -> sparse.csr_matrix:
-        data = (self.matrix.data > 0).astype(np.float64)
-        return sparse.csr_matrix(
-            (data, self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape
-        )
 
 
 def extreme_reach(

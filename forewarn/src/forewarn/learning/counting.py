@@ -17,6 +17,7 @@ from forewarn.models.counts import (
     Smoothing,
     state_order,
 )
+from forewarn.models.process import Step, ordered
 from forewarn.states.vocabulary import Vocabulary, terminal_code
 
 
@@ -41,6 +42,9 @@ class Counts(NamedTuple):
         Times that a tick was missing.
     refused : dict
         Transitions that a declared rule forbids, though the recording has them; not counted.
+    steps : dict
+        Number of each (action, imposed or not, state, next state). What was recorded is among
+        `transitions` as well, what Forewarn imposed is not.
     """
 
     transitions: Counter[tuple[int, int]]
@@ -51,13 +55,15 @@ class Counts(NamedTuple):
     intervened: int
     gaps: int
     refused: Counter[tuple[int, int]]
+    steps: Counter[Step]
 
 
 class TransitionCounter:
     """Counts transitions tick by tick, over any number of recordings.
 
     A transition joins two consecutive ticks of one recording whose states are both fully known
-    and free of interventions. Nothing is counted out of a terminal state; the first tick that
+    and free of interventions. One whose first tick is under an intervention of a known name counts
+    for the decision process only. Nothing is counted out of a terminal state; the first tick that
     is not terminal starts a new episode.
 
     Parameters
@@ -84,13 +90,18 @@ class TransitionCounter:
         self._triples: Counter[tuple[int, int, int]] = Counter()
         self._starts: Counter[int] = Counter()
         self._refused: Counter[tuple[int, int]] = Counter()
+        self._steps: Counter[Step] = Counter()
+        self._imposed: tuple[str, int] | None = None
+        self._action: str | None = None
         self._ticks = self._unknown = self._intervened = self._gaps = 0
         self._tick: int | None = None
         self._state: int | None = None
         self._before: int | None = None
         self._fresh = True
 
-    def add(self, tick: int, state: int | None, intervened: bool = False) -> bool:
+    def add(
+        self, tick: int, state: int | None, intervened: bool = False, action: str | None = None
+    ) -> bool:
         """Take in one tick and tell whether it ended a counted transition.
 
         Parameters
@@ -101,6 +112,9 @@ class TransitionCounter:
             State code, None if anything in it is unknown or monitoring is inactive.
         intervened : bool
             Whether an intervention was active.
+        action : str, optional
+            What was done in this state and is in force until the next tick; with `intervened`, the
+            intervention. None or empty if it is not known.
 
         Raises
         ------
@@ -117,10 +131,25 @@ class TransitionCounter:
         if gap:
             self._forget()
         self._tick = tick
+        self._end_imposed(state)
         if state is None or intervened:
             self._forget()
+            if state is not None and state >= 0 and action:
+                self._imposed = action, state
             return False
-        return self._enter(state)
+        counted = self._enter(state)
+        self._action = action
+        return counted
+
+    def _end_imposed(self, state: int | None) -> None:
+        if self._imposed is None or state is None:
+            return
+        action, before = self._imposed
+        self._imposed = None
+        if self._is_valid is None or self._is_valid(before, state):
+            self._steps[Step(action, True, before, state)] += 1
+        else:
+            self._refused[before, state] += 1
 
     def _enter(self, state: int) -> bool:
         previous = self._state
@@ -134,6 +163,8 @@ class TransitionCounter:
         counted = self._is_valid is None or self._is_valid(previous, state)
         if counted:
             self._transitions[previous, state] += 1
+            if self._action:
+                self._steps[Step(self._action, False, previous, state)] += 1
             if self._before is not None:
                 self._triples[self._before, previous, state] += 1
         else:
@@ -142,13 +173,15 @@ class TransitionCounter:
         return counted
 
     def _forget(self) -> None:
-        self._state = self._before = None
+        self._state = self._before = self._imposed = self._action = None
 
     def end_recording(self) -> None:
         """Close a recording: nothing joins its last tick to the next recording's first."""
-        if self.end == "absorb" and self._state is not None and self._state >= 0:
+        if self.end == "absorb":
             code = terminal_code(self.vocabulary.terminals.index(END_LABEL))
-            self._enter(code)
+            self._end_imposed(code)
+            if self._state is not None and self._state >= 0:
+                self._enter(code)
         self._forget()
         self._tick = None
         self._fresh = True
@@ -160,6 +193,7 @@ class TransitionCounter:
             self._triples.update(counts.triples)
             self._starts.update(counts.starts)
             self._refused.update(counts.refused)
+            self._steps.update(counts.steps)
             self._ticks += counts.ticks
             self._unknown += counts.unknown
             self._intervened += counts.intervened
@@ -177,6 +211,7 @@ class TransitionCounter:
             self._intervened,
             self._gaps,
             Counter(self._refused),
+            Counter(self._steps),
         )
 
 
@@ -235,6 +270,7 @@ def build_model(
         provenance=provenance,
         intervened=counted.intervened,
         end=counter.end,
+        steps=ordered(counted.steps),
     )
 
 

@@ -4,10 +4,12 @@ from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel, Provenance, Smoothing
 from forewarn.models.estimation import estimate_chain
 from forewarn.models.file import (
+    canonical,
     check_replaceable,
     dump_model,
     load_model,
     merge_models,
+    parse_model,
     save_model,
 )
 
@@ -16,10 +18,12 @@ __all__ = [
     "CountModel",
     "Provenance",
     "Smoothing",
+    "canonical",
     "check_replaceable",
     "dump_model",
     "estimate_chain",
     "load_model",
     "merge_models",
+    "parse_model",
     "save_model",
 ]

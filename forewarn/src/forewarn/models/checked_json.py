@@ -39,18 +39,27 @@ def read_json(path: Path | str, most: int = MAX_BYTES) -> Any:
             size = max(size, len(raw))  # it may have grown
         if size > most:
             raise ModelError(f"{size} bytes", accepted=f"at most {most} bytes", file=file)
-        text = raw.decode("utf-8")
     except OSError as error:
         raise ModelError(
             f"cannot be read: {error.strerror}", accepted="a model file (JSON text)", file=file
         ) from error
-    except UnicodeDecodeError as error:
-        raise ModelError(
-            f"byte {error.start} is not UTF-8", accepted="a model file (JSON text)", file=file
-        ) from error
     except ValueError as error:  # a NUL in the name
         raise ModelError(
             f"cannot be read: {error}", accepted="a model file (JSON text)", file=file
+        ) from error
+    try:
+        return parse_json(raw)
+    except ModelError as error:
+        raise error.located(file=file) from error
+
+
+def parse_json(raw: bytes) -> Any:
+    """Return the JSON document in `raw`; raises ModelError if it is not sound."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelError(
+            f"byte {error.start} is not UTF-8", accepted="a model file (JSON text)"
         ) from error
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
@@ -58,15 +67,14 @@ def read_json(path: Path | str, most: int = MAX_BYTES) -> Any:
         raise ModelError(
             f"not valid JSON, cut short perhaps: {error.msg} in line {error.lineno}",
             accepted="a complete model file",
-            file=file,
             key=f"line {error.lineno}, column {error.colno}",
         ) from error
-    except ModelError as error:
-        raise error.located(file=file) from error
+    except ModelError:
+        raise
     except RecursionError as error:
-        raise ModelError("nested too deeply", accepted="a model file", file=file) from error
+        raise ModelError("nested too deeply", accepted="a model file") from error
     except ValueError as error:
-        raise ModelError(str(error), accepted="a model file", file=file) from error
+        raise ModelError(str(error), accepted="a model file") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -130,11 +138,19 @@ class Reader:
     def integer(self, key: str, low: int, high: int) -> int:
         """Return a whole number within ``low..high``."""
         accepted = f"a whole number from {low} to {high}"
-        return self._whole(key, self.get(key, accepted), low, high)
+        return self.whole(key, self.get(key, accepted), low, high)
 
-    def _whole(self, key: str, value: Any, low: int, high: int) -> int:
+    def whole(self, key: str, value: Any, low: int, high: int) -> int:
+        """Return `value`, which stands at `key`, if it is a whole number within ``low..high``."""
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self._wrong(key, value, f"a whole number from {low} to {high}")
+        return value
+
+    def truth(self, key: str) -> bool:
+        """Return true or false."""
+        value = self.get(key, "true or false")
+        if not isinstance(value, bool):
+            raise self._wrong(key, value, "true or false")
         return value
 
     def choice(self, key: str, options: tuple[Choice, ...]) -> Choice:
@@ -178,16 +194,20 @@ class Reader:
         codes: dict[int, None] = {}
         for i, key in enumerate(self.items("states", limit)):
             path = f"states[{i}]"
-            if not isinstance(key, str):
-                raise self._wrong(path, key, "a state's text")
-            try:
-                code = vocabulary.parse_key(key)
-            except ModelError as error:
-                raise error.located(key=self._key(path)) from error
+            code = self.state(path, key, vocabulary)
             if code in codes:
                 raise self._wrong(path, key, "each state once")
             codes[code] = None
         return tuple(codes)
+
+    def state(self, path: str, key: Any, vocabulary: Vocabulary) -> int:
+        """Return the code of the state whose text `key` stands at `path`."""
+        if not isinstance(key, str):
+            raise self._wrong(path, key, "a state's text")
+        try:
+            return vocabulary.parse_key(key)
+        except ModelError as error:
+            raise error.located(key=self._key(path)) from error
 
     def pairs(self, key: str, n: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield ``[index, count]`` items with distinct indices below `n`."""
@@ -196,11 +216,11 @@ class Reader:
             path = f"{key}[{i}]"
             if not isinstance(item, list) or len(item) != 2:
                 raise self._wrong(path, item, "[state index, count]")
-            index = self._whole(path, item[0], 0, n - 1)
+            index = self.whole(path, item[0], 0, n - 1)
             if index in seen:
                 raise self._wrong(path, item, "each state once")
             seen.add(index)
-            yield index, self._whole(path, item[1], 0, high)
+            yield index, self.whole(path, item[1], 0, high)
 
     def counts(self, key: str, n: int, high: int) -> sparse.csr_matrix:
         """Return the count matrix from ``[row, [columns], [counts]]`` items."""
@@ -212,7 +232,7 @@ class Reader:
             path = f"{key}[{i}]"
             if not isinstance(item, list) or len(item) != 3:
                 raise self._wrong(path, item, "[state index, [successors], [counts]]")
-            row = self._whole(f"{path}[0]", item[0], 0, n - 1)
+            row = self.whole(f"{path}[0]", item[0], 0, n - 1)
             if row in seen:
                 raise self._wrong(f"{path}[0]", row, "each state once")
             seen.add(row)
@@ -220,7 +240,7 @@ class Reader:
             if not isinstance(item[2], list) or len(item[2]) != len(targets):
                 raise self._wrong(f"{path}[2]", item[2], f"{len(targets)} counts")
             for k, count in enumerate(item[2]):
-                values.append(self._whole(f"{path}[2][{k}]", count, 1, high))
+                values.append(self.whole(f"{path}[2][{k}]", count, 1, high))
             columns.extend(targets)
             rows.extend([row] * len(targets))
         return sparse.csr_matrix((values, (rows, columns)), shape=(n, n), dtype=np.int64)
@@ -250,7 +270,7 @@ class Reader:
         if not isinstance(value, list):
             raise self._wrong(key, value, "a list of state indices")
         for k, index in enumerate(value):
-            self._whole(f"{key}[{k}]", index, 0, n - 1)
+            self.whole(f"{key}[{k}]", index, 0, n - 1)
         if len(set(value)) != len(value):
             raise self._wrong(key, value, "distinct state indices")
         return value

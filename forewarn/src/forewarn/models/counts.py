@@ -14,6 +14,7 @@ from scipy import sparse
 
 from forewarn.errors import ModelError
 from forewarn.models.calibration_map import Recalibration
+from forewarn.models.process import DecisionProcess, Steps, check_steps, estimate_process
 from forewarn.states.vocabulary import Vocabulary
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
@@ -125,6 +126,9 @@ class CountModel:
         What the end of a recording was taken for.
     recalibration : tuple of Recalibration
         Maps from the chain's risk to observed frequency, for some properties.
+    steps : Steps
+        What was done in which state: recorded actions, which `counts` sums out, and those that
+        Forewarn imposed, which are not part of it. Neither probabilities nor seeds depend on it.
     """
 
     vocabulary: Vocabulary
@@ -139,12 +143,14 @@ class CountModel:
     intervened: int = 0
     end: EndRule = "drop"
     recalibration: tuple[Recalibration, ...] = ()
+    steps: Steps = ()
 
     def __post_init__(self) -> None:
         n = len(self.states)
         if self.forbidden.shape == (0, 0):
             object.__setattr__(self, "forbidden", sparse.csr_matrix((n, n), dtype=bool))
         _check(self, n)
+        check_steps(self.steps, self.vocabulary, self.counts, self.index)
 
     @property
     def size(self) -> int:
@@ -191,6 +197,11 @@ class CountModel:
                 digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
         digest.update(np.ascontiguousarray(self.starts, dtype="<i8").tobytes())
         return digest.hexdigest()
+
+    @cached_property
+    def process(self) -> DecisionProcess:
+        """Decision process of what was done."""
+        return estimate_process(self.steps, self.states)
 
     def name(self, index: int) -> str:
         """Return the readable name of the state at `index`."""
@@ -271,6 +282,7 @@ def with_states(model: CountModel, states: Sequence[int]) -> CountModel:
         intervened=model.intervened,
         end=model.end,
         recalibration=model.recalibration,
+        steps=model.steps,
     )
 
 

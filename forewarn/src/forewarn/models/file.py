@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import check_output, write_output
 from forewarn.models import calibration_map as recalibration
-from forewarn.models.checked_json import MAX_BYTES, Reader, read_json
+from forewarn.models.checked_json import MAX_BYTES, Reader, parse_json, read_json
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
     CountModel,
@@ -26,6 +26,7 @@ from forewarn.models.counts import (
     state_order,
     with_states,
 )
+from forewarn.models.process import add_up, dump_steps, parse_steps
 
 FORMAT = "forewarn-model"
 VERSION = 1
@@ -83,12 +84,16 @@ def load_model(path: Path | str, most: int = MAX_BYTES) -> CountModel:
         that no model has; the message names file, key path, value and what is accepted.
     """
     try:
-        document = read_json(path, most)
-        return _parse(Reader(document, ""))
+        return _parse(Reader(read_json(path, most), ""))
     except ModelError as error:
         if error.file is None:
             raise error.located(file=path) from error
         raise
+
+
+def parse_model(data: bytes) -> CountModel:
+    """Return the model whose file would hold `data`; raises ModelError as `load_model` does."""
+    return _parse(Reader(parse_json(data), ""))
 
 
 def merge_models(models: Iterable[CountModel]) -> CountModel:
@@ -125,7 +130,14 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
         provenance=tuple(item for part in parts for item in part.provenance),
         intervened=sum(part.intervened for part in parts),
         end=first.end,
+        steps=add_up(part.steps for part in parts),
     )
+
+
+def canonical(model: CountModel) -> CountModel:
+    """Return `model` as it is in whatever order its recordings were read and merged."""
+    tidy = with_states(model, state_order(model.states))
+    return replace(tidy, provenance=tuple(sorted(model.provenance, key=astuple)))
 
 
 def _check_same(first: CountModel, other: CountModel) -> None:
@@ -170,6 +182,8 @@ def dump_model(model: CountModel) -> str:
         "transitions": _dump_counts(model.counts),
         "forbidden": _dump_forbidden(model.forbidden),
     }
+    if model.steps:
+        lists["actions"] = dump_steps(model.steps, model.vocabulary)
     if model.recalibration:
         lists["recalibration"] = recalibration.dump(model.recalibration)
     checksum = _checksum({**head, **lists})
@@ -230,6 +244,7 @@ def _parse(reader: Reader) -> CountModel:
     states = reader.states(vocabulary, MAX_STATES)
     n = len(states)
     smoothing = reader.child("smoothing")
+    steps = reader.children("actions") if "actions" in reader.value else []
     provenance = tuple(
         Provenance(
             recording=item.text("recording"),
@@ -259,4 +274,5 @@ def _parse(reader: Reader) -> CountModel:
         intervened=reader.integer("intervened", 0, MAX_COUNT),
         end=reader.choice("end", ("drop", "absorb")),
         recalibration=recalibration.parse(maps),
+        steps=parse_steps(steps, vocabulary, MAX_COUNT),
     )
