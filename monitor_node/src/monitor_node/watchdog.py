@@ -37,16 +37,14 @@ class Heard:
         When it came.
     differ_since : float
         Since when the two have contradicted each other; infinite while they agree.
+    last : float
+        When it spoke last, be it that the message came late: it is there.
     """
 
     said: dict[str, Statement] = field(default_factory=dict)
     at: dict[str, float] = field(default_factory=dict)
     differ_since: float = math.inf
-
-    @property
-    def last(self) -> float:
-        """When it spoke last."""
-        return max(self.at.values(), default=NEVER)
+    last: float = NEVER
 
     @property
     def agrees(self) -> bool:
@@ -136,6 +134,7 @@ class Watchdog:
                 return None
             heard, before = Heard(), None  # only one is left: it has to be adopted anew
             self._heard[session] = heard
+        heard.last = now
         if before is not None and statement.sequence <= before.sequence:
             self.late += 1  # a late one must not bring back what has been withdrawn meanwhile
             return None
