@@ -196,13 +196,13 @@ def try_all(subject: Subject, again: bool, processes: int) -> list[str]:
     begin, folder = time.monotonic(), OUT / "work" / subject.name
     if not again:
         shutil.rmtree(folder, ignore_errors=True)
-    left = (
-        [name for name, outcome, _ in answers(subject, folder) if outcome in UNNOTICED]
-        if again
-        else []
-    )
-    called(copy(subject), tool(), "run", "--max-children", str(processes), *left)
+    run = (tool(), "run", "--max-children", str(processes))
+    called(copy(subject), *run)  # of what was tried before, only functions that have changed since
     found = answers(subject, folder)
+    left = [name for name, outcome, _ in found if again and outcome in UNNOTICED]
+    if left:
+        called(folder, *run, *left)
+        found = answers(subject, folder)
     outcomes = Counter(outcome for _, outcome, _ in found)
     wrong = findings(
         subject, [change(name, diff) for name, outcome, diff in found if outcome in UNNOTICED]
@@ -221,7 +221,11 @@ def main() -> int:
     known = subjects(Path(__file__).with_name("modules.yaml").read_text(encoding="utf-8"))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="end of a module's name")
-    parser.add_argument("--again", action="store_true", help="try only what nothing noticed last")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="try only what nothing noticed last, and what has changed",
+    )
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     chosen = [

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forewarn.config.actuators import TwistSpec
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.twist_gate import (
     REST,
@@ -260,3 +261,82 @@ def test_bounds_hold_whatever_comes(sequence: list) -> None:
         if demand.limits and demand.speed_limit > 0 and not quiet:
             fallen = before.speed - RULES.comfortable.rates.linear * elapsed
             assert output.speed <= max(demand.speed_limit, fallen) + CLOSE
+
+
+def test_a_measured_speed_counts_for_the_whole_timeout() -> None:
+    moving = step(RULES, receive(RULES, GateState(), Velocity(4.0), 0.25), NOTHING, 0.25)
+    moving = measure(moving, Velocity(1.0), 0.0)
+    assert step(RULES, moving, EMERGENCY, 0.5).output.speed == pytest.approx(1.0 - 2.5 * 0.25)
+
+
+def recovering() -> GateState:
+    """Half a second after a stop: 0.2 m/s straight on, where 1 m/s is commanded."""
+    stopped = drive(GateState(), 0.0, 1.0, COMFORTABLE, Velocity(1.0))[-1]
+    return drive(stopped, 1.0, 0.5, NOTHING, Velocity(1.0))[-1]
+
+
+def test_a_sharp_turn_while_the_speed_comes_back_does_not_brake_suddenly() -> None:
+    before = recovering()
+    assert before.output == pytest.approx(Velocity(0.2))
+    now = before.time + 0.02
+    after = step(RULES, receive(RULES, before, Velocity(0.5, yaw=6.0), now), NOTHING, now).output
+    assert after.speed == pytest.approx(0.2 - 0.5 * 0.02)
+    assert after.yaw == pytest.approx(0.8 * (0.5 + 0.02))  # as far from rest as the speed was
+
+
+def test_a_command_counts_for_the_whole_timeout() -> None:
+    command = Velocity(1.0)
+    moving = receive(RULES, GateState(), command, 0.0)
+    assert step(RULES, moving, NOTHING, 0.5).output == command
+
+
+def test_a_stop_is_said_to_hold_back() -> None:
+    stopping = drive(GateState(), 0.0, 0.1, COMFORTABLE, Velocity(1.0))[-1]
+    assert stopping.held is True
+
+
+def test_where_a_limit_follows_a_stop_the_speed_comes_back_gradually() -> None:
+    stopped = drive(GateState(), 0.0, 1.0, COMFORTABLE, Velocity(1.0))[-1]
+    back = drive(stopped, 1.0, 0.5, Demand("LIMIT_SPEED", 0.8), Velocity(1.0))
+    assert back[-1].output == pytest.approx(Velocity(0.4 * 0.5))
+
+
+def test_two_steps_at_the_same_time_are_one() -> None:
+    stopped = drive(GateState(), 0.0, 1.0, COMFORTABLE, REST)[-1]
+    first = step(RULES, stopped, NOTHING, stopped.time)
+    assert first.output == REST
+    assert step(RULES, first, NOTHING, stopped.time) == first
+    assert not first.stopped
+
+
+LIMITS = {"max_speed": 6.0, "max_turn": 2.0}
+
+
+def test_the_rules_are_those_of_the_monitor_file() -> None:
+    spec = TwistSpec(
+        input="/in",
+        output="/out",
+        **LIMITS,
+        comfortable_deceleration=0.5,
+        comfortable_angular_deceleration=0.1,
+        comfortable_deadline=7.0,
+        emergency_deceleration=3.0,
+        emergency_angular_deceleration=4.0,
+        emergency_deadline=1.5,
+        acceleration=0.7,
+        angular_acceleration=0.9,
+        command_timeout=0.3,
+    )
+    assert GateRules.of(spec) == GateRules(
+        Pace(6.0, 2.0),
+        comfortable=Stop(Rates(0.5, 0.1), 7.0),
+        emergency=Stop(Rates(3.0, 4.0), 1.5),
+        recovery=Rates(0.7, 0.9),
+        command_timeout=0.3,
+    )
+
+
+def test_without_a_deadline_a_stop_may_take_as_long_as_from_the_greatest_pace() -> None:
+    rules = GateRules.of(TwistSpec(input="/in", output="/out", **LIMITS))
+    assert rules.comfortable.deadline == pytest.approx(12.0)  # 6 m/s at 0.5 m/s^2
+    assert rules.emergency.deadline == pytest.approx(2.4)  # 6 m/s at 2.5 m/s^2

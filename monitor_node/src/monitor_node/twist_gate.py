@@ -62,7 +62,7 @@ class Velocity(NamedTuple):
 
     def scaled(self, factor: float) -> Velocity:
         """Return the command times a factor."""
-        return self if factor == 1.0 else Velocity(*(component * factor for component in self))
+        return Velocity(*(component * factor for component in self))
 
 
 REST = Velocity()
@@ -205,7 +205,7 @@ def step(rules: GateRules, state: GateState, demand: Demand, now: float) -> Gate
     now : float
         Seconds of a steady clock.
     """
-    elapsed = now - state.time if math.isfinite(state.time) else 0.0
+    elapsed = now - state.time  # infinite at the first step, at which the output is at rest
     if demand.stops or (demand.limits and not demand.speed_limit > 0.0):
         return _stop(rules, state, rules.stop(demand), state.command, now)
     if silent(rules, state, now):
@@ -237,7 +237,7 @@ def _stop(
     # A milder stop that follows a harder one does not put off the end.
     rest_by = min(state.rest_by, now + stop.deadline)
     before = stop.rates.time(pace)
-    left = before - (now - state.time if math.isfinite(state.time) else 0.0)
+    left = before - (now - state.time)
     output = REST
     if left > 0.0 and now < rest_by:
         output = _capped(command, pace.speed * left / before, left * stop.rates.angular)
