@@ -18,7 +18,7 @@ import pytest
 import rclpy
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from forewarn_msgs.msg import Intervention, Risk, RiskArray
+from forewarn_msgs.msg import Arrivals, Intervention, Risk, RiskArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from live_process import LIMIT, Process, environment, free_domain
@@ -208,9 +208,9 @@ class Probe:
             )
         return self._publishers[topic]
 
-    def connected(self, topic: str) -> Any:
+    def connected(self, topic: str, kind: str = "") -> Any:
         """Return the publisher of an input once the monitor is connected to it."""
-        publisher = self.publisher(topic)
+        publisher = self.publisher(topic, kind)
         self.wait(publisher.get_subscription_count, f"a subscription to {topic}")
         return publisher
 
@@ -226,10 +226,17 @@ class Probe:
 
 
 class Stepper:
-    """Drives a monitor under simulated time, tick by tick, as a lock-step player does."""
+    """Drives a monitor under simulated time, tick by tick, as a lock-step player does.
+
+    Attributes
+    ----------
+    tells : bool
+        Tell that messages arrive at the very tick, and not while the clock stands before it.
+    """
 
     def __init__(self, probe: Probe, *, rate: float = 10.0, start: int = 17_000_000_000) -> None:
         self.probe = probe
+        self.tells = True
         self.grid = Grid(rate)
         self.tick = start
         self._clock = probe.node.create_publisher(Clock, "/clock", 10)
@@ -245,15 +252,27 @@ class Stepper:
 
     def step(self, **values: float | bytes) -> RiskArray:
         """Publish messages (``speed=...``, ``distance=...``) and return the verdict of the tick."""
+        told = Arrivals()
         for name, value in values.items():
             topic = {"speed": "/world/odometry", "distance": "/world/distance"}[name]
             publisher = self.probe.connected(topic)
             publisher.publish(value if isinstance(value, bytes) else serialized(topic, value))
             assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
+            told.topics.append(publisher.topic_name)
+            told.times_ns.append(self.grid.time_ns(self.tick))
+        if values and self.tells:
+            self.tell_arrivals(told)
         self.tell(self.tick, self.verdict)
         found = self.verdict()
         self.tick += 1
         return found
+
+    def tell_arrivals(self, told: Arrivals) -> None:
+        """Say when messages have arrived."""
+        topic = f"{self.probe.monitor}/input/arrivals"
+        publisher = self.probe.connected(topic, "forewarn_msgs/msg/Arrivals")
+        publisher.publish(told)
+        assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
 
     def steps(self, number: int, **values: float | bytes) -> list[RiskArray]:
         """Do the same for several ticks."""

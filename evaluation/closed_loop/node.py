@@ -34,6 +34,7 @@ from evaluation.closed_loop.town import NoEgoError, town_scenario
 from evaluation.closed_loop.trip import LIMIT, Trip, drive
 from evaluation.sumo.messages import EPOCH_NS, Published
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
+from forewarn.recordings import Sample
 from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_player import LOCK_STEP_DEPTH, BagPlayer
@@ -77,7 +78,7 @@ class Ego(BagPlayer):
         self.risk: Any = None
         self._intervention: Any = None
         self._plan: LockStep | None = None
-        self._waiting: list[Published] = []
+        self._waiting: list[Sample] = []
         for topic, kind in topics.items():
             quality = Quality(latched=topic in self.latched)
             self._outlets[topic] = self.create_publisher(
@@ -92,32 +93,27 @@ class Ego(BagPlayer):
     def begin(self) -> None:
         """Set the clock back: the monitor forgets the last trip."""
         grounds = self._meet_monitor(clock=True)
-        self._plan = LockStep(grounds.grid, grounds.settle_ns, (), *self.span_ns)
+        self._plan = LockStep(grounds.grid, grounds.settle_ns, *self.span_ns)
         self._waiting.clear()
         self._started.clear()
         self._intervention = None
         clock_ns = grounds.grid.time_ns(self._plan.first - 1) + 1
         self._tell(Step((), clock_ns, None), self._plan)
 
-    def accept(self, message: Published) -> None:
+    def accept(self, sample: Sample) -> None:
         """Take a message that is to be published before the next tick."""
-        if message.topic.name in self._outlets:
-            self._waiting.append(message)
+        if sample.topic in self._outlets:
+            self._waiting.append(sample)
 
-    def flush(self) -> set[Any]:
-        """Publish what waits, and return the publishers."""
-        publishers = set()
-        for message in self._waiting:
-            publisher = self._outlets[message.topic.name]
-            publisher.publish(message.data)
-            publishers.add(publisher)
+    def flush(self) -> None:
+        """Publish what waits, and when it arrived."""
+        self._deliver(self._waiting)
         self._waiting.clear()
-        return publishers
 
     def tick(self, number: int) -> Demand:
         """Publish, set the clock and return what the node demands at this tick."""
         assert self._plan is not None
-        self._acknowledged(self.flush())
+        self.flush()
         time_ns = self._plan.grid.time_ns(number)
         asking = self._intervention is not None and self._intervention.action != Intervention.NONE
         self._tell(Step((), time_ns, number), self._plan)
@@ -166,7 +162,7 @@ class Compared:
 
     def accept(self, message: Published) -> None:
         """Take a message that has arrived."""
-        self._ego.accept(message)
+        self._ego.accept(Sample(message.arrival_ns, message.topic.name, message.data))
         self._library.accept(message)
 
     def tick(self, number: int) -> Demand:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from geometry_msgs.msg import TwistStamped
 
@@ -36,22 +36,10 @@ from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
 from forewarn.monitoring.risk_rows import same_bits
+from forewarn.recordings import Sample
 
 PATIENCE = 0.05
 """Seconds of wall-clock time within which the gate's answer to a command counts."""
-
-
-class Named(NamedTuple):
-    """A topic as the lock-step publisher wants it."""
-
-    name: str
-
-
-class Sent(NamedTuple):
-    """A message as the lock-step publisher wants it."""
-
-    topic: Named
-    data: bytes
 
 
 class Robot(Ego):
@@ -140,7 +128,7 @@ class Live:
 
     def _publish(self, messages: list[Message]) -> None:
         for message in messages:
-            self._robot.accept(Sent(Named(message.topic[0]), message.data))  # type: ignore[arg-type]
+            self._robot.accept(Sample(message.time_ns, message.topic[0], message.data))
 
 
 def gate_process(config: Path, domain: int, log: Path) -> AbstractContextManager[None]:

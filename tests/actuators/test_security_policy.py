@@ -106,6 +106,7 @@ def test_each_topic_that_commands_has_one_source(repository: Path) -> None:
         "/cmd_vel_raw": {"planner"},
         "/monitor/input/signals": {"apollo_bridge"},
         "/clock": {"bag_player"},
+        "/monitor/input/arrivals": {"bag_player"},
     }
     for topic, expected in sources.items():
         who = {n for n in NODES | ROLES if topic in allowed(repository, n, "topic", "publish")}

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from live_process import LIMIT
 from live_ros import Probe, Process, Stepper, of, stepped
+from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from small_world import MONITOR, serialized
 
@@ -137,6 +139,55 @@ def test_a_silent_signal_goes_stale_with_its_age(running: tuple[Probe, Stepper])
     probe.wait_for_status(f"input {ODOMETRY}", "ERROR", "stale: speed 0.6 s old")
 
 
+def test_without_a_teller_a_message_counts_from_the_clock_that_was_in_force(
+    running: tuple[Probe, Stepper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An age is too great by up to a period of /clock, here a tick, and never too small."""
+    _, stepper = running
+    monkeypatch.setattr(stepper, "tells", False)
+    stepper.step(speed=2.0, distance=20.0)
+    fresh = [of(stepper.step(distance=20.0), "brake").stale_signals for _ in range(4)]
+    assert fresh == [[]] * 4
+    stale = of(stepper.step(distance=20.0), "brake")
+    assert stale.stale_signals == ["speed"]
+    assert list(stale.stale_ages) == pytest.approx([0.6 - 1e-9], abs=1e-12)
+
+
+def test_told_arrivals_count_between_the_last_tick_and_the_clock_alone(
+    running: tuple[Probe, Stepper],
+) -> None:
+    from forewarn_msgs.msg import Arrivals
+
+    probe, stepper = running
+    stepper.step(speed=2.0, distance=20.0)
+    stepper.report()
+    ignored = int(probe.values("timing")["told arrivals ignored"])
+
+    def age(*offsets_ns: int) -> float:
+        """Return the age of the last of some messages at the tick at which it is stale."""
+        for _ in offsets_ns:
+            publisher = probe.connected(ODOMETRY)
+            publisher.publish(serialized(ODOMETRY, 2.0))
+            assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
+        times = [stepper.grid.time_ns(stepper.tick) + offset for offset in offsets_ns]
+        names = [ODOMETRY] * len(times)
+        stepper.tell_arrivals(Arrivals(topics=[*names, "/nobody"], times_ns=[*times, 7]))
+        steps = stepper.steps(7, distance=20.0)
+        return next(ages[0] for step in steps if (ages := of(step, "brake").stale_ages))
+
+    assert age(-60_000_000, -30_000_000) == pytest.approx(0.53, abs=1e-12)
+    assert age(-1) == pytest.approx(0.500000001, abs=1e-12)
+    stepper.report()
+    assert int(probe.values("timing")["told arrivals ignored"]) == ignored
+    now_ns = stepper.grid.time_ns(stepper.tick)
+    stepper.tell_arrivals(Arrivals(topics=[ODOMETRY, DISTANCE], times_ns=[now_ns, now_ns - 5]))
+    assert of(stepper.step(distance=20.0), "brake").stale_signals == ["speed"], "nothing came"
+    for impossible in (1, -100_000_000):
+        assert age(impossible) == pytest.approx(0.6 - 1e-9, abs=1e-12)
+    stepper.report()
+    assert int(probe.values("timing")["told arrivals ignored"]) == ignored + 2
+
+
 def test_signals_supplied_by_name(start: Start, probe: Probe, world: Path, tmp_path: Path) -> None:
     from forewarn_msgs.msg import Signals
 
@@ -151,8 +202,6 @@ def test_signals_supplied_by_name(start: Start, probe: Probe, world: Path, tmp_p
     publisher = probe.publisher(topic, "forewarn_msgs/msg/Signals")
     probe.wait(publisher.get_subscription_count, "a subscription to signals by name")
     publisher.publish(Signals(names=["distance", "other"], values=[3.0, 1.0]))
-    from rclpy.duration import Duration
-
     publisher.wait_for_all_acked(Duration(seconds=30))
     assert of(stepper.step(speed=2.0), "brake").state_key == "11" + "01"
 

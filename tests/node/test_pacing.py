@@ -103,6 +103,53 @@ def test_what_was_received_before_a_jump_belongs_nowhere() -> None:
     assert pacer.arrival_ns(2000) == START
 
 
+# Arrivals under simulated time
+
+
+def test_a_player_tells_arrivals_between_the_last_tick_and_the_clock() -> None:
+    pacer = begun(simulated=True)
+    run(pacer, START + PERIOD, 1000)
+    assert pacer.advance(START + 2 * PERIOD, 2000) is None
+    for told in (START + PERIOD + 1, START + PERIOD + 17, START + 2 * PERIOD):
+        assert pacer.arrival_ns(1500, told) == told
+    assert pacer.untimely == 0
+    for told in (START + PERIOD, START + 2 * PERIOD + 1, 0, -5):
+        assert pacer.arrival_ns(1500, told) == pacer.arrival_ns(1500)
+    assert pacer.untimely == 4
+
+
+def test_by_the_system_s_clock_nobody_tells_arrivals() -> None:
+    pacer = begun()
+    assert pacer.advance(START + PERIOD // 2, START + PERIOD // 2) is None
+    assert pacer.arrival_ns(START + 7, START + 3) == START + 7
+    assert pacer.untimely == 0
+
+
+@given(
+    st.integers(PERIOD // 10, 3 * PERIOD),
+    st.lists(st.integers(1, 10 * PERIOD), min_size=1, max_size=30).map(sorted),
+)
+def test_without_being_told_no_message_counts_later_than_it_arrived(
+    period: int, arrivals: list[int]
+) -> None:
+    """So no age comes out too small: the true age is exceeded by less than a period of /clock."""
+    pacer = begun(simulated=True)
+    waiting, clock = list(arrivals), 0
+    while waiting:
+        clock += period
+        # Here the clock of the system runs with that of the simulation.
+        assert pacer.advance(START + clock, START + clock) is None
+        due = list(pacer.due())
+        if due:
+            while waiting and waiting[0] < clock:
+                true_ns = START + waiting.pop(0)
+                found = pacer.arrival_ns(true_ns)
+                assert found is not None
+                assert true_ns - period < found <= true_ns + 1
+        for tick in due:
+            pacer.evaluated(tick)
+
+
 # Pauses
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,8 @@ from forewarn.signals.clock import NANOSECONDS, Grid
 from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_metadata import recorded_qualities
-from monitor_node.conversions import ClockMessage, RiskArray, String
+from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
+from monitor_node.inputs import ARRIVALS
 from monitor_node.interrupt import Interrupt, middleware
 from monitor_node.lockstep import LockStep, Step
 from monitor_node.message_types import message_class
@@ -50,14 +51,11 @@ class Grounds(NamedTuple):
         When it evaluates its ticks.
     inputs : frozenset of str
         Names of its inputs on the graph.
-    by_arrival : frozenset of str
-        Topics, as the monitor file names them, on which arrival counts and not the stamp.
     """
 
     grid: Grid
     settle_ns: int
     inputs: frozenset[str]
-    by_arrival: frozenset[str]
 
 
 class BagPlayer(SimulatedTime):
@@ -80,6 +78,9 @@ class BagPlayer(SimulatedTime):
         self._spinner.add_node(self)
         self._monitor = self._value("monitor")
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", 10)
+        self._arrivals_publisher = self.create_publisher(
+            Arrivals, f"{self._monitor}/{ARRIVALS}", LOCK_STEP_DEPTH
+        )
         self._outlets: dict[str, Any] = {}
         self._qualities: dict[str, Quality] = {}
         self._grounds: Grounds | None = None
@@ -169,7 +170,6 @@ class BagPlayer(SimulatedTime):
                 Grid(event["rate"]),
                 event["settle_ns"],
                 frozenset(event["inputs"].values()),
-                frozenset(event["by_arrival"]),
             )
         elif event["event"] == "start":
             self._started.append(event["tick"])
@@ -240,6 +240,8 @@ class BagPlayer(SimulatedTime):
                 f"{self._monitor} does not listen to /clock "
                 "(accepted: a monitor with use_sim_time:=true)"
             )
+        if clock and not self._arrivals_publisher.get_subscription_count():
+            found.append(f"{self._arrivals_publisher.topic_name}: {self._monitor} is not connected")
         return found
 
     def _requests(self, name: str) -> Iterator[Quality]:
@@ -271,18 +273,30 @@ class BagPlayer(SimulatedTime):
     def _play_in_lock_step(self, recording: Recording) -> None:
         grounds = self._meet_monitor(clock=True)
         start_ns, end_ns = self._span(recording)
-        plan = LockStep(grounds.grid, grounds.settle_ns, grounds.by_arrival, start_ns, end_ns)
+        plan = LockStep(grounds.grid, grounds.settle_ns, start_ns, end_ns)
         while True:
             self._started.clear()
             self._seen_ns = -1
             pace = _Pace(self._value("rate"))
             for step in plan.steps(self._samples(recording, start_ns)):
-                self._acknowledged({self._publish(sample) for sample in step.samples})
+                self._deliver(step.samples)
                 if step.tick is not None:
                     pace.wait((step.tick - plan.first) / plan.grid.rate, self._sleep)
                 self._tell(step, plan)
             if not self._value("loop"):
                 return
+
+    def _deliver(self, samples: Iterable[Sample]) -> None:
+        """Publish samples, tell when they arrived, and have all of it acknowledged."""
+        told, publishers = Arrivals(), set()
+        for sample in samples:
+            publisher = self._publish(sample)
+            publishers.add(publisher)
+            told.topics.append(publisher.topic_name)
+            told.times_ns.append(sample.time_ns)
+        if publishers:
+            self._arrivals_publisher.publish(told)
+            self._acknowledged({*publishers, self._arrivals_publisher})
 
     def _tell(self, step: Step, plan: LockStep) -> None:
         """Set the clock, again and again, for it is best effort, until the monitor answers."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from forewarn_msgs.msg import Intervention, Risk, RiskArray, Signals
+from forewarn_msgs.msg import Arrivals, Intervention, Risk, RiskArray, Signals
 from forewarn_msgs.srv import Acknowledge, Explain, LoadModel, Mute, Release, Reset
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock as ClockMessage
@@ -27,6 +27,7 @@ from monitor_node.status import Status
 
 __all__ = [
     "Acknowledge",
+    "Arrivals",
     "ClockMessage",
     "DiagnosticArray",
     "Explain",

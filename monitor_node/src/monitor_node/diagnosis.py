@@ -8,6 +8,7 @@ from typing import Any
 
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.signals.clock import NANOSECONDS
 from monitor_node.inputs import Input, Inputs
 from monitor_node.lasting import Lasting
 from monitor_node.runtime import Runtime
@@ -134,6 +135,7 @@ def _timing_status(runtime: Runtime, period: float) -> Status:
         "ticks": timing.ticks,
         "overruns": timing.overruns,
         "messages too late for their tick": pacer.late,
+        "told arrivals ignored": pacer.untimely,
         "clock jumps": pacer.jumps,
         "worst lateness since last report (ms)": f"{late:.3f}",
         "worst computing time since last report (ms)": f"{step:.3f}",
@@ -228,11 +230,10 @@ def _starting(runtime: Runtime, each: Input) -> bool:
 def _stale(runtime: Runtime) -> dict[str, str]:
     if runtime.latest is None:
         return {}
-    period = 1.0 / runtime.watch.spec.rate
     return {
         stale_signal.name: "never came"
         if stale_signal.age is None
-        else f"{stale_signal.age * period:g} s old"
+        else f"{round(stale_signal.age / NANOSECONDS, 3):g} s old"
         for stale_signal in runtime.latest.verdict.stale
     }
 
@@ -241,13 +242,14 @@ def _failing(runtime: Runtime) -> set[str]:
     """Return the topics whose newest message was unreadable, and is not too old anyway."""
     if runtime.latest is None:
         return set()
-    tick, stale = runtime.latest.verdict.tick, _stale(runtime)
+    verdict, grid, stale = runtime.latest.verdict, runtime.pacer.grid, _stale(runtime)
     sources = runtime.watch.monitor.abstraction.sources
     return {
         source.topic
-        for source, age in zip(sources, runtime.watch.session.feed.ages(tick), strict=True)
+        for source, age in zip(sources, runtime.watch.session.feed.ages(verdict.tick), strict=True)
         if source.topic in runtime.failed and source.name not in stale
-        if age is not None and runtime.failed[source.topic] >= tick - age
+        if age is not None
+        and runtime.failed[source.topic] >= grid.tick_at_or_after(verdict.time_ns - age)
     }
 
 

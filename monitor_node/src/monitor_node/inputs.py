@@ -2,11 +2,13 @@
 
 Executors do not see these subscriptions. To wake Python for each message costs several times what
 taking it costs (docs/design/node.md has the figures), and nothing is to be done with a message
-before the next tick. The time at which the middleware received it is in the message info.
+before the next tick. The time at which the middleware received it is in the message info; a player
+in lock-step tells the simulated one.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 
+from monitor_node.conversions import Arrivals
 from monitor_node.message_types import message_class
 from monitor_node.qos import Quality, follow, missing, offered, profile
 
@@ -23,12 +26,27 @@ except ImportError:  # Humble
     from rclpy.qos_event import SubscriptionEventCallbacks
 
 
+ARRIVALS = "input/arrivals"
+ARRIVALS_DEPTH = 1000
+
+
 class Taken(NamedTuple):
-    """A message: topic as in the monitor file, bytes, and when the middleware received it."""
+    """A message that was taken.
+
+    Attributes
+    ----------
+    topic, payload : str, bytes
+        Topic as in the monitor file, and the message.
+    received_ns : int
+        When the middleware received it, by the system's clock.
+    told_ns : int or None
+        When it arrived in simulated time, if a player has told it.
+    """
 
     topic: str
     payload: bytes
     received_ns: int
+    told_ns: int | None
 
 
 class Publisher(NamedTuple):
@@ -119,9 +137,17 @@ class Inputs:
             Input(topic, kind, message_class(kind, topic=topic), fixed(topic))
             for topic, kind in topics.items()
         )
+        self._arrivals: Any = None
 
     def open(self) -> None:
         """Subscribe to all topics."""
+        self._arrivals = self._node.create_subscription(
+            Arrivals,
+            f"~/{ARRIVALS}",
+            _never_called,
+            profile(Quality(), ARRIVALS_DEPTH),
+            event_callbacks=_silent(),
+        )
         for one_input in self.inputs:
             one_input.publishers = self._publishers(one_input)
             one_input.quality = self._wanted(one_input)
@@ -129,6 +155,9 @@ class Inputs:
 
     def close(self) -> None:
         """Unsubscribe."""
+        if self._arrivals is not None:
+            self._node.destroy_subscription(self._arrivals)
+            self._arrivals = None
         for one_input in self.inputs:
             if one_input.subscription is not None:
                 self._node.destroy_subscription(one_input.subscription)
@@ -137,17 +166,31 @@ class Inputs:
     @property
     def subscriptions(self) -> frozenset[Subscription]:
         """The subscriptions that executors are not to see."""
-        return frozenset(e.subscription for e in self.inputs if e.subscription is not None)
+        found = (self._arrivals, *(one_input.subscription for one_input in self.inputs))
+        return frozenset(subscription for subscription in found if subscription is not None)
 
-    def take(self) -> Iterator[Taken]:
-        """Take all messages that wait."""
+    def take(self, *, told: bool = False) -> Iterator[Taken]:
+        """Take all messages that wait; `told`: with the arrivals that a player has told.
+
+        The last times that were told of a topic are those of its last messages: where the
+        middleware drops messages, it drops the oldest.
+        """
+        times = self._take_arrivals() if told else {}
         for one_input in self.inputs:
-            handle = one_input.subscription.handle
-            with handle:
-                while (taken := handle.take_message(one_input.message_class, True)) is not None:
-                    payload, info = taken
-                    one_input.received += 1
-                    yield Taken(one_input.topic, payload, info["received_timestamp"])
+            messages = list(_take(one_input.subscription, one_input.message_class, raw=True))
+            one_input.received += len(messages)
+            known = times.get(one_input.name, [])
+            arrivals = ([None] * len(messages) + known)[len(known) :]
+            for (payload, info), told_ns in zip(messages, arrivals, strict=True):
+                yield Taken(one_input.topic, payload, info["received_timestamp"], told_ns)
+
+    def _take_arrivals(self) -> Mapping[str, list[int | None]]:
+        """Return what a player has told since the last time, by name of topic on the graph."""
+        found: dict[str, list[int | None]] = defaultdict(list)
+        for message, _ in _take(self._arrivals, Arrivals, raw=False):
+            for name, time_ns in zip(message.topics, message.times_ns, strict=False):
+                found[name].append(time_ns)
+        return found
 
     def match(self) -> list[str]:
         """Follow what publishers offer by now; return what was changed, for the log."""
@@ -173,14 +216,12 @@ class Inputs:
         before, each.subscription = each.subscription, None
         if before is not None:
             self._node.destroy_subscription(before)
-        # An event that waits for this reader would make the executor spin while data waits too.
-        silent = SubscriptionEventCallbacks(use_default_callbacks=False)
         each.subscription = self._node.create_subscription(
             each.message_class,
             each.topic,
             _never_called,
             profile(each.quality, self._depth),
-            event_callbacks=silent,
+            event_callbacks=_silent(),
             raw=True,
         )
         own = [
@@ -204,6 +245,19 @@ class Inputs:
             follows.reliable if reliable is None else reliable,
             follows.latched if latched is None else latched,
         )
+
+
+def _take(subscription: Subscription, kind: Any, *, raw: bool) -> Iterator[tuple[Any, Any]]:
+    """Take all messages that wait on one topic, each with its message info."""
+    handle = subscription.handle
+    with handle:
+        while (taken := handle.take_message(kind, raw)) is not None:
+            yield taken
+
+
+def _silent() -> SubscriptionEventCallbacks:
+    """Return no events: one that waits would make the executor spin while data waits too."""
+    return SubscriptionEventCallbacks(use_default_callbacks=False)
 
 
 def owner(info: Any) -> str:

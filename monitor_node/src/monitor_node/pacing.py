@@ -1,7 +1,9 @@
 """Which ticks are due, when a message arrived, and whether the clock has jumped: all without ROS.
 
 A message counts from when the middleware received it. That moment is on the system's clock; under
-simulated time it becomes the simulated time that was in force then.
+simulated time it becomes the simulated time that was in force then, unless a player tells when it
+arrived in the recording. The time in force is earlier than the true one by up to a period of
+/clock, and never later, so that no age comes out too small.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ class Pacer:
         How often the clock jumped.
     late : int
         Messages that came to light only after the tick that they would have belonged to.
+    untimely : int
+        Arrivals that a player told and that cannot be: before the last tick, or ahead of the clock.
 
     Parameters
     ----------
@@ -64,6 +68,7 @@ class Pacer:
         self.first = 0
         self.jumps = 0
         self.late = 0
+        self.untimely = 0
         self._now_ns: int | None = None
         self._floor_ns = 0
         self._since_ns = 0
@@ -115,17 +120,23 @@ class Pacer:
         self._floor_ns = now_ns
         return Restart(self.first, now_ns, reason, jump_ns)
 
-    def arrival_ns(self, received_ns: int) -> int | None:
+    def arrival_ns(self, received_ns: int, told_ns: int | None = None) -> int | None:
         """Return when a message counts as arrived; None if that was before the clock jumped.
 
         Parameters
         ----------
         received_ns : int
             System time at which the middleware had it; 0 if it does not say.
+        told_ns : int or None
+            Simulated time at which it arrived, if a player has told it.
         """
         assert self._now_ns is not None
         if received_ns and received_ns < self._since_ns:
             return None
+        if told_ns is not None and self.simulated:
+            if self._floor_ns <= told_ns <= self._now_ns:
+                return told_ns
+            self.untimely += 1
         if self.simulated:
             time_ns = self._simulated_ns(received_ns)
         elif received_ns:

@@ -122,7 +122,6 @@ class Runtime:
                     "rate": self.watch.spec.rate,
                     "settle_ns": self.pacer.settle_ns,
                     "inputs": {one_input.topic: one_input.name for one_input in self.inputs.inputs},
-                    "by_arrival": sorted(self.watch.session.feed.by_arrival),
                 }
             )
         )
@@ -164,8 +163,8 @@ class Runtime:
     def _accept(self) -> float:
         """Hand over all messages that wait, and return when the first of them arrived."""
         first = math.inf
-        for topic, payload, received_ns in self.inputs.take():
-            arrival_ns = self.pacer.arrival_ns(received_ns)
+        for topic, payload, received_ns, told_ns in self.inputs.take(told=self.pacer.simulated):
+            arrival_ns = self.pacer.arrival_ns(received_ns, told_ns)
             if arrival_ns is None:
                 continue
             first = min(first, arrival_ns)
@@ -283,11 +282,10 @@ class Runtime:
         assert self.latest is not None
         tick, values = self.latest.verdict.tick, self.latest.verdict.values
         monitor, feed = self.watch.monitor, self.watch.session.feed
-        ages = feed.ages(tick)
-        newest = [tick if age is None else tick - age for age in ages]
+        now_ns = self.pacer.grid.time_ns(tick)
+        times = [now_ns if age is None else now_ns - age for age in feed.ages(tick)]
         for derived in monitor.abstraction.derived:
-            newest.append(min((newest[slot] for slot in derived.arguments), default=tick))
-        times = [self.pacer.grid.time_ns(time_ns) for time_ns in newest]
+            times.append(min((times[slot] for slot in derived.arguments), default=now_ns))
         return list(monitor.abstraction.signals), list(values), times
 
     def _restart(self, restart: Restart) -> None:

@@ -65,7 +65,7 @@ def stamped(time_ns: int, value: float) -> bytes:
 
 
 def source(name: str, topic: str, timeout: int = 2, default: float | None = None) -> SourceSignal:
-    return SourceSignal(name, topic, FLOAT.name, parse_expression("data"), timeout, default)
+    return SourceSignal(name, topic, FLOAT.name, parse_expression("data"), timeout * TICK, default)
 
 
 def feed(**options: object) -> Feed:
@@ -98,7 +98,7 @@ def test_a_sample_with_timeout_zero_counts_at_its_own_tick_only() -> None:
     inputs = Feed((source("x", "/x", 0),), {"/x": FLOAT}, Grid(10.0))
     inputs.accept("/x", TICK, number(1.0))
     assert inputs.snapshot(1).values == (1.0,)
-    assert inputs.snapshot(2).stale == (("x", 1),)
+    assert inputs.snapshot(2).stale == (("x", TICK),)
 
 
 def test_ages_are_told_of_all_signals() -> None:
@@ -106,10 +106,10 @@ def test_ages_are_told_of_all_signals() -> None:
     inputs.accept("/x", TICK, number(1.0))
     assert inputs.ages(3) == [None, None]  # not taken yet
     assert inputs.snapshot(3).tick == 3
-    assert inputs.ages(3) == [2, None]
+    assert inputs.ages(3) == [2 * TICK, None]
     inputs.accept("/y", 4 * TICK, number(1.0))
     inputs.snapshot(4)
-    assert inputs.ages(6) == [5, 2]
+    assert inputs.ages(6) == [5 * TICK, 2 * TICK]
 
 
 def test_what_is_not_used_is_counted() -> None:
@@ -134,7 +134,7 @@ def test_an_old_sample_is_unknown_and_its_age_is_told() -> None:
     assert inputs.snapshot(2).values == (1.0, 2.0)
     late = inputs.snapshot(3)
     assert late.values == (None, 2.0)  # /y never grows stale
-    assert late.stale == (("x", 3),)
+    assert late.stale == (("x", 3 * TICK),)
 
 
 def test_a_signal_that_never_came_is_stale_without_age() -> None:
@@ -160,7 +160,7 @@ def test_what_an_old_value_means_is_a_choice_and_always_told() -> None:
         inputs.accept(topic, 0, number(1.0))
     old = inputs.snapshot(5)
     assert old.values == (1.0, None, None)
-    assert old.stale == (("x", 5), ("y", 5), ("z", 5))
+    assert old.stale == (("x", 5 * TICK), ("y", 5 * TICK), ("z", 5 * TICK))
     assert not old.suspended  # z is missing too
     inputs.accept("/z", 5 * TICK + 1, number(2.0))
     assert inputs.snapshot(6).suspended
@@ -193,7 +193,7 @@ def test_a_message_of_the_wrong_layout_is_unknown_and_reported(payload: bytes) -
 
 
 def test_a_value_that_cannot_be_had_is_named_with_the_reason() -> None:
-    bad = SourceSignal("x", "/x", LIST.name, parse_expression("data[3]"), 2, None)
+    bad = SourceSignal("x", "/x", LIST.name, parse_expression("data[3]"), 2 * TICK, None)
     inputs = Feed((bad,), {"/x": LIST}, Grid(10.0))
     inputs.accept("/x", 0, b"\x00\x01\x00\x00" + struct.pack("<Id", 1, 2.0)[:4] + b"\0" * 4)
     ((where, reason),) = inputs.snapshot(0).failures
@@ -202,20 +202,20 @@ def test_a_value_that_cannot_be_had_is_named_with_the_reason() -> None:
 
 
 def test_a_field_that_does_not_exist_is_an_error_at_load() -> None:
-    wrong = SourceSignal("x", "/x", FLOAT.name, parse_expression("dat"), 2, None)
+    wrong = SourceSignal("x", "/x", FLOAT.name, parse_expression("dat"), 2 * TICK, None)
     with pytest.raises(FieldError, match=r"signals\.x\.value.*dat.*data"):
         Feed((wrong,), {"/x": FLOAT}, Grid(10.0))
 
 
 def test_external_signals_arrive_by_name() -> None:
-    inputs = Feed((SourceSignal("x", "", "", None, 2, None),), {}, Grid(10.0))
+    inputs = Feed((SourceSignal("x", "", "", None, 2 * TICK, None),), {}, Grid(10.0))
     inputs.accept("", 0, {"x": 1, "unknown": 2})
     assert inputs.snapshot(0).values == (1,)
     assert inputs.counters.unexpected == 1
 
 
 def test_external_signals_of_one_tick_join_and_may_be_old_already() -> None:
-    sources = [SourceSignal(name, "", "", None, 5, None) for name in "xyz"]
+    sources = [SourceSignal(name, "", "", None, 5 * TICK, None) for name in "xyz"]
     inputs = Feed(sources, {}, Grid(10.0))
     inputs.accept("", 0, {"x": 0, "y": 0, "z": 0})
     inputs.accept("", 8 * TICK, {"x": 1, "nothing": 1, "y": 1})
@@ -223,7 +223,7 @@ def test_external_signals_of_one_tick_join_and_may_be_old_already() -> None:
     inputs.accept("", 9 * TICK, {"x": 3})
     assert inputs.snapshot(0).values == (0, 0, 0)
     assert inputs.snapshot(8).values == (1, 2, 2)
-    assert inputs.ages(8) == [0, 3, 0]
+    assert inputs.ages(8) == [0, 3 * TICK, 0]
     assert inputs.snapshot(9).values == (3, 2, 2)
     inputs.accept("", 10 * TICK, {"x": 4})
     inputs.reset()
@@ -231,20 +231,20 @@ def test_external_signals_of_one_tick_join_and_may_be_old_already() -> None:
 
 
 def test_stamps_decide_where_a_sample_counts_and_when_it_is_seen() -> None:
-    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 5, None)
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 5 * TICK, None)
     inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True, settle_ns=TICK // 2)
     inputs.accept("/x", TICK + TICK // 4, stamped(TICK, 1.0))  # in time for tick 1, which waits
     assert inputs.snapshot(1).values == (1.0,)
     inputs.accept("/x", 5 * TICK, stamped(2 * TICK, 2.0))  # far too late for tick 2
     assert inputs.snapshot(2).values == (1.0,)
     assert inputs.snapshot(5).values == (2.0,)
-    assert inputs.snapshot(8).stale == (("x", 6),)  # its age counts from its stamp
+    assert inputs.snapshot(8).stale == (("x", 6 * TICK),)  # its age counts from its stamp
     inputs.accept("/x", 9 * TICK, stamped(TICK, 3.0))
     assert inputs.counters.out_of_order == 1
 
 
 def test_a_late_sample_waits_until_it_could_have_been_known() -> None:
-    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 9, None)
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 9 * TICK, None)
     inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True)
     inputs.accept("/x", 2 * TICK, stamped(TICK, 1.0))
     inputs.accept("/x", 4 * TICK, stamped(2 * TICK, 2.0))
@@ -257,9 +257,9 @@ def test_a_late_sample_waits_until_it_could_have_been_known() -> None:
 
 
 def test_arrival_counts_unless_stamps_are_asked_for() -> None:
-    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 9, None)
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 9 * TICK, None)
     inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0))
-    assert (inputs.by_arrival, inputs.notes, inputs.settle_ns) == ({"/x"}, [], 0)
+    assert (inputs.notes, inputs.settle_ns) == ([], 0)
     inputs.accept("/x", 2 * TICK, stamped(TICK, 1.0))
     inputs.snapshot(2)
     assert inputs.ages(2) == [0]
@@ -267,12 +267,13 @@ def test_arrival_counts_unless_stamps_are_asked_for() -> None:
 
 def test_a_topic_without_a_stamp_counts_from_its_arrival_and_that_is_noted() -> None:
     inputs = feed(stamped=True)
-    assert inputs.by_arrival == {"/x", "/y"}
     note = "demo_msgs/msg/Number has no stamp; its arrival counts"
     assert inputs.notes == [f"/x: {note}", f"/y: {note}"]
     assert feed().notes == []
-    costly = SourceSignal("z", "/z", LIST.name, parse_expression("[a for a in data if a]"), 1, None)
-    slow = SourceSignal("x", "/x", LIST.name, parse_expression(SLOW), 1, None)
+    costly = SourceSignal(
+        "z", "/z", LIST.name, parse_expression("[a for a in data if a]"), 1 * TICK, None
+    )
+    slow = SourceSignal("x", "/x", LIST.name, parse_expression(SLOW), 1 * TICK, None)
     told = Feed(
         (costly, slow, replace(slow, name="y", topic="/y")),
         dict.fromkeys(["/x", "/y", "/z"], LIST),
@@ -283,12 +284,11 @@ def test_a_topic_without_a_stamp_counts_from_its_arrival_and_that_is_noted() -> 
 
 def test_a_stamp_in_seconds_counts() -> None:
     mtype = foreign("double")
-    signal = SourceSignal("x", "/x", mtype.name, parse_expression("data"), 9, None)
+    signal = SourceSignal("x", "/x", mtype.name, parse_expression("data"), 9 * TICK, None)
     inputs = Feed((signal,), {"/x": mtype}, Grid(10.0), stamped=True)
-    assert not inputs.by_arrival
     inputs.accept("/x", 5 * TICK, struct.pack("<dd", 0.1 + 1e-9, 1.0))
     inputs.snapshot(5)
-    assert inputs.ages(5) == [3]  # from the first tick after 100,000,001 ns
+    assert inputs.ages(5) == [5 * TICK - 100_000_001]
     for wrong in (math.nan, math.inf):
         inputs.accept("/x", 6 * TICK, struct.pack("<dd", wrong, 2.0))
         assert inputs.snapshot(6).values == (2.0,)  # unreadable: its arrival counts
@@ -332,11 +332,9 @@ def test_every_snapshot_is_what_a_search_through_all_arrivals_finds(
             done += 1
         expected = []
         for topic, timeout in (("/x", 2), ("/y", None)):
-            past = [
-                (i, -(-s // 5)) for i, (s, t) in enumerate(arrivals) if t == topic and s <= 5 * tick
-            ]
+            past = [(i, s) for i, (s, t) in enumerate(arrivals) if t == topic and s <= 5 * tick]
             value = float(past[-1][0]) if past else None
-            if past and timeout is not None and tick - past[-1][1] > timeout:
+            if past and timeout is not None and 5 * tick - past[-1][1] > 5 * timeout:
                 value = None
             expected.append(value)
         assert inputs.snapshot(tick).values == tuple(expected)
@@ -389,3 +387,33 @@ def test_memory_stays_flat_while_nobody_evaluates() -> None:
     for time_ns in times:
         inputs.accept("/x", time_ns, number(1.0))
     assert len(inputs._channels["/x"].pending) <= 11
+
+
+@given(
+    st.integers(1, 200),
+    st.integers(1, 3 * 10**9),
+    st.lists(st.integers(0, 4 * 10**9), min_size=1, max_size=20).map(sorted),
+)
+def test_a_value_is_unknown_once_it_is_older_than_its_timeout(
+    rate: int, timeout_ns: int, arrivals: list[int]
+) -> None:
+    grid = Grid(float(rate))
+    inputs = Feed((replace(source("x", "/x"), timeout_ns=timeout_ns),), {"/x": FLOAT}, grid)
+    waiting = list(arrivals)
+    for tick in range(0, 5 * rate, max(rate // 7, 1)):
+        now = grid.time_ns(tick)
+        while waiting and waiting[0] <= now:
+            inputs.accept("/x", waiting.pop(0), number(1.0))
+        ages = [now - moment for moment in arrivals if moment <= now]
+        known = bool(ages) and min(ages) <= timeout_ns
+        snapshot = inputs.snapshot(tick)
+        assert (snapshot.values == (1.0,)) == known
+        assert snapshot.stale == (() if known else (("x", min(ages) if ages else None),))
+
+
+def test_a_timeout_is_not_exceeded_by_up_to_a_tick() -> None:
+    # 0.2147 s counted as 0.2 s at 10 Hz; at 1 Hz it was up to a second more.
+    inputs = feed()
+    inputs.accept("/x", 85_300_000, number(1.0))
+    assert inputs.snapshot(2).values[0] == 1.0
+    assert inputs.snapshot(3).stale[0] == ("x", 214_700_000)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
+from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.vocabulary import Vocabulary
 
 
@@ -25,7 +26,11 @@ def verdict_record(verdict: Verdict, vocabulary: Vocabulary) -> dict[str, Any]:
         "active": observation.active,
         "properties": [_property_record(prop) for prop in verdict.properties],
         "stale": [
-            {"name": stale_signal.name, "age": stale_signal.age} for stale_signal in verdict.stale
+            {
+                "name": stale_signal.name,
+                "age": None if stale_signal.age is None else stale_signal.age / NANOSECONDS,
+            }
+            for stale_signal in verdict.stale
         ],
         "failures": [
             {"where": failure.where, "reason": failure.reason} for failure in verdict.failures

@@ -177,5 +177,7 @@ def _reason(row: RiskRow) -> str:
 def _evidence(row: RiskRow) -> tuple[str, ...]:
     facts = [f"state: {row.state}", f"automaton: {' or '.join(row.automaton_state_names)}"]
     for name, age in zip(row.stale_signals, row.stale_ages, strict=True):
-        facts.append(f"{name} never arrived" if math.isinf(age) else f"{name} is {age:g} s old")
+        facts.append(
+            f"{name} never arrived" if math.isinf(age) else f"{name} is {round(age, 3):g} s old"
+        )
     return tuple(facts)

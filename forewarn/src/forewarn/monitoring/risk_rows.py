@@ -15,6 +15,7 @@ from forewarn.monitoring.policy import Level
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.predicates import Observation
 from forewarn.states.vocabulary import TERMINAL_MARK, Vocabulary
 
@@ -80,10 +81,9 @@ def risk_rows(
     vocabulary = monitor.abstraction.vocabulary
     key = state_key(vocabulary, verdict.observation)
     name = state_text(vocabulary, verdict.observation)
-    period = 1.0 / monitor.spec.rate
     stale = tuple(stale_signal.name for stale_signal in verdict.stale)
     ages = tuple(
-        math.inf if stale_signal.age is None else stale_signal.age * period
+        math.inf if stale_signal.age is None else stale_signal.age / NANOSECONDS
         for stale_signal in verdict.stale
     )
     return tuple(

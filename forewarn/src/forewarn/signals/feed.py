@@ -38,7 +38,7 @@ class Aged(NamedTuple):
 
 
 class StaleSignal(NamedTuple):
-    """A source signal without a value: `age` is in ticks, None if nothing ever arrived."""
+    """A source signal without a value: `age` is in nanoseconds, None if nothing ever arrived."""
 
     name: str
     age: int | None
@@ -81,7 +81,7 @@ class Channel:
 
     Attributes
     ----------
-    pending : deque of (visible tick, own tick, payload)
+    pending : deque of (visible tick, moment in ns, payload)
         The newest payload for each tick that is still to come.
     """
 
@@ -149,7 +149,7 @@ class Feed:
     def reset(self) -> None:
         """Forget everything that arrived."""
         self._values: list[Any] = [None] * len(self._sources)
-        self._ticks = [NEVER] * len(self._sources)
+        self._moments = [NEVER] * len(self._sources)
         self._external.clear()
         for channel in self._channels.values():
             channel.pending.clear()
@@ -159,13 +159,6 @@ class Feed:
     def topics(self) -> frozenset[str]:
         """Return the topics that are decoded."""
         return frozenset(self._channels)
-
-    @property
-    def by_arrival(self) -> frozenset[str]:
-        """Return those of them on which the arrival of a message counts, and no stamp."""
-        return frozenset(
-            topic for topic, channel in self._channels.items() if channel.stamp is None
-        )
 
     def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
         """Take one payload that arrived at `time_ns` of the clock.
@@ -195,21 +188,20 @@ class Feed:
             self.counters.out_of_order += 1
             return
         channel.newest_ns = moment
-        own = self.grid.tick_at_or_after(moment)
-        visible = own
+        visible = self.grid.tick_at_or_after(moment)
         if self._stamped:
-            visible = max(own, self.grid.tick_at_or_after(arrival - self.settle_ns))
+            visible = max(visible, self.grid.tick_at_or_after(arrival - self.settle_ns))
         pending = channel.pending
         while pending and pending[-1][0] >= visible:
             pending.pop()
-        pending.append((visible, own, payload))
+        pending.append((visible, moment, payload))
 
     def _enqueue_external(self, time_ns: int, payload: Mapping[str, Any]) -> None:
         tick = self.grid.tick_at_or_after(time_ns)
         values = {
-            name: (self.grid.tick_at_or_after(time_ns - value.age_ns), value.value)
+            name: (time_ns - value.age_ns, value.value)
             if isinstance(value, Aged)
-            else (tick, value)
+            else (time_ns, value)
             for name, value in payload.items()
         }
         pending = self._external
@@ -228,12 +220,13 @@ class Feed:
         values: list[Any] = []
         stale: list[StaleSignal] = []
         ignored: list[bool] = []
+        now = self.grid.time_ns(tick)
         for slot, source in enumerate(self._sources):
-            value, last = self._values[slot], self._ticks[slot]
+            value, last = self._values[slot], self._moments[slot]
             if last == NEVER and source.default is not None:
                 value = source.default
-            elif last == NEVER or (source.timeout >= 0 and tick - last > source.timeout):
-                stale.append(StaleSignal(source.name, None if last == NEVER else tick - last))
+            elif last == NEVER or now - last > source.timeout_ns >= 0:
+                stale.append(StaleSignal(source.name, None if last == NEVER else now - last))
                 value = value if source.stale == "hold" else None
             if value is None:
                 old = bool(stale) and stale[-1].name == source.name
@@ -243,14 +236,15 @@ class Feed:
         return Snapshot(tick, tuple(values), tuple(stale), tuple(failures), suspended)
 
     def ages(self, tick: int) -> list[int | None]:
-        """Return the age of every source signal at `tick`, in ticks; None if nothing arrived."""
-        return [None if last == NEVER else tick - last for last in self._ticks]
+        """Return the age of every source signal at `tick`, in ns; None if nothing arrived."""
+        now = self.grid.time_ns(tick)
+        return [None if last == NEVER else now - last for last in self._moments]
 
     def _take(self, channel: Channel, tick: int, failures: list[Failure]) -> None:
         pending = channel.pending
-        _, own, payload = pending.popleft()
+        _, moment, payload = pending.popleft()
         while pending and pending[0][0] <= tick:
-            _, own, payload = pending.popleft()
+            _, moment, payload = pending.popleft()
         try:
             values = channel.decode(payload)
             self.counters.decoded += 1
@@ -262,16 +256,16 @@ class Feed:
             if isinstance(value, Unknown):
                 failures.append(Failure(self._sources[slot].name, value.reason))
             self._values[slot] = plain(value)
-            self._ticks[slot] = own
+            self._moments[slot] = moment
 
     def _take_external(self, values: Mapping[str, tuple[int, Any]]) -> None:
-        for name, (own, value) in values.items():
+        for name, (moment, value) in values.items():
             slot = self._slots.get(name)
             if slot is None:
                 self.counters.unexpected += 1
                 continue
             self._values[slot] = plain(value)
-            self._ticks[slot] = own
+            self._moments[slot] = moment
 
     def play(
         self, samples: Iterable[tuple[int, str, Payload]], start_ns: int, end_ns: int

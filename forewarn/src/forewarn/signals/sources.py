@@ -16,8 +16,8 @@ class SourceSignal:
 
     Attributes
     ----------
-    timeout : int
-        Greatest age in ticks at which a sample still counts; negative for never stale.
+    timeout_ns : int
+        Greatest age at which a sample still counts; negative for never stale.
     stale : str
         What an older one means: ``worst``, ``hold`` or ``ignore``.
     """
@@ -26,7 +26,7 @@ class SourceSignal:
     topic: str
     message_type: str
     expression: Expression | None
-    timeout: int
+    timeout_ns: int
     default: float | bool | str | None
     stale: str = "worst"
 

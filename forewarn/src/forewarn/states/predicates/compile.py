@@ -18,6 +18,7 @@ from forewarn.expressions import (
     normal_form,
     parse_expression,
 )
+from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.sources import SourceSignal
 from forewarn.states.predicates.abstraction import Abstraction, DerivedSignal, Observation
 from forewarn.states.predicates.comparisons import Comparison, as_comparison
@@ -139,13 +140,12 @@ class _Builder:
 
     def _source(self, name: str, signal: SignalSpec, expression: Expression | None) -> SourceSignal:
         timeout = 1.0 if signal.timeout is None else signal.timeout
-        ticks = -1 if math.isinf(timeout) else math.floor(timeout * self.spec.rate + 1e-9)
         return SourceSignal(
             name,
             signal.source or "",
             signal.message_type,
             expression,
-            ticks,
+            -1 if math.isinf(timeout) else round(timeout * NANOSECONDS),
             signal.default,
             signal.stale,
         )
