@@ -22,7 +22,7 @@ class Demand(NamedTuple):
     @property
     def moves(self) -> bool:
         """It changes how the ego moves."""
-        return self.stops or ACTIONS[self.action].limits
+        return ACTIONS[self.action].moves
 
     @property
     def stops(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
+from forewarn.config.actions import ACTIONS
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel, check_replaceable, save_model
 from forewarn.monitoring.live_session import Outcome, Watch
@@ -14,7 +15,6 @@ from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
 from monitor_node.background import in_background
 
-GENTLE = ("NONE", "WARN")
 Solved = tuple[CountModel, Monitor]
 
 
@@ -63,8 +63,11 @@ class BackgroundLearning:
     def after(self, outcome: Outcome) -> None:
         """Take in a tick; put tables into force that are ready, and have others solved if due."""
         verdict, request = outcome.verdict, outcome.request
-        acting = request is not None and request.active and request.action not in GENTLE
-        self._learner.observe(verdict.tick, verdict.observation, intervened=acting)
+        if request is not None and request.active and ACTIONS[request.action].shapes:
+            acting, action = True, request.action
+        else:
+            acting, action = False, self._watch.compiled.abstraction.done(verdict.values)[0]
+        self._learner.observe(verdict.tick, verdict.observation, intervened=acting, action=action)
         if self._running is not None:
             if self._running.done():
                 self._take(self._running)

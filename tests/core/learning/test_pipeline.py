@@ -8,10 +8,11 @@ import pytest
 
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.errors import RecordingError
+from forewarn.errors import ConfigError, RecordingError
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import merge_models
+from forewarn.models.process import Step
 
 TEXT = """
 rate: 10
@@ -140,3 +141,63 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
     assert len(seen) > 2
+
+
+def test_a_line_of_a_trace_names_what_was_done_until_the_next(tmp_path: Path) -> None:
+    spec = compiled()
+    path = tmp_path / "a.jsonl"
+    lines = [
+        {"t": 0.0, "x": -1, "action": "go"},
+        {"t": 0.1, "x": 1, "action": "brake"},
+        {"t": 0.2, "x": -1},
+        {"t": 0.3, "x": -1, "action": None},
+        {"t": 0.4, "x": 9, "action": "go"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    learned = learn([path], spec.spec, spec.abstraction)
+    assert learned.model.steps == (
+        (Step("brake", False, 1, 0), 1),
+        (Step("go", False, 0, 1), 1),
+    )
+    plain = trace(tmp_path / "b.jsonl", [(line["t"], {"x": line["x"]}) for line in lines])
+    assert learn([plain], spec.spec, spec.abstraction).model.seed == learned.model.seed
+
+
+def test_an_action_that_is_no_text_is_an_error_unless_it_is_a_signal(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"t": 0, "x": 1, "action": 3}\n{"t": 0.1, "x": 1, "action": 3}\n')
+    spec = compiled()
+    with pytest.raises(RecordingError, match=r"a\.jsonl.*action: 3 at 0 s"):
+        learn([path], spec.spec, spec.abstraction)
+    named = compile_spec(parse_spec(parse_document(TEXT.replace("auto:", "action: {}, auto:"))))
+    assert learn([path], named.spec, named.abstraction).model.steps == ()
+
+
+EXPRESSION = "intervened_when: braked\naction: \"'brake' if x > 2 else 'go'\"\n"
+
+
+def test_the_monitor_file_names_actions_by_an_expression(tmp_path: Path) -> None:
+    text = TEXT.replace("auto:", "braked: {timeout: never}, auto:")
+    spec = compile_spec(parse_spec(parse_document(text + EXPRESSION)))
+    rows = [(0.0, -1, 0), (0.1, 1, 0), (0.2, 3, 1), (0.3, -1, 0), (0.4, 1, 0)]
+    path = trace(tmp_path / "a.jsonl", [(t, {"x": x, "braked": bool(b)}) for t, x, b in rows])
+    learned = learn([path], spec.spec, spec.abstraction)
+    assert learned.model.steps == (
+        (Step("brake", True, 1, 0), 1),
+        (Step("go", False, 0, 1), 2),
+    )
+    without = EXPRESSION.splitlines()[0] + "\n"
+    other = compile_spec(parse_spec(parse_document(text + without)))
+    assert other.abstraction.digest != spec.abstraction.digest
+    model = learn([path], other.spec, other.abstraction).model
+    assert transitions(learned) == {("0", "1"): 2} and model.steps == ()
+    assert (model.counts != learned.model.counts).nnz == 0
+
+
+def test_an_action_that_is_no_text_is_reported(tmp_path: Path) -> None:
+    spec = compiled("action: x + 1\n")
+    path = series(tmp_path / "a.jsonl", [-1, 1])
+    report = learn([path], spec.spec, spec.abstraction).reports[0]
+    assert report.failures["action: 2.0 is no text"] == 1
+    with pytest.raises(ConfigError, match="action: unknown name 'y'"):
+        compiled("action: y\n")

@@ -68,3 +68,19 @@ def test_our_own_interventions_are_left_out_and_a_clock_that_jumps_back_begins_a
     for tick in range(3):  # the clock was set back
         learner.observe(tick, known, intervened=False)
     assert learner.pending == 6
+
+
+def test_what_we_impose_counts_for_the_process_and_not_for_the_chain(tmp_path: Path) -> None:
+    spec, abstraction = COMPILED.spec, COMPILED.abstraction
+    base = learn([trace(tmp_path / "a.jsonl", 1)], spec, abstraction).model
+    learner = OnlineLearner(COMPILED, base)
+    session = Session(build_monitor(COMPILED, base), {})
+    with open_recording(trace(tmp_path / "b.jsonl", 2)) as recording:
+        for verdict in run(session, recording.read(), recording.start_ns, recording.end_ns):
+            learner.observe(
+                verdict.tick, verdict.observation, intervened=True, action="EMERGENCY_STOP"
+            )
+    model = learner.model()
+    assert model.steps
+    assert {(step.action, step.imposed) for step, _ in model.steps} == {("EMERGENCY_STOP", True)}
+    assert model.visits.sum() == base.visits.sum()

@@ -141,7 +141,11 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
     texts = [
         *spec.predicates.values(),
         *spec.terminal.values(),
-        *(text for text in (spec.active_when, spec.intervened_when) if text is not None),
+        *(
+            text
+            for text in (spec.active_when, spec.intervened_when, spec.action)
+            if text is not None
+        ),
         *(s.value for s in spec.signals.values() if s.is_derived and s.value is not None),
     ]
     used = {name for text in texts for name in parse_expression(text).names}

@@ -18,9 +18,9 @@ class Action(NamedTuple):
     ----------
     name : str
         Its name in monitor files, and its constant in forewarn_msgs/msg/Intervention.
-    effect : 'none', 'tell', 'limit' or 'stop'
-        What happens to the motion: nothing is asked for; somebody is told and the motion stays as
-        it is; there is a speed limit, which the action carries; the robot comes to a stop.
+    effect : 'none', 'tell', 'plan', 'limit' or 'stop'
+        What happens: nothing is asked for; somebody is told; another plan is made; there is a speed
+        limit, which the action carries; the robot comes to a stop.
     hard : bool
         A stop with the largest safe deceleration.
     drives_on : bool
@@ -30,7 +30,7 @@ class Action(NamedTuple):
     """
 
     name: str
-    effect: Literal["none", "tell", "limit", "stop"]
+    effect: Literal["none", "tell", "plan", "limit", "stop"]
     hard: bool = False
     drives_on: bool = False
     vehicle: bool = True
@@ -50,13 +50,23 @@ class Action(NamedTuple):
         """Tell whether it ends in standing still."""
         return self.effect == "stop"
 
+    @property
+    def shapes(self) -> bool:
+        """Tell whether what follows is the action's doing."""
+        return self.effect not in ("none", "tell")
+
+    @property
+    def moves(self) -> bool:
+        """Tell whether it changes the motion."""
+        return self.limits or self.stops
+
 
 ACTIONS = {
     action.name: action
     for action in (
         Action(NO_ACTION, "none", vehicle=False),
         Action(WARN, "tell", vehicle=False),
-        Action("REPLAN", "tell", vehicle=False),
+        Action("REPLAN", "plan", vehicle=False),
         Action(LIMIT_SPEED, "limit"),
         Action("PULL_OVER", "stop", drives_on=True),
         Action(COMFORTABLE_STOP, "stop"),

@@ -47,8 +47,10 @@ class MonitorSpec(Section):
     active_when : str or None
         Expression that tells when monitoring and learning apply at all; always if not given.
     intervened_when : str or None
-        Expression that tells when an intervention shapes the behaviour: such ticks are not
-        learned from.
+        Expression that tells when an intervention shapes the behaviour: the chain does not
+        learn from such ticks.
+    action : str or None
+        Expression with the name of what is done in this state, a text, for the decision process.
     startup : float
         Seconds after activation within which missing signals raise no alert.
     mute_limit : float
@@ -74,6 +76,7 @@ class MonitorSpec(Section):
     constraints: tuple[ConstraintSpec, ...] = ()
     active_when: Expr | None = None
     intervened_when: Expr | None = None
+    action: Expr | None = None
     properties: Annotated[dict[str, PropertySpec], Field(min_length=1)]
     learning: LearningSpec = LearningSpec()
     bounds: BoundsSpec = BoundsSpec()

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
+from forewarn.learning.actions import KEY, ActionReader
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
 from forewarn.learning.workers import end_silently, interrupts_blocked
 from forewarn.logic.specification import compile_spec
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.recordings import Recording, open_recording
+from forewarn.recordings.interface import Sample
 from forewarn.signals.feed import Snapshot
 from forewarn.states.predicates import Abstraction, Observation, Seen
 from forewarn.states.predicates.inputs import open_feed
@@ -26,6 +28,7 @@ from forewarn.states.predicates.validity import Validity, build_validity
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]
 Keep = Callable[[int], bool]
+Listen = Callable[[Iterable[Sample]], Iterator[Sample]]
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ def observe(
     progress: Callable[[float], None] | None = None,
     *,
     allow_missing: bool = False,
+    listen: Listen | None = None,
 ) -> Iterator[tuple[Snapshot, Seen]]:
     """Yield the snapshot of every tick of a recording, and what it shows.
 
@@ -149,7 +153,9 @@ def observe(
         raise RecordingError(
             "the recording is empty", file=recording.path, accepted="at least one message"
         )
-    samples = recording.read(None if named else spec.topics.keys())
+    samples: Iterable[Sample] = recording.read(None if named else spec.topics.keys())
+    if listen is not None:
+        samples = listen(samples)
     first = feed.grid.tick_at_or_after(recording.start_ns)
     span = max(feed.grid.tick_at_or_after(recording.end_ns) - first, 1)
     try:
@@ -176,13 +182,20 @@ def count_recording(
 ) -> RecordingReport:
     """Count the transitions of one recording, among the ticks that `keep` does not leave out."""
     counter = TransitionCounter(abstraction.vocabulary, spec.learning.end, validity.allows)
+    actions = ActionReader(spec, abstraction)
     stale: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     inactive = invalid = 0
     with open_recording(path) as recording:
         for snapshot, seen in observe(
-            recording, spec, abstraction, progress, allow_missing=allow_missing
+            recording,
+            spec,
+            abstraction,
+            progress,
+            allow_missing=allow_missing,
+            listen=actions.listen,
         ):
+            action, problem = actions.at(snapshot.tick, seen.values)
             if keep is not None and not keep(snapshot.tick):
                 continue
             observation = seen.observation
@@ -193,10 +206,11 @@ def count_recording(
             elif state is not None and not validity.admits(state):
                 invalid += 1
                 state = None
-            counter.add(snapshot.tick, state, observation.intervened is not False)
+            counter.add(snapshot.tick, state, observation.intervened is not False, action)
             stale.update(signal.name for signal in snapshot.stale)
             failed = snapshot.failures + seen.failures
             failures.update(f"{f.where}: {f.reason}" for f in failed)
+            failures.update([f"{KEY}: {problem}"] if problem else [])
         counter.end_recording()
         counts = counter.result
         provenance = Provenance(

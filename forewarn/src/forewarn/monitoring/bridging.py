@@ -99,7 +99,9 @@ def _sources(spec: MonitorSpec, name: str, above: tuple[str, ...]) -> frozenset[
 def _used(spec: MonitorSpec) -> set[str]:
     """Return the signals that predicates, labels, phases and formulas read themselves."""
     texts = [*spec.predicates.values(), *spec.terminal.values()]
-    texts += [text for text in (spec.active_when, spec.intervened_when) if text is not None]
+    texts += [
+        text for text in (spec.active_when, spec.intervened_when, spec.action) if text is not None
+    ]
     for section in spec.properties.values():
         texts += atoms_of(parse_formula(section.formula))
     names = {name for text in texts for name in parse_expression(text).names}

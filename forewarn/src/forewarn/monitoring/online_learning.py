@@ -43,7 +43,14 @@ class OnlineLearner:
         """Transitions counted since `model` was asked last."""
         return self._counted - self._taken
 
-    def observe(self, tick: int, observation: Observation, *, intervened: bool) -> None:
+    def observe(
+        self,
+        tick: int,
+        observation: Observation,
+        *,
+        intervened: bool,
+        action: str | None = None,
+    ) -> None:
         """Take in one tick.
 
         Parameters
@@ -54,6 +61,8 @@ class OnlineLearner:
             What the tick says of the state.
         intervened : bool
             An intervention of ours is shaping the behaviour.
+        action : str, optional
+            What is done: that intervention, or what the monitor file names.
         """
         if self._last is not None and tick <= self._last:
             self._counter.end_recording()
@@ -62,7 +71,7 @@ class OnlineLearner:
         if state is not None and not self._validity.admits(state):
             state = None
         foreign = observation.intervened is not False
-        self._counted += self._counter.add(tick, state, intervened or foreign)
+        self._counted += self._counter.add(tick, state, intervened or foreign, action)
 
     def model(self) -> CountModel:
         """Return the model of all counts so far, those of the beginning included.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +20,9 @@ from typing import Any, NamedTuple
 
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.errors import RecordingError
+from forewarn.errors import ModelError, RecordingError
 from forewarn.messages import MessageType, installed_message_type
-from forewarn.models import CountModel, dump_model, load_model
+from forewarn.models import CountModel, dump_model, parse_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.carried import (
@@ -323,10 +322,10 @@ class _Replay:
     def _model(self, name: str | None) -> CountModel | None:
         if name is None:
             return None
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / name
-            path.write_bytes(self.files[name])
-            return load_model(path)
+        try:
+            return parse_model(self.files[name])
+        except ModelError as error:
+            raise error.located(file=f"{self.recording.path}:{name}") from error
 
 
 def _text(data: bytes | memoryview) -> str:

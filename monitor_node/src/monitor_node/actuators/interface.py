@@ -48,7 +48,7 @@ class Demand(NamedTuple):
     @property
     def moves(self) -> bool:
         """Tell whether anything is asked for that changes the motion."""
-        return self.limits or self.stops
+        return ACTIONS[self.action].moves
 
 
 NOTHING = Demand()

@@ -103,6 +103,8 @@ class Abstraction:
         One for each terminal label.
     phases : dict
         The expressions of ``active_when`` and ``intervened_when``, as far as there are any.
+    action : DerivedSignal or None
+        What names the action.
     """
 
     vocabulary: Vocabulary
@@ -116,6 +118,7 @@ class Abstraction:
     remembers: bool = False
     terminals: tuple[Expression, ...] = ()
     phases: Mapping[str, Expression] = field(default_factory=dict)
+    action: DerivedSignal | None = None
 
     @cached_property
     def by_platform(self) -> frozenset[str]:
@@ -189,6 +192,18 @@ class Abstraction:
         mask = (current.mask & current.known) | (previous.mask & before) << width
         complete = known == (1 << 2 * width) - 1 and not current.open_terminals
         return current._replace(state=mask if complete else None, known=known, mask=mask)
+
+    def done(self, values: Sequence[Any]) -> tuple[str | None, str]:
+        """Return the name of what is done, None if unknown, and why it could not be had."""
+        if self.action is None:
+            return None, ""
+        arguments = [values[slot] for slot in self.action.arguments]
+        if any(argument is None for argument in arguments):
+            return None, ""
+        raw = self.action.function(arguments)
+        if isinstance(raw, str):
+            return raw, ""
+        return None, raw.reason if isinstance(raw, Unknown) else f"{raw!r} is no text"
 
     def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
         """Append the derived signals to the values of the sources.

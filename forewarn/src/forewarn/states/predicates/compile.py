@@ -87,6 +87,7 @@ class _Builder:
         conditions = self._conditions(slots, inline)
         predicates, terminals, phases = conditions
         evaluate = self._compile(slots, conditions)
+        action = self._action(slots)
         self._raise()
         before = [f"{name}@-1" for name in predicates] if spec.history == 2 else []
         comparisons: dict[Comparison, int] = {}
@@ -108,6 +109,7 @@ class _Builder:
             remembers=spec.history == 2,
             terminals=tuple(terminals.values()),
             phases=phases,
+            action=action,
         )
 
     def _raise(self) -> None:
@@ -183,6 +185,15 @@ class _Builder:
         if layers and self._maps:
             function = self._with_shapes(function, layers)
         return DerivedSignal(name, expression, tuple(slots[n] for n in names), function)
+
+    def _action(self, slots: Mapping[str, int]) -> DerivedSignal | None:
+        if self.spec.action is None:
+            return None
+        expression = self._parse(self.spec.action, "action")
+        for used in sorted(expression.names - slots.keys()):
+            self._unknown_name(used, "action", slots)
+            return None
+        return self._derive("action", expression, slots)
 
     def _with_shapes(
         self, function: Callable[[Sequence[Any]], Any], layers: Sequence[str]
@@ -294,7 +305,8 @@ class _Builder:
         spec = self.spec
         predicates, terminals, phases = conditions
         used: set[str] = set()
-        roots = (e for group in conditions for e in group.values())
+        action = {} if spec.action is None else {"action": self._parse(spec.action, "action")}
+        roots = (e for group in (*conditions, action) for e in group.values())
         pending = {n for e in roots for n in e.names if n in spec.signals}
         while pending:
             name = pending.pop()
@@ -323,6 +335,7 @@ class _Builder:
             "terminal": {n: normal_form(e) for n, e in terminals.items()},
             "constraints": [c.model_dump(exclude_unset=True) for c in spec.constraints],
             "phases": {key: normal_form(e) for key, e in phases.items()},
+            **{key: normal_form(e) for key, e in action.items()},
         }
         text = json.dumps(content, sort_keys=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
