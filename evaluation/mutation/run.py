@@ -49,9 +49,12 @@ pytest_add_cli_args=
     --import-mode=importlib
     --hypothesis-profile=impatient
 """
-# What fails once need not be made small: the mutant is dead.
+# What fails once need not be made small: the mutant is dead. Nor does a law need hundreds of
+# examples to notice a wrong operator, be it that its test asks for them.
 IMPATIENCE = """\
 from hypothesis import HealthCheck, Phase, settings
+
+EXAMPLES = 50
 
 settings.register_profile(
     "impatient",
@@ -60,7 +63,15 @@ settings.register_profile(
     database=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
+    max_examples=EXAMPLES,
 )
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        asked = getattr(item.obj, "_hypothesis_internal_use_settings", None)
+        if asked is not None and asked.max_examples > EXAMPLES:
+            item.obj._hypothesis_internal_use_settings = settings(asked, max_examples=EXAMPLES)
 """
 
 

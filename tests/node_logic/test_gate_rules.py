@@ -105,9 +105,10 @@ def test_a_limit_scales_the_whole_command_and_leaves_slower_ones_alone() -> None
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
-def test_a_limit_of_nothing_or_of_no_number_is_a_stop(limit: float) -> None:
-    moving = drive(GateState(), 0.0, 0.2, NOTHING, Velocity(1.0))[-1]
-    end = drive(moving, 0.2, 2.2, Demand("LIMIT_SPEED", limit), Velocity(1.0))[-1]
+@pytest.mark.parametrize("command", [Velocity(1.0), Velocity(yaw=2.0)], ids=["on", "on the spot"])
+def test_a_limit_of_nothing_or_of_no_number_is_a_stop(command: Velocity, limit: float) -> None:
+    moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
+    end = drive(moving, 0.2, 2.2, Demand("LIMIT_SPEED", limit), command)[-1]
     assert end.output == REST
 
 
@@ -293,6 +294,14 @@ def test_a_command_counts_for_the_whole_timeout() -> None:
 def test_a_stop_is_said_to_hold_back() -> None:
     stopping = drive(GateState(), 0.0, 0.1, COMFORTABLE, Velocity(1.0))[-1]
     assert stopping.held is True
+
+
+def test_after_a_limit_the_speed_comes_back_gradually() -> None:
+    command = Velocity(1.0)
+    limited = drive(GateState(), 0.0, 0.2, Demand("LIMIT_SPEED", 0.4), command)[-1]
+    assert limited.held is True
+    back = drive(limited, 0.2, 0.5, NOTHING, command)
+    assert back[-1].output == pytest.approx(Velocity(0.4 + 0.4 * 0.5))
 
 
 def test_where_a_limit_follows_a_stop_the_speed_comes_back_gradually() -> None:
