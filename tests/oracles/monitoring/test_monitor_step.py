@@ -22,7 +22,7 @@ from forewarn.monitoring.build import CompiledSpec, build_monitor, compile_spec
 from forewarn.monitoring.risk_rows import same_bits
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Status, Verdict
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.feed import Failure, Snapshot, StaleSignal
 
 K = 2
 TEXT = f"""
@@ -266,3 +266,69 @@ def test_a_model_without_states_is_refused() -> None:
     model = build_model(counter, rate=10.0, digest=COMPILED.abstraction.digest)
     with pytest.raises(ModelError, match="nothing was learned"):
         build_monitor(COMPILED, model)
+
+
+def test_a_verdict_says_when_it_is_and_what_was_wrong_with_the_inputs() -> None:
+    failure = Failure("a", "no number")
+    said = Snapshot(7, (1.0, 0.0, 0.0), stale=(StaleSignal("b", None),), failures=(failure,))
+    state, verdict = MONITOR.step(MONITOR.start(), said)
+    assert (verdict.tick, verdict.time_ns, state.tick, state.first) == (7, 700_000_000, 7, 7)
+    assert verdict.stale == said.stale
+    assert verdict.failures == (failure,)
+
+
+@pytest.mark.parametrize("start", [0, 100])
+def test_waiting_ends_with_startup_and_with_the_first_known_state(start: int) -> None:
+    spec = parse_spec(parse_document(TEXT.replace("startup: 0", "startup: 0.5")))
+    monitor = learned(compile_spec(spec))
+
+    def statuses(*ticks: tuple[float | None, ...]) -> list[bool]:
+        state, found = monitor.start(), []
+        for tick, values in enumerate(ticks, start):
+            state, verdict = monitor.step(state, Snapshot(tick, values))
+            found.append(verdict.properties[0].status is Status.UNKNOWN)
+        return found
+
+    dark = (0.0, None, 0.0)
+    assert statuses(*[dark] * 7) == [True] * 5 + [False] * 2
+    assert statuses(dark, (0.0, 1.0, 0.0), dark) == [True, False, False]
+
+
+def test_after_an_inactive_phase_nothing_is_owed_or_remembered() -> None:
+    text = TEXT.replace("predicates:", "active_when: e != 1\npredicates:")
+    monitor = build_monitor(compile_spec(parse_spec(parse_document(text))), None)
+    state, found = monitor.start(), []
+    ask, off, bad = (1.0, 0.0, 0.0), (1.0, 1.0, 1.0), (1.0, 1.0, 0.0)
+    for tick, values in enumerate([ask, off, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), bad, off, bad]):
+        state, verdict = monitor.step(state, Snapshot(tick, values))
+        found.append(verdict.properties)
+    assert not any(response.violation for response, _, _ in found)
+    assert [v.violation for _, v, _ in found] == [False] * 4 + [True, False, True]
+    asleep = found[5][1]
+    assert math.isnan(asleep.probability) and math.isnan(asleep.lower) and math.isnan(asleep.upper)
+    assert asleep.in_model
+    assert not asleep.possible_violation
+    assert int(asleep.level) == 0
+
+
+def test_without_a_model_a_violation_alerts_and_its_end_releases() -> None:
+    monitor = build_monitor(COMPILED, None)
+    state, found = monitor.start(), []
+    for tick in range(40):
+        state, verdict = monitor.step(state, Snapshot(tick, (1.0, 1.0 * (tick < 2), 0.0)))
+        found.append(verdict.properties[1])
+    assert [v.probability for v in found[:2]] == [1.0, 1.0]
+    assert all(math.isnan(v.probability) and v.in_model for v in found[2:])
+    assert (int(found[1].level), int(found[-1].level)) == (2, 0)
+
+
+def test_a_gap_of_years_takes_no_time_and_names_what_may_have_happened() -> None:
+    state, _ = MONITOR.step(MONITOR.start(), Snapshot(0, (0.0, 0.0, 0.0)))
+    _, verdict = MONITOR.step(state, Snapshot(10**10, (0.0, 0.0, 0.0)))
+    assert [v.possible_violation for v in verdict.properties] == [True] * 3
+    assert not any(v.violation for v in verdict.properties)
+    _, next_one = MONITOR.step(state, Snapshot(1, (0.0, 0.0, 0.0)))
+    assert not any(v.possible_violation for v in next_one.properties)
+    _, certain = MONITOR.step(state, Snapshot(3, (1.0, 1.0, 0.0)))
+    invariant = certain.properties[1]
+    assert invariant.violation != invariant.possible_violation
