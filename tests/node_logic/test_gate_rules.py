@@ -98,7 +98,7 @@ def test_a_limit_scales_the_whole_command_and_leaves_slower_ones_alone() -> None
     moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
     limited = drive(moving, 0.2, 3.0, Demand("LIMIT_SPEED", 0.4), command)
     assert limited[-1].output == pytest.approx(Velocity(0.4, yaw=0.2))
-    speeds = [state.output.speed for state in limited]
+    speeds = [1.0, *(state.output.speed for state in limited)]
     assert all(a - b <= 0.5 * 0.02 + CLOSE for a, b in itertools.pairwise(speeds))
     slow = Velocity(0.3, yaw=2.0)
     assert drive(limited[-1], 3.2, 0.1, Demand("LIMIT_SPEED", 0.4), slow)[-1].output == slow
@@ -312,6 +312,7 @@ def test_where_a_limit_follows_a_stop_the_speed_comes_back_gradually() -> None:
 
 def test_two_steps_at_the_same_time_are_one() -> None:
     stopped = drive(GateState(), 0.0, 1.0, COMFORTABLE, REST)[-1]
+    assert step(RULES, stopped, COMFORTABLE, stopped.time).output == REST
     first = step(RULES, stopped, NOTHING, stopped.time)
     assert first.output == REST
     assert step(RULES, first, NOTHING, stopped.time) == first
