@@ -201,6 +201,15 @@ def test_a_milder_stop_does_not_put_off_the_end_of_a_harder_one() -> None:
     assert drive(hard, 0.22, 2.42, COMFORTABLE, command)[-1].output == REST
 
 
+def test_each_stop_has_a_deadline_of_its_own() -> None:
+    command = Velocity(6.0)
+    moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
+    hard = drive(moving, 0.2, 0.2, EMERGENCY, command)[-1]
+    again = drive(hard, 0.4, 4.0, NOTHING, command)[-1]
+    assert again.output == command
+    assert drive(again, 4.4, 0.02, EMERGENCY, command)[-1].output.speed == pytest.approx(5.95)
+
+
 extremes = st.floats(-1e308, 1e308) | st.sampled_from([math.nan, math.inf, -math.inf, 1.7e308])
 
 

@@ -168,10 +168,8 @@ def receive(rules: GateRules, state: GateState, command: Velocity, now: float) -
     speed, turn = rules.greatest
     if not command.finite:
         command = REST
-    elif command.speed > speed or command.turn > turn:
-        share = min(speed / max(command.speed, speed), turn / max(command.turn, turn))
-        command = command.scaled(share)
-    return state._replace(command=command, received=now)
+    share = min(speed / max(command.speed, speed), turn / max(command.turn, turn))
+    return state._replace(command=command.scaled(share), received=now)
 
 
 def measure(state: GateState, measured: Velocity, now: float) -> GateState:
