@@ -19,7 +19,6 @@ from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.carried import Taken
 from forewarn.monitoring.record import replay_record
-from forewarn.monitoring.risk_rows import state_key
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import RecordingWriter, Sample, open_recording
@@ -45,7 +44,7 @@ def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
 
 
 def facts(verdict: Verdict, vocabulary: Vocabulary) -> Iterator[Facts]:
-    key = state_key(vocabulary, verdict.observation)
+    key = vocabulary.observed_key(verdict.observation)
     for prop in verdict.properties:
         bits = struct.pack("<d", prop.probability)
         yield verdict.time_ns, prop.name, key, prop.automaton, bits

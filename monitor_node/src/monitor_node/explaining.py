@@ -66,8 +66,8 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
         text=_text(row),
         predicates=abstraction.vocabulary.predicates,
         truths=tuple(
-            bool(observation.mask >> i & 1) if observation.known >> i & 1 else None
-            for i in range(len(abstraction.vocabulary.predicates))
+            abstraction.vocabulary.truth(name, observation)
+            for name in abstraction.vocabulary.predicates
         ),
         signals=tuple(name for name, _, _ in listed),
         values=tuple(value for _, value, _ in listed),

@@ -263,16 +263,10 @@ class Runtime:
         names, values, stamps = self.signals()
         observation = outcome.verdict.observation
         vocabulary = self.watch.monitor.abstraction.vocabulary
-        for i, name in enumerate(vocabulary.predicates):
-            names.append(f"predicates.{name}")
-            known = observation.known >> i & 1
-            values.append(observation.mask >> i & 1 if known else None)
-            stamps.append(outcome.verdict.time_ns)
-        for i, name in enumerate(vocabulary.terminals):
-            names.append(f"terminal.{name}")
-            unknown = observation.open_terminals >> i & 1
-            values.append(None if unknown else observation.state == -(i + 1))
-            stamps.append(outcome.verdict.time_ns)
+        names += [f"predicates.{name}" for name in vocabulary.predicates]
+        names += [f"terminal.{name}" for name in vocabulary.terminals]
+        values += [vocabulary.truth(atom, observation) for atom in vocabulary.atoms]
+        stamps += [outcome.verdict.time_ns] * len(vocabulary.atoms)
         self.outputs.state.publish(
             conversions.signals(outcome.verdict.time_ns, names, values, stamps)
         )

@@ -70,7 +70,7 @@ def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]
 
 
 def test_a_lane_tells_on_off_and_unknown_apart() -> None:
-    log = StateLog(Vocabulary(("p", "q", "p@-1", "q@-1"), ("hit", "done")), declared=2)
+    log = StateLog(Vocabulary(("p", "q", "p@-1", "q@-1"), ("hit", "done")))
     log.add(Observation(0b0001, 0b1111, 0b0001, 0, True))
     log.add(Observation(None, 0b0001, 0b0011, 0b10, True))
     log.add(Observation(-1, 0b1111, 0b0011, 0, True))

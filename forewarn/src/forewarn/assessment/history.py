@@ -16,6 +16,7 @@ from forewarn.checking.labels import ENDED as LETTER_ENDED
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+from forewarn.states.interface import is_terminal
 
 UNKNOWN_STATE = -1
 
@@ -179,7 +180,7 @@ class History:
         risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 3)
         status, flags = small[:, 0], small[:, 1]
         automaton = np.array(columns.automaton, dtype=np.int32)
-        terminal = np.array([code < 0 for code in self.states] + [False])[state]
+        terminal = np.array([*map(is_terminal, self.states), False])[state]
         grid, section = self._monitor.grid, compiled.spec
         return Track(
             name=compiled.name,
@@ -209,7 +210,8 @@ class History:
         automaton: NDArray[np.int32],
     ) -> NDArray[np.bool_]:
         letters = [
-            compiled.letters_of(code)[0] if code >= 0 else LETTER_ENDED for code in self.states
+            LETTER_ENDED if is_terminal(code) else compiled.letters_of(code)[0]
+            for code in self.states
         ]
         letter = np.array([*letters, LETTER_ENDED])[state]
         known = (letter != LETTER_ENDED) & (automaton >= 0)

@@ -16,8 +16,7 @@ from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import wishes_of
 from forewarn.monitoring.policy import Level
 from forewarn.signals.clock import Grid
-from forewarn.states.predicates import Observation
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.interface import Observed, StateSpace, is_terminal
 
 OFF, UNKNOWN, ON, TERMINAL = range(4)
 """What a lane shows; of the ticks behind one pixel the greatest wins, so that nothing is lost."""
@@ -46,43 +45,39 @@ class StateLog:
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-        Predicates and terminal labels.
-    declared : int
-        How many of its predicates the monitor file declares; the others are those of the tick
-        before (``history: 2``) and have no lane.
+    vocabulary : StateSpace
+        Its present predicates and its terminal labels have a lane each.
     """
 
-    def __init__(self, vocabulary: Vocabulary, declared: int) -> None:
-        self._names = (*vocabulary.predicates[:declared], *vocabulary.terminals)
-        self._declared = declared
-        self._terminals = len(vocabulary.terminals)
-        self._seen: dict[tuple[int, int, int, int], int] = {}
+    def __init__(self, vocabulary: StateSpace) -> None:
+        self._vocabulary = vocabulary
+        self._seen: dict[Observed, int] = {}
         self._position = array("i")
 
-    def add(self, observation: Observation) -> None:
+    def add(self, observation: Observed) -> None:
         """Take in one tick."""
-        state = observation.state
-        terminal = state if state is not None and state < 0 else 0
-        mask, known = observation.mask & observation.known, observation.known
-        key = (terminal, known, mask, observation.open_terminals)
-        self._position.append(self._seen.setdefault(key, len(self._seen)))
+        self._position.append(self._seen.setdefault(observation, len(self._seen)))
 
     def lanes(self) -> Lanes:
         """Return what was collected."""
-        table = tuple(self._lane(*key) for key in self._seen)
-        return Lanes(self._names, np.array(self._position, dtype=np.int32), table)
+        table = tuple(map(self._lane, self._seen))
+        names = (*self._vocabulary.present, *self._vocabulary.terminals)
+        return Lanes(names, np.array(self._position, dtype=np.int32), table)
 
-    def _lane(self, terminal: int, known: int, mask: int, opened: int) -> tuple[int, ...]:
-        predicates = [
-            OFF if terminal else (ON if mask >> i & 1 else OFF) if known >> i & 1 else UNKNOWN
-            for i in range(self._declared)
+    def _lane(self, observation: Observed) -> tuple[int, ...]:
+        state, shown = observation.state, {True: ON, False: OFF, None: UNKNOWN}
+        if state is not None and is_terminal(state):
+            predicates = [OFF] * len(self._vocabulary.present)
+        else:
+            predicates = [
+                shown[self._vocabulary.truth(name, observation)]
+                for name in self._vocabulary.present
+            ]
+        shown[True] = TERMINAL
+        labels = [
+            shown[self._vocabulary.truth(name, observation)] for name in self._vocabulary.terminals
         ]
-        terminals = [
-            TERMINAL if terminal == -(i + 1) else UNKNOWN if opened >> i & 1 else OFF
-            for i in range(self._terminals)
-        ]
-        return (*predicates, *terminals)
+        return (*predicates, *labels)
 
 
 def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:

@@ -7,10 +7,10 @@ from typing import Any
 
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.interface import StateSpace
 
 
-def verdict_record(verdict: Verdict, vocabulary: Vocabulary) -> dict[str, Any]:
+def verdict_record(verdict: Verdict, vocabulary: StateSpace) -> dict[str, Any]:
     """Return a verdict as plain values.
 
     Floats are written as the shortest decimal that reads back to the same bits, which is what
@@ -21,8 +21,7 @@ def verdict_record(verdict: Verdict, vocabulary: Vocabulary) -> dict[str, Any]:
         "tick": verdict.tick,
         "time_ns": verdict.time_ns,
         "state": None if observation.state is None else vocabulary.key(observation.state),
-        "known": observation.known,
-        "mask": observation.mask,
+        **vocabulary.details(observation),
         "active": observation.active,
         "properties": [_property_record(prop) for prop in verdict.properties],
         "stale": [
@@ -58,7 +57,7 @@ def _number(value: float) -> float | None:
     return None if value != value else float(value)
 
 
-def verdict_line(verdict: Verdict, vocabulary: Vocabulary) -> str:
+def verdict_line(verdict: Verdict, vocabulary: StateSpace) -> str:
     """Return `verdict_record` as a line of JSON."""
     record = verdict_record(verdict, vocabulary)
     return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"

@@ -117,7 +117,7 @@ def replay(
     session = Session(monitor, types)
     log = SignalLog(monitor.abstraction.signals) if keep_signals else None
     history = History(monitor)
-    states = StateLog(monitor.abstraction.vocabulary, len(monitor.abstraction.predicates))
+    states = StateLog(monitor.abstraction.vocabulary)
     first = session.grid.tick_at_or_after(recording.start_ns)
     samples = recording.read(types.keys() if recording.topics else None)
     verdicts = run(session, samples, recording.start_ns, recording.end_ns)

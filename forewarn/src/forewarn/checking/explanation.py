@@ -15,7 +15,7 @@ from forewarn.checking.labels import ENDED
 from forewarn.checking.product import backward_induction, entered_states
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.interface import StateSpace
 
 MAX_EXPANSIONS = 300
 MAX_DEPTH = 1000
@@ -282,7 +282,7 @@ class KnownStates(Protocol):
     """The states of a model: their names, their codes, and the position of each code."""
 
     @property
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> StateSpace:
         """Names of predicates and terminal labels."""
 
     @property
@@ -321,8 +321,6 @@ def predicate_effects(
         The present product state.
     """
     code = model.states[state]
-    if code < 0:
-        return []
     entered = entered_states(automaton, classes)
 
     def risk(index: int) -> float:
@@ -330,11 +328,13 @@ def predicate_effects(
 
     staying = risk(state)
     effects: list[PredicateEffect] = []
-    for bit, name in enumerate(model.vocabulary.predicates):
-        index = model.index.get(code ^ (1 << bit))
+    for name, other in model.vocabulary.neighbours(code):
+        index = model.index.get(other)
         if index is None or np.isnan(risk(index)):
             continue
         effects.append(
-            PredicateEffect(name, not code >> bit & 1, risk(index), risk(index) - staying)
+            PredicateEffect(
+                name, model.vocabulary.holds(name, other), risk(index), risk(index) - staying
+            )
         )
     return sorted(effects, key=lambda effect: (effect.change, effect.predicate))

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.interface import StateSpace, is_terminal
 
 ENDED = -1
 
 
 def label_states(
-    automaton: Automaton, vocabulary: Vocabulary, states: Iterable[int]
+    automaton: Automaton, vocabulary: StateSpace, states: Iterable[int]
 ) -> NDArray[np.int64]:
     """Return the automaton's letter class for each state, shape (n,).
 
@@ -27,22 +27,22 @@ def label_states(
     CheckingError
         If the formula names something that is neither predicate nor terminal label.
     """
-    known = set(vocabulary.predicates) | set(vocabulary.terminals)
+    known = set(vocabulary.atoms)
     for atom in automaton.atoms:
         if atom not in known:
             raise CheckingError(
                 f"{atom!r} is not known to the model",
-                accepted=", ".join([*vocabulary.predicates, *vocabulary.terminals]),
+                accepted=", ".join(vocabulary.atoms),
             )
     classes = [
         _class(automaton, vocabulary, state)
-        if state >= 0 or vocabulary.name(state) in automaton.atoms
+        if not is_terminal(state) or vocabulary.name(state) in automaton.atoms
         else ENDED
         for state in states
     ]
     return np.array(classes, dtype=np.int64)
 
 
-def _class(automaton: Automaton, vocabulary: Vocabulary, state: int) -> int:
+def _class(automaton: Automaton, vocabulary: StateSpace, state: int) -> int:
     letter = sum(1 << i for i, atom in enumerate(automaton.atoms) if vocabulary.holds(atom, state))
     return int(automaton.letter_class[letter])

@@ -127,8 +127,8 @@ def transition_intervals(
 def _universe(model: CountModel) -> int:
     if model.smoothing.candidates == "admissible":
         return model.size
-    number = 1 << min(len(model.vocabulary.predicates), 40)
-    return min(number + len(model.vocabulary.terminals), MAX_UNIVERSE)
+    vocabulary = model.vocabulary
+    return min(vocabulary.cardinality + len(vocabulary.terminals), MAX_UNIVERSE)
 
 
 def sound_table(

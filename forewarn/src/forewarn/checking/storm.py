@@ -141,10 +141,10 @@ def _label(model: CountModel, name: str, labels: dict[str, Mask], query: str) ->
 
 def _holds(model: CountModel, name: str, query: str) -> Mask:
     vocabulary = model.vocabulary
-    if name not in {*vocabulary.predicates, *vocabulary.terminals}:
+    if name not in vocabulary.atoms:
         raise CheckingError(
             f"{name!r} is not known to the model",
-            accepted=", ".join([*vocabulary.predicates, *vocabulary.terminals]),
+            accepted=", ".join(vocabulary.atoms),
             key=query,
         )
     return np.array([vocabulary.holds(name, state) for state in model.states], dtype=bool)

@@ -29,7 +29,6 @@ from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.recordings.interface import plural
 from forewarn.signals.clock import Grid
 from forewarn.states.predicates.kind_check import Misuse, find_misuse
-from forewarn.states.predicates.validity import build_validity
 from forewarn.states.vocabulary import CUT
 
 DESCRIPTION = """\
@@ -110,7 +109,7 @@ def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Fin
     """Yield all findings about one monitor file."""
     try:
         compiled = compile_spec(load_spec(file))
-        build_validity(compiled.spec, compiled.abstraction)
+        compiled.abstraction.validity(compiled.spec)
     except InputError as error:
         yield from _errors(error)
         return

@@ -18,7 +18,7 @@ from forewarn.models.counts import (
     state_order,
 )
 from forewarn.models.process import Step, ordered
-from forewarn.states.vocabulary import Vocabulary, terminal_code
+from forewarn.states.interface import StateSpace, is_terminal, terminal_code
 
 
 class Counts(NamedTuple):
@@ -68,8 +68,8 @@ class TransitionCounter:
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-        Names of the abstraction.
+    vocabulary : StateSpace
+        The states of the abstraction.
     end : 'drop' or 'absorb'
         Whether the end of a recording without a terminal label is no transition, or one to an
         explicit state ``end``, which then joins the terminal labels.
@@ -79,12 +79,12 @@ class TransitionCounter:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: StateSpace,
         end: EndRule = "drop",
         is_valid: Callable[[int, int], bool] | None = None,
     ) -> None:
         self.end = end
-        self.vocabulary = with_end_label(vocabulary) if end == "absorb" else vocabulary
+        self.vocabulary = vocabulary.with_terminal(END_LABEL) if end == "absorb" else vocabulary
         self._is_valid = is_valid
         self._transitions: Counter[tuple[int, int]] = Counter()
         self._triples: Counter[tuple[int, int, int]] = Counter()
@@ -134,7 +134,7 @@ class TransitionCounter:
         self._end_imposed(state)
         if state is None or intervened:
             self._forget()
-            if state is not None and state >= 0 and action:
+            if state is not None and not is_terminal(state) and action:
                 self._imposed = action, state
             return False
         counted = self._enter(state)
@@ -153,8 +153,8 @@ class TransitionCounter:
 
     def _enter(self, state: int) -> bool:
         previous = self._state
-        over = previous is not None and previous < 0
-        if (self._fresh or over) and state >= 0:
+        over = previous is not None and is_terminal(previous)
+        if (self._fresh or over) and not is_terminal(state):
             self._starts[state] += 1
             self._fresh = False
         if previous is None or over:
@@ -180,7 +180,7 @@ class TransitionCounter:
         if self.end == "absorb":
             code = terminal_code(self.vocabulary.terminals.index(END_LABEL))
             self._end_imposed(code)
-            if self._state is not None and self._state >= 0:
+            if self._state is not None and not is_terminal(self._state):
                 self._enter(code)
         self._forget()
         self._tick = None
@@ -213,13 +213,6 @@ class TransitionCounter:
             Counter(self._refused),
             Counter(self._steps),
         )
-
-
-def with_end_label(vocabulary: Vocabulary) -> Vocabulary:
-    """Return `vocabulary` with the terminal label ``end`` for the end of a recording."""
-    if END_LABEL in vocabulary.terminals:
-        return vocabulary
-    return Vocabulary(vocabulary.predicates, (*vocabulary.terminals, END_LABEL))
 
 
 def build_model(

@@ -21,9 +21,9 @@ from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.interface import Sample
 from forewarn.signals.feed import Snapshot
+from forewarn.states.interface import Admission
 from forewarn.states.predicates import Abstraction, Observation, Seen
 from forewarn.states.predicates.inputs import open_feed
-from forewarn.states.predicates.validity import Validity, build_validity
 
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]
@@ -174,7 +174,7 @@ def count_recording(
     path: Path,
     spec: MonitorSpec,
     abstraction: Abstraction,
-    validity: Validity,
+    validity: Admission,
     progress: Callable[[float], None] | None = None,
     *,
     allow_missing: bool = False,
@@ -263,7 +263,7 @@ def learn(
     RecordingError
         If a recording cannot be read or lacks a topic, or two of them hold the same data.
     """
-    validity = build_validity(spec, abstraction)
+    validity = abstraction.validity(spec)
     reading = (
         _parallel(paths, spec, jobs, progress, allow_missing, keep)
         if jobs > 1 and len(paths) > 1
@@ -286,7 +286,7 @@ def assemble(
     reports: Iterable[RecordingReport],
     spec: MonitorSpec,
     abstraction: Abstraction,
-    validity: Validity,
+    validity: Admission,
 ) -> Learned:
     """Add up the counts of recordings into one model."""
     reports = tuple(reports)
@@ -326,7 +326,7 @@ def refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport])
 def _work(path: Path, spec: MonitorSpec, allow_missing: bool, keep: Keep | None) -> RecordingReport:
     # The monitor file is compiled again in each process: compiled functions do not travel.
     abstraction = compile_spec(spec).abstraction
-    validity = build_validity(spec, abstraction)
+    validity = abstraction.validity(spec)
     return count_recording(
         path, spec, abstraction, validity, allow_missing=allow_missing, keep=keep
     )
@@ -336,7 +336,7 @@ def _serial(
     paths: Sequence[Path],
     spec: MonitorSpec,
     abstraction: Abstraction,
-    validity: Validity,
+    validity: Admission,
     progress: Progress | None,
     allow_missing: bool,
     keep: Keep | None,

@@ -73,7 +73,7 @@ def compile_spec(spec: MonitorSpec) -> CompiledSpec:
     for name, formula in formulas.items():
         key = f"properties.{name}.formula"
         unknown = [atom for atom in atoms_of(formula) if abstraction.resolve(atom) is None]
-        known = (*abstraction.vocabulary.predicates, *abstraction.vocabulary.terminals)
+        known = abstraction.vocabulary.atoms
         errors += [
             ConfigError(
                 f"unknown name {atom!r}", file=spec.file, key=key, accepted=", ".join(known)

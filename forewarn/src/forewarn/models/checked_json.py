@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import ModelError
+from forewarn.states.interface import StateSpace
 from forewarn.states.vocabulary import Vocabulary
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -189,7 +190,7 @@ class Reader:
         """Return the names that states are made of."""
         return Vocabulary(self.names("predicates"), self.names("terminals"))
 
-    def states(self, vocabulary: Vocabulary, limit: int) -> tuple[int, ...]:
+    def states(self, vocabulary: StateSpace, limit: int) -> tuple[int, ...]:
         """Return the state codes."""
         codes: dict[int, None] = {}
         for i, key in enumerate(self.items("states", limit)):
@@ -200,7 +201,7 @@ class Reader:
             codes[code] = None
         return tuple(codes)
 
-    def state(self, path: str, key: Any, vocabulary: Vocabulary) -> int:
+    def state(self, path: str, key: Any, vocabulary: StateSpace) -> int:
         """Return the code of the state whose text `key` stands at `path`."""
         if not isinstance(key, str):
             raise self._wrong(path, key, "a state's text")

@@ -15,7 +15,7 @@ from scipy import sparse
 from forewarn.errors import ModelError
 from forewarn.models.calibration_map import Recalibration
 from forewarn.models.process import DecisionProcess, Steps, check_steps, estimate_process
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.interface import StateSpace, is_terminal
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
 Candidates = Literal["observed", "admissible"]
@@ -102,8 +102,8 @@ class CountModel:
 
     Attributes
     ----------
-    vocabulary : Vocabulary
-        Names of predicates and terminal labels.
+    vocabulary : StateSpace
+        The states, and the names of predicates and terminal labels.
     rate : float
         Ticks a second; one tick is one step of the chain.
     digest : str
@@ -131,7 +131,7 @@ class CountModel:
         Forewarn imposed, which are not part of it. Neither probabilities nor seeds depend on it.
     """
 
-    vocabulary: Vocabulary
+    vocabulary: StateSpace
     rate: float
     digest: str
     states: tuple[int, ...]
@@ -165,7 +165,7 @@ class CountModel:
     @cached_property
     def terminal(self) -> NDArray[np.bool_]:
         """Mask of the states that are terminal labels, shape (n,)."""
-        return np.fromiter((s < 0 for s in self.states), dtype=bool, count=self.size)
+        return np.fromiter(map(is_terminal, self.states), dtype=bool, count=self.size)
 
     @cached_property
     def visits(self) -> NDArray[np.int64]:
@@ -256,8 +256,8 @@ def _coo(matrix: sparse.csr_matrix) -> tuple[NDArray[np.int32], NDArray[np.int32
 
 
 def state_order(states: Iterable[int]) -> tuple[int, ...]:
-    """Return `states` without repetition in the order of model files: masks, then terminals."""
-    return tuple(sorted(set(states), key=lambda s: (s < 0, s if s >= 0 else -s)))
+    """Return `states` without repetition in the order of model files: terminals come last."""
+    return tuple(sorted(set(states), key=lambda s: (is_terminal(s), abs(s))))
 
 
 def with_states(model: CountModel, states: Sequence[int]) -> CountModel:

@@ -123,7 +123,7 @@ def missing_weights(model: CountModel) -> NDArray[np.float64]:
         the candidates are all admissible states or no other combination of predicates is left.
     """
     plain = int((model.observed & ~model.terminal).sum())
-    if model.smoothing.candidates == "admissible" or plain >> len(model.vocabulary.predicates):
+    if model.smoothing.candidates == "admissible" or plain >= model.vocabulary.cardinality:
         return np.zeros(model.size)
     seen = model.counts.tocoo()
     kept = (seen.data > 0) & ~model.terminal[seen.col]

@@ -92,7 +92,7 @@ def _prepared(model: CountModel, chain: Chain) -> Exported:
     labels: dict[str, Mask] = {}
     meaning: dict[str, str] = {}
     vocabulary = model.vocabulary
-    for name in (*vocabulary.predicates, *vocabulary.terminals):
+    for name in vocabulary.atoms:
         label = _identifier(name, labels)
         labels[label] = np.array([vocabulary.holds(name, state) for state in model.states])
         meaning[label] = name

@@ -17,7 +17,8 @@ from forewarn.errors import ModelError
 from forewarn.models.checked_json import read_json
 from forewarn.models.counts import CountModel, Provenance, Smoothing, state_order
 from forewarn.models.file import MAX_COUNT
-from forewarn.states.vocabulary import Vocabulary, terminal_code
+from forewarn.states.interface import terminal_code
+from forewarn.states.vocabulary import Vocabulary
 
 FINISH = "finish"
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from forewarn.errors import CheckingError, ModelError
 from forewarn.models.chain import ROW_TOLERANCE
 from forewarn.models.checked_json import Reader
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.interface import StateSpace, is_terminal
 
 Mask = NDArray[np.bool_]
 
@@ -58,7 +58,7 @@ def add_up(parts: Iterable[Steps]) -> Steps:
     return ordered(total)
 
 
-def check_steps(steps: Steps, vocabulary: Vocabulary, chain: sparse.csr_matrix, index: Any) -> None:
+def check_steps(steps: Steps, vocabulary: StateSpace, chain: sparse.csr_matrix, index: Any) -> None:
     """Refuse steps that no recording gives.
 
     Raises
@@ -72,7 +72,7 @@ def check_steps(steps: Steps, vocabulary: Vocabulary, chain: sparse.csr_matrix, 
         raise ModelError("steps are not in order", accepted="named, rising steps", key="actions")
     recorded: Counter[tuple[int, int]] = Counter()
     for step, count in steps:
-        if count <= 0 or step.state < 0:
+        if count <= 0 or is_terminal(step.state):
             raise ModelError(
                 f"{count} steps {step.action!r} out of {vocabulary.name(step.state)!r}",
                 accepted="counts > 0, and none out of a terminal state",
@@ -92,7 +92,7 @@ def check_steps(steps: Steps, vocabulary: Vocabulary, chain: sparse.csr_matrix, 
             )
 
 
-def dump_steps(steps: Steps, vocabulary: Vocabulary) -> list[dict[str, Any]]:
+def dump_steps(steps: Steps, vocabulary: StateSpace) -> list[dict[str, Any]]:
     """Return what a model file says of steps, one entry for each action and state."""
     rows: dict[tuple[str, bool, int], tuple[list[str], list[int]]] = {}
     for step, count in steps:
@@ -111,7 +111,7 @@ def dump_steps(steps: Steps, vocabulary: Vocabulary) -> list[dict[str, Any]]:
     ]
 
 
-def parse_steps(readers: Iterable[Reader], vocabulary: Vocabulary, most: int) -> Steps:
+def parse_steps(readers: Iterable[Reader], vocabulary: StateSpace, most: int) -> Steps:
     """Return the steps of a model file; raises ModelError."""
     counts: dict[Step, int] = {}
     for reader in readers:
@@ -231,5 +231,7 @@ def estimate_process(steps: Steps, states: Iterable[int]) -> DecisionProcess:
         (values, ([c for c, _ in places], [j for _, j in places])),
         shape=(len(choices), len(known)),
     )
-    unseen = np.array([i not in acted and state >= 0 for i, state in enumerate(known)], dtype=bool)
+    unseen = np.array(
+        [i not in acted and not is_terminal(state) for i, state in enumerate(known)], dtype=bool
+    )
     return DecisionProcess(matrix, groups, known, tuple(a for (_, a), _ in choices), unseen)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.logic import Automaton
 from forewarn.monitoring.verdict import Status
-from forewarn.states.vocabulary import Vocabulary, terminal_code
+from forewarn.states.interface import StateSpace, terminal_code, terminal_index
 
 #: What a letter does in a branch: nothing that matters, the end of an episode, a violation, or one
 #: that lasts.
@@ -92,10 +92,10 @@ class LiveAutomaton:
 
     def letter(self, state: int) -> int:
         """Return the letter of a terminal state."""
-        return self.terminals - 1 - state
+        return self.terminals + terminal_index(state)
 
 
-def live_automaton(automaton: Automaton, vocabulary: Vocabulary) -> LiveAutomaton:
+def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomaton:
     """Return the live steps of a property's monitor."""
     codes = [terminal_code(i) for i in range(len(vocabulary.terminals))]
     labels = label_states(automaton, vocabulary, codes)

@@ -23,8 +23,7 @@ from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
 from forewarn.signals.clock import Grid
-from forewarn.states.predicates.validity import Validity, build_validity
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.interface import Admission, StateSpace
 
 __all__ = ["CompiledSpec", "build_monitor", "check_model", "compile_spec", "with_section"]
 
@@ -53,11 +52,11 @@ def build_monitor(
     spec, abstraction = compiled.spec, compiled.abstraction
     grid = Grid(spec.rate)
     loaded = None
-    vocabulary = abstraction.vocabulary
+    vocabulary: StateSpace = abstraction.vocabulary
     if model is not None:
         check_model(compiled, model)
         vocabulary = model.vocabulary  # it may end with one more terminal label, `end`
-        validity = build_validity(spec, abstraction)
+        validity = abstraction.validity(spec)
         loaded = LoadedModel(model.fingerprint, vocabulary, model.index, model.states, validity)
     questions = _questions(compiled, vocabulary, model.states if model else ())
     tables: Sequence[RiskTable | None] = [None] * len(questions)
@@ -112,7 +111,7 @@ def _notes(
 
 
 def _questions(
-    compiled: CompiledSpec, vocabulary: Vocabulary, states: Sequence[int]
+    compiled: CompiledSpec, vocabulary: StateSpace, states: Sequence[int]
 ) -> list[Question]:
     grid = Grid(compiled.spec.rate)
     sections = compiled.spec.properties.values()
@@ -131,7 +130,7 @@ def _solve(
     questions: Sequence[Question],
     bounds: BoundsSpec,
     solver: Checker | None,
-    validity: Validity,
+    validity: Admission,
 ) -> list[RiskTable]:
     if solver is not None or bounds.kind == "none":
         chain = estimate_chain(model)

@@ -29,7 +29,6 @@ from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, compile_property
 from forewarn.recordings.zstd import CutError, unpacked
 from forewarn.states.predicates import Abstraction, Observation
-from forewarn.states.vocabulary import terminal_code
 
 TOLERANCE = 1e-6
 LARGEST = 1 << 30
@@ -281,29 +280,9 @@ class Conditions:
         if recorded is None or own == recorded:
             return own
         free = self._own.by_platform
-        for names in self._differing(own, recorded):
+        for names in self._own.differing(own, recorded):
             if names & free:
                 self.taken.update(names & free)
             else:
                 self.wrong += sorted(names)
         return recorded
-
-    def _differing(self, one: Observation, other: Observation) -> Iterator[set[str]]:
-        """Yield the names of each condition that differs; all terminal labels are one."""
-        vocabulary = self._own.vocabulary
-        unlike = (one.known ^ other.known) | ((one.mask ^ other.mask) & one.known & other.known)
-        for i in range(len(self._own.predicates)):
-            if unlike >> i & 1:
-                yield {f"predicates.{vocabulary.predicates[i]}"}
-        labels = one.open_terminals ^ other.open_terminals
-        found = {
-            i
-            for i in range(len(vocabulary.terminals))
-            if labels >> i & 1
-            or (one.state == terminal_code(i)) != (other.state == terminal_code(i))
-        }
-        if found:
-            yield {f"terminal.{vocabulary.terminals[i]}" for i in found}
-        for key in ("active", "intervened"):
-            if getattr(one, key) != getattr(other, key):
-                yield {f"{key}_when"}

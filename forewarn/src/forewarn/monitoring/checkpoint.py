@@ -16,7 +16,7 @@ from forewarn.errors import RecordingError
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.policy import RESTING, Level, PolicyState
-from forewarn.monitoring.step import NOTHING_KNOWN, Monitor, MonitorState, PropertyState
+from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 
 Memory = dict[str, Any]
 
@@ -119,6 +119,5 @@ def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorSt
             raise ValueError(f"automaton states {known} of {compiled.name}")
         found = PolicyState(*policy)._replace(level=Level(policy[0]))
         properties.append(PropertyState(known, bool(latched), found))
-    terminals = len(monitor.abstraction.vocabulary.terminals)
-    nothing = NOTHING_KNOWN._replace(open_terminals=(1 << terminals) - 1)
+    nothing = monitor.abstraction.vocabulary.nothing_known
     return MonitorState(int(memory["tick"]), first, False, tuple(properties), nothing)

@@ -8,7 +8,6 @@ from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance, Smoothing, merge_models
 from forewarn.states.predicates import Observation
-from forewarn.states.predicates.validity import build_validity
 
 ONLINE = "learned while watching"
 
@@ -31,7 +30,7 @@ class OnlineLearner:
         self._spec = compiled.spec
         self._digest = compiled.abstraction.digest
         self._base = model
-        self._validity = build_validity(compiled.spec, compiled.abstraction)
+        self._validity = compiled.abstraction.validity(compiled.spec)
         self._counter = TransitionCounter(
             compiled.abstraction.vocabulary, model.end, self._validity.allows
         )

@@ -16,8 +16,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.states.predicates import Observation
-from forewarn.states.vocabulary import TERMINAL_MARK, Vocabulary
+from forewarn.states.interface import Observed
 
 UNKNOWN, INACTIVE, SATISFIED_SO_FAR, VIOLATED, CANNOT_BE_VIOLATED = range(5)
 VERDICTS = {
@@ -79,8 +78,8 @@ def risk_rows(
         Properties whose alerts an operator has silenced.
     """
     vocabulary = monitor.abstraction.vocabulary
-    key = state_key(vocabulary, verdict.observation)
-    name = state_text(vocabulary, verdict.observation)
+    key = vocabulary.observed_key(verdict.observation)
+    name = vocabulary.observed_name(verdict.observation)
     stale = tuple(stale_signal.name for stale_signal in verdict.stale)
     ages = tuple(
         math.inf if stale_signal.age is None else stale_signal.age / NANOSECONDS
@@ -151,7 +150,7 @@ def _row(
 
 
 def _ahead(
-    monitor: Monitor, compiled: CompiledProperty, verdict: PropertyVerdict, observation: Observation
+    monitor: Monitor, compiled: CompiledProperty, verdict: PropertyVerdict, observation: Observed
 ) -> tuple[float, tuple[str, ...]]:
     """Return the expected time to a violation, and from WARN on the likely way there."""
     model, outlook = monitor.model, compiled.outlook
@@ -167,33 +166,6 @@ def _ahead(
         return expected, ()
     rows = outlook.path(row, verdict.automaton[0]).rows
     return expected, tuple(model.vocabulary.name(model.states[one_row]) for one_row in rows)
-
-
-def state_key(vocabulary: Vocabulary, observation: Observation) -> str:
-    """Return the state as in the model file, with ``?`` for each predicate that is unknown."""
-    if observation.state is not None:
-        return vocabulary.key(observation.state)
-    digits = "".join(
-        "01"[observation.mask >> i & 1] if observation.known >> i & 1 else "?"
-        for i in range(len(vocabulary.predicates))
-    )
-    return digits + (TERMINAL_MARK + "?" if observation.open_terminals else "")
-
-
-def state_text(vocabulary: Vocabulary, observation: Observation) -> str:
-    """Return the state for people: ``moving & ttc<2``, unknown predicates marked ``near?``."""
-    if observation.state is not None:
-        return vocabulary.name(observation.state)
-    parts = []
-    for i, name in enumerate(vocabulary.predicates):
-        if not observation.known >> i & 1:
-            parts.append(f"{name}?")
-        elif observation.mask >> i & 1:
-            parts.append(name)
-    for i, name in enumerate(vocabulary.terminals):
-        if observation.open_terminals >> i & 1:
-            parts.append(f"{name}?")
-    return " & ".join(parts) or "(none)"
 
 
 def same_bits(one: Any, other: Any) -> bool:

@@ -24,7 +24,6 @@ from forewarn.signals.feed import Snapshot
 from forewarn.states.predicates import Abstraction, Observation
 
 NAN = math.nan
-NOTHING_KNOWN = Observation(None, 0, 0, -1, True)
 MAX_GAP = 10_000
 # A member of an enumeration costs more to look up than the comparison with it.
 UNKNOWN, VIOLATED, ENDED = Status.UNKNOWN, Status.VIOLATED, Status.ENDED
@@ -188,8 +187,7 @@ class Monitor:
             Properties that may have been violated meanwhile.
         """
         properties, missed = [], set[str]()
-        everything = (1 << len(self.abstraction.vocabulary.terminals)) - 1
-        nothing = NOTHING_KNOWN._replace(open_terminals=everything)
+        nothing = self.abstraction.vocabulary.nothing_known
         for compiled, before in zip(self.properties, state.properties, strict=True):
             letters = compiled.compatible_letters(nothing)
             for _ in range(min(ticks, MAX_GAP)):

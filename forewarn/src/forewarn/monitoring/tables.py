@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +17,15 @@ from forewarn.logic import Automaton
 from forewarn.monitoring.branches import LiveAutomaton, live_automaton
 from forewarn.monitoring.likely_path import Outlook
 from forewarn.monitoring.policy import Rules
-from forewarn.states.predicates import Observation
-from forewarn.states.predicates.validity import Validity
-from forewarn.states.vocabulary import Vocabulary, terminal_code
+from forewarn.states.interface import (
+    Admission,
+    Observed,
+    StateSpace,
+    is_terminal,
+    terminal_index,
+)
 
 MAX_MEMO = 1 << 12
-MAX_FREE = 12
 
 
 class Compatible(NamedTuple):
@@ -49,22 +51,22 @@ class LoadedModel:
     ----------
     digest : str
         Digest of the model's counts, for messages and records.
-    vocabulary : Vocabulary
-        Predicates and terminal labels of the model.
+    vocabulary : StateSpace
+        The states of the model.
     rows : dict
         Row of every state code.
     states : tuple of int
         State codes in row order.
-    validity : Validity
+    validity : Admission
         Which other states could occur.
     """
 
     digest: str
-    vocabulary: Vocabulary
+    vocabulary: StateSpace
     rows: Mapping[int, int]
     states: tuple[int, ...]
-    validity: Validity
-    _memo: dict[tuple[int, int, int], Compatible] = field(default_factory=dict)
+    validity: Admission
+    _memo: dict[Observed, Compatible] = field(default_factory=dict)
 
     @property
     def index(self) -> Mapping[int, int]:
@@ -72,52 +74,37 @@ class LoadedModel:
         return self.rows
 
     @cached_property
-    def bits(self) -> NDArray[np.int8]:
-        """Predicate values of all states, shape (n, predicates); -1 in terminal rows."""
-        width = len(self.vocabulary.predicates)
-        bits = np.zeros((len(self.states), width), dtype=np.int8)
-        for row, state in enumerate(self.states):
-            if state >= 0:
-                bits[row] = [state >> i & 1 for i in range(width)]
-        return bits
+    def codes(self) -> NDArray[Any]:
+        """State codes in row order, shape (n,); Python's own numbers if any needs over 62 bits."""
+        wide = any(state.bit_length() > 62 for state in self.states)
+        return np.array(self.states, dtype=object if wide else np.int64)
 
     @cached_property
     def labels(self) -> NDArray[np.int64]:
         """Number of the terminal label of all states, shape (n,); -1 without one."""
-        return np.array([max(-1 - state, -1) for state in self.states], dtype=np.int64)
+        return np.array(
+            [terminal_index(s) if is_terminal(s) else -1 for s in self.states], dtype=np.int64
+        )
 
-    def compatible(self, observation: Observation) -> Compatible:
+    def compatible(self, observation: Observed) -> Compatible:
         """Return the states that agree with what is known."""
-        known = observation.known
-        key = (known, observation.mask & known, observation.open_terminals)
-        found = self._memo.get(key)
+        found = self._memo.get(observation)
         if found is None:
-            found = self._compatible(*key)
+            rows = np.flatnonzero(self.vocabulary.agreeing(self.codes, observation))
+            found = Compatible(rows, self._is_complete(observation))
             if len(self._memo) < MAX_MEMO:
-                self._memo[key] = found
+                self._memo[observation] = found
         return found
 
-    def _compatible(self, known: int, mask: int, open_terminals: int) -> Compatible:
-        width = len(self.vocabulary.predicates)
-        columns = [i for i in range(width) if known >> i & 1]
-        wanted = np.array([mask >> i & 1 for i in columns], dtype=np.int8)
-        plain = np.array([state >= 0 for state in self.states], dtype=bool)
-        agrees = plain & (self.bits[:, columns] == wanted).all(axis=1)
-        rows = [int(row) for row in np.flatnonzero(agrees)]
-        opened = [i for i in range(len(self.vocabulary.terminals)) if open_terminals >> i & 1]
-        codes = [self.rows.get(terminal_code(i)) for i in opened]
-        rows += [row for row in codes if row is not None]
-        complete = None not in codes and self._is_complete(known, mask, len(rows) - len(codes))
-        return Compatible(np.array(sorted(rows), dtype=np.int64), complete)
-
-    def _is_complete(self, known: int, mask: int, present: int) -> bool:
-        """Count the admissible states that agree, unless they are too many to try."""
-        width = len(self.vocabulary.predicates)
-        free = [1 << i for i in range(width) if not known >> i & 1]
-        if len(free) > MAX_FREE:
+    def _is_complete(self, observation: Observed) -> bool:
+        """Look for an admissible state that agrees and is none of the model's."""
+        candidates = self.vocabulary.candidates(observation)
+        if candidates is None:
             return False
-        subsets = (sum(c) for r in range(len(free) + 1) for c in combinations(free, r))
-        return sum(self.validity.admits(mask | extra) for extra in subsets) <= present
+        opened = self.vocabulary.terminal_candidates(observation)
+        return all(code in self.rows for code in opened) and all(
+            code in self.rows or not self.validity.admits(code) for code in candidates
+        )
 
 
 @dataclass(frozen=True)
@@ -150,7 +137,7 @@ class CompiledProperty:
     spec: PropertySpec
     automaton: Automaton
     rules: Rules
-    vocabulary: Vocabulary
+    vocabulary: StateSpace
     table: RiskTable | None
     row_classes: NDArray[np.int64]
     live: LiveAutomaton
@@ -176,7 +163,7 @@ class CompiledProperty:
         """Return the live letter of a state code, known to the model or not."""
         found = self._letters.get(state)
         if found is None:
-            if state < 0:
+            if is_terminal(state):
                 found = (self.live.letter(state),)
             else:
                 found = (int(label_states(self.automaton, self.vocabulary, (state,))[0]),)
@@ -184,28 +171,14 @@ class CompiledProperty:
                 self._letters[state] = found
         return found
 
-    def compatible_letters(self, observation: Observation) -> tuple[int, ...]:
+    def compatible_letters(self, observation: Observed) -> tuple[int, ...]:
         """Return the live letters that agree with what is known of a state."""
-        known = mask = free = 0
-        for i, atom in enumerate(self.automaton.atoms):
-            if atom in self.vocabulary.terminals:
-                known |= 1 << i  # a state without terminal label; those follow below
-                continue
-            bit = 1 << self.vocabulary.index(atom)
-            if observation.known & bit:
-                known |= 1 << i
-                mask |= 1 << i if observation.mask & bit else 0
-            else:
-                free |= 1 << i
-        masks = [mask]
-        subset = free
-        while subset:
-            masks.append(mask | subset)
-            subset = (subset - 1) & free
-        letters = {int(self.automaton.letter_class[one_mask]) for one_mask in masks}
-        for i in range(len(self.vocabulary.terminals)):
-            if observation.open_terminals >> i & 1:
-                letters.add(self.live.letter(terminal_code(i)))
+        letter_class = self.automaton.letter_class
+        found = self.vocabulary.letters(self.automaton.atoms, observation)
+        letters = {int(letter_class[letter]) for letter in found}
+        letters |= {
+            self.live.letter(state) for state in self.vocabulary.terminal_candidates(observation)
+        }
         return tuple(sorted(letters))
 
     def row_letters(self, model: LoadedModel, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -225,7 +198,7 @@ def compile_property(
     spec: PropertySpec,
     automaton: Automaton,
     rules: Rules,
-    vocabulary: Vocabulary,
+    vocabulary: StateSpace,
     table: RiskTable | None,
     row_classes: NDArray[np.int64],
     outlook: Outlook | None = None,

@@ -9,7 +9,8 @@ from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.page import escape
 from forewarn.reports.palette import risk_colour
 from forewarn.reports.tree import Tree, violation_tree
-from forewarn.states.vocabulary import CUT, Vocabulary
+from forewarn.states.interface import StateSpace, is_terminal
+from forewarn.states.vocabulary import CUT
 
 BOX, COLUMN, GAP = 186, 206, 40
 LINE, PAD = 15, 8
@@ -29,14 +30,14 @@ class Change(NamedTuple):
     plain: bool = False
 
 
-def conditions(vocabulary: Vocabulary, code: int) -> tuple[list[str], dict[str, float]]:
+def conditions(vocabulary: StateSpace, code: int) -> tuple[list[str], dict[str, float]]:
     """Return plain predicates, and the least threshold of each cut signal."""
-    if code < 0:
+    if is_terminal(code):
         return [vocabulary.name(code)], {}
     plain: list[str] = []
     cuts: dict[str, float] = {}
-    for i, name in enumerate(vocabulary.predicates):
-        if not code >> i & 1 or name.endswith("@-1"):
+    for name in vocabulary.present:
+        if not vocabulary.holds(name, code):
             continue
         cut = CUT.match(name)
         if cut is None:
@@ -46,7 +47,7 @@ def conditions(vocabulary: Vocabulary, code: int) -> tuple[list[str], dict[str, 
     return plain, cuts
 
 
-def changes(vocabulary: Vocabulary, before: int | None, after: int) -> list[Change]:
+def changes(vocabulary: StateSpace, before: int | None, after: int) -> list[Change]:
     """Return what is different in the second state; all that holds in it if there is no first."""
     plain, cuts = conditions(vocabulary, after)
     if before is None:

@@ -3,22 +3,56 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.errors import ModelError
+from forewarn.states.interface import (
+    TERMINAL_MARK,
+    StateSpace,
+    is_terminal,
+    terminal_code,
+    terminal_index,
+)
 
-TERMINAL_MARK = "!"
+MAX_FREE = 12
+PAST = "@-1"
 CUT = re.compile(r"(\w+)<(-?[\d.]+(?:e[+-]?\d+)?)\Z")
 
 
-def terminal_code(index: int) -> int:
-    """Return the state code of terminal label number `index`."""
-    return -(index + 1)
+class Observation(NamedTuple):
+    """What one tick says about predicates and terminal labels.
+
+    Attributes
+    ----------
+    state : int or None
+        State code if it is fully known.
+    known, mask : int
+        Bit i of `known` tells whether predicate i is known, bit i of `mask` whether it holds.
+    open_terminals : int
+        Bit i tells that terminal label i may hold: its value is unknown.
+    active : bool or None
+        Value of `active_when`; True where there is none.
+    intervened : bool or None
+        Value of `intervened_when`; False where there is none.
+    """
+
+    state: int | None
+    known: int
+    mask: int
+    open_terminals: int
+    active: bool | None
+    intervened: bool | None = False
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(StateSpace):
     """The predicates and terminal labels of one abstraction, in file order.
 
     A state is coded as one integer: the mask of predicate values (bit i is predicate i), or
@@ -41,16 +75,16 @@ class Vocabulary:
         Of the thresholds that cut one signal (``ttc<1``, ``ttc<2``) only the lowest that holds is
         named: it implies the others.
         """
-        if state < 0:
-            return self.terminals[-state - 1]
+        if is_terminal(state):
+            return self.terminals[terminal_index(state)]
         held = [i for i in range(len(self.predicates)) if state >> i & 1]
         shown = [self.predicates[i] for i in held if not self._lower[i] & state]
         return " & ".join(shown) or "(none)"
 
     def key(self, state: int) -> str:
         """Return the stable text of a state in model files: ``0110``, or ``!collision``."""
-        if state < 0:
-            return TERMINAL_MARK + self.terminals[-state - 1]
+        if is_terminal(state):
+            return TERMINAL_MARK + self.terminals[terminal_index(state)]
         return "".join("01"[state >> i & 1] for i in range(len(self.predicates)))
 
     def parse_key(self, key: str) -> int:
@@ -68,14 +102,117 @@ class Vocabulary:
 
     def holds(self, atom: str, state: int) -> bool:
         """Tell whether `atom` holds in `state`; at a terminal only its own name does."""
-        if state < 0:
-            return self.terminals[-state - 1] == atom
+        if is_terminal(state):
+            return self.terminals[terminal_index(state)] == atom
         index = self._index.get(atom)
         return index is not None and bool(state >> index & 1)
 
-    def index(self, predicate: str) -> int:
-        """Return the bit of `predicate`."""
-        return self._index[predicate]
+    @property
+    def present(self) -> tuple[str, ...]:
+        """The predicates of this tick, without those that a state remembers."""
+        return tuple(name for name in self.predicates if not name.endswith(PAST))
+
+    @property
+    def cardinality(self) -> int:
+        """How many states there may be, apart from terminal labels."""
+        return 1 << len(self.predicates)
+
+    @cached_property
+    def nothing_known(self) -> Observation:
+        """What is observed of a tick that was missed."""
+        return Observation(None, 0, 0, (1 << len(self.terminals)) - 1, True)
+
+    def with_terminal(self, label: str) -> Vocabulary:
+        """Return the vocabulary with one more terminal label, unless it has that one."""
+        if label in self.terminals:
+            return self
+        return Vocabulary(self.predicates, (*self.terminals, label))
+
+    def candidates(self, observation: Observation) -> Iterator[int] | None:
+        """Yield the states without terminal label that agree; None if too many to try."""
+        known = observation.known
+        free = [1 << i for i in range(len(self.predicates)) if not known >> i & 1]
+        if len(free) > MAX_FREE:
+            return None
+        mask = observation.mask & known
+        return (mask | sum(c) for r in range(len(free) + 1) for c in combinations(free, r))
+
+    def terminal_candidates(self, observation: Observation) -> tuple[int, ...]:
+        """Return the terminal labels that may hold although the state is not known."""
+        opened = observation.open_terminals
+        return tuple(terminal_code(i) for i in range(len(self.terminals)) if opened >> i & 1)
+
+    def agreeing(self, states: NDArray[Any], observation: Observation) -> NDArray[np.bool_]:
+        """Tell which of some states agree with what is known, shape (n,)."""
+        plain = states >= 0
+        known = observation.known
+        if known >> 63:
+            states = states.astype(object)
+        agrees = plain & ((states & known) == (observation.mask & known))
+        for state in self.terminal_candidates(observation):
+            agrees |= states == state
+        return np.asarray(agrees, dtype=bool)
+
+    def letters(self, atoms: Sequence[str], observation: Observation) -> list[int]:
+        """Return which of `atoms` may hold together without a terminal label, as bits in order."""
+        mask = free = 0
+        for i, atom in enumerate(atoms):
+            if atom in self.terminals:
+                continue
+            bit = 1 << self._index[atom]
+            if not observation.known & bit:
+                free |= 1 << i
+            elif observation.mask & bit:
+                mask |= 1 << i
+        letters = [mask]
+        subset = free
+        while subset:
+            letters.append(mask | subset)
+            subset = (subset - 1) & free
+        return letters
+
+    def truth(self, atom: str, observation: Observation) -> bool | None:
+        """Tell whether `atom` holds; None if that is not known."""
+        if atom in self.terminals:
+            index = self.terminals.index(atom)
+            unknown = observation.open_terminals >> index & 1
+            return None if unknown else observation.state == terminal_code(index)
+        bit = 1 << self._index[atom]
+        return bool(observation.mask & bit) if observation.known & bit else None
+
+    def observed_key(self, observation: Observation) -> str:
+        """Return the state as in the model file, with ``?`` for each predicate that is unknown."""
+        if observation.state is not None:
+            return self.key(observation.state)
+        digits = "".join(
+            "01"[observation.mask >> i & 1] if observation.known >> i & 1 else "?"
+            for i in range(len(self.predicates))
+        )
+        return digits + (TERMINAL_MARK + "?" if observation.open_terminals else "")
+
+    def observed_name(self, observation: Observation) -> str:
+        """Return the state for people: ``moving & ttc<2``, unknown predicates marked ``near?``."""
+        if observation.state is not None:
+            return self.name(observation.state)
+        parts = []
+        for i, name in enumerate(self.predicates):
+            if not observation.known >> i & 1:
+                parts.append(f"{name}?")
+            elif observation.mask >> i & 1:
+                parts.append(name)
+        for i, name in enumerate(self.terminals):
+            if observation.open_terminals >> i & 1:
+                parts.append(f"{name}?")
+        return " & ".join(parts) or "(none)"
+
+    def details(self, observation: Observation) -> dict[str, Any]:
+        """Return the masks of an observation."""
+        return {"known": observation.known, "mask": observation.mask}
+
+    def neighbours(self, state: int) -> Iterator[tuple[str, int]]:
+        """Yield the states in which one predicate is otherwise, with that predicate."""
+        if not is_terminal(state):
+            yield from ((name, state ^ (1 << i)) for i, name in enumerate(self.predicates))
 
     @cached_property
     def _lower(self) -> tuple[int, ...]:

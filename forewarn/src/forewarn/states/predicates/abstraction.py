@@ -12,37 +12,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, Unknown, normal_form, parse_expression
 from forewarn.expressions.syntax import shown
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, plain
+from forewarn.states.interface import terminal_code
 from forewarn.states.predicates.comparisons import Comparison, as_comparison
-from forewarn.states.vocabulary import Vocabulary
-
-
-class Observation(NamedTuple):
-    """What one tick says about the state.
-
-    Attributes
-    ----------
-    state : int or None
-        State code if it is fully known.
-    known, mask : int
-        Bit i of `known` tells whether predicate i is known, bit i of `mask` whether it holds.
-    open_terminals : int
-        Bit i tells that terminal label i may hold: its value is unknown.
-    active : bool or None
-        Value of `active_when`; True where there is none.
-    intervened : bool or None
-        Value of `intervened_when`; False where there is none.
-    """
-
-    state: int | None
-    known: int
-    mask: int
-    open_terminals: int
-    active: bool | None
-    intervened: bool | None = False
+from forewarn.states.predicates.validity import Validity, build_validity
+from forewarn.states.vocabulary import Observation, Vocabulary
 
 
 class Seen(NamedTuple):
@@ -266,6 +244,30 @@ class Abstraction:
         for key, expression in self.phases.items():
             if getattr(observation, key.removesuffix("_when")) is None:
                 yield key, expression
+
+    def validity(self, spec: MonitorSpec) -> Validity:
+        """Return which states and transitions are valid; raises ConfigError."""
+        return build_validity(spec, self)
+
+    def differing(self, one: Observation, other: Observation) -> Iterator[set[str]]:
+        """Yield the key paths of each condition that differs; all terminal labels are one."""
+        vocabulary = self.vocabulary
+        unlike = (one.known ^ other.known) | ((one.mask ^ other.mask) & one.known & other.known)
+        for i in range(len(self.predicates)):
+            if unlike >> i & 1:
+                yield {f"predicates.{vocabulary.predicates[i]}"}
+        labels = one.open_terminals ^ other.open_terminals
+        found = {
+            i
+            for i in range(len(vocabulary.terminals))
+            if labels >> i & 1
+            or (one.state == terminal_code(i)) != (other.state == terminal_code(i))
+        }
+        if found:
+            yield {f"terminal.{vocabulary.terminals[i]}" for i in found}
+        for key in ("active", "intervened"):
+            if getattr(one, key) != getattr(other, key):
+                yield {f"{key}_when"}
 
     def resolve(self, atom: str) -> tuple[str, bool] | None:
         """Return the vocabulary name that `atom` stands for, and whether it is negated."""

@@ -20,11 +20,12 @@ from forewarn.expressions import (
 )
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.sources import SourceSignal
-from forewarn.states.predicates.abstraction import Abstraction, DerivedSignal, Observation
+from forewarn.states.interface import terminal_code
+from forewarn.states.predicates.abstraction import Abstraction, DerivedSignal
 from forewarn.states.predicates.comparisons import Comparison, as_comparison
 from forewarn.states.predicates.kleene import KleeneCompiler
 from forewarn.states.predicates.maps import load_shapes
-from forewarn.states.vocabulary import Vocabulary, terminal_code
+from forewarn.states.vocabulary import PAST, Observation, Vocabulary
 
 MAX_PREDICATES = 1000
 """Python's own compiler runs out of stack at some two or three thousand."""
@@ -89,7 +90,7 @@ class _Builder:
         evaluate = self._compile(slots, conditions)
         action = self._action(slots)
         self._raise()
-        before = [f"{name}@-1" for name in predicates] if spec.history == 2 else []
+        before = [f"{name}{PAST}" for name in predicates] if spec.history == 2 else []
         comparisons: dict[Comparison, int] = {}
         for index, expression in enumerate(predicates.values()):
             comparison = as_comparison(expression.tree)

@@ -13,15 +13,16 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
-from forewarn.expressions import parse_expression
-from forewarn.states.predicates.abstraction import Abstraction
+from forewarn.expressions import Expression, parse_expression
 from forewarn.states.predicates.comparisons import Comparison, as_comparison
+from forewarn.states.vocabulary import Vocabulary
 
 MAX_PATTERNS = 1 << 16
 MAX_STATES = 1 << 16
@@ -35,6 +36,25 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
     "!=": lambda a, b: a != b,
 }
 StateTest = Callable[[int], bool]
+
+
+class Declared(Protocol):
+    """What an abstraction declares."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Names of predicates and terminal labels."""
+
+    @property
+    def predicates(self) -> Sequence[Expression]:
+        """One for each declared predicate."""
+
+    @property
+    def remembers(self) -> bool:
+        """States hold the predicates of the tick before as well."""
+
+    def resolve(self, atom: str) -> tuple[str, bool] | None:
+        """Return the vocabulary name that `atom` stands for, and whether it is negated."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +193,7 @@ class Validity:
         )
 
 
-def build_validity(spec: MonitorSpec, abstraction: Abstraction) -> Validity:
+def build_validity(spec: MonitorSpec, abstraction: Declared) -> Validity:
     """Work out which states and transitions of an abstraction are valid.
 
     Raises
@@ -229,7 +249,7 @@ def _negation(test: StateTest) -> StateTest:
 class _Tests:
     """Compiles Boolean expressions over predicates and terminal labels into tests of a state."""
 
-    abstraction: Abstraction
+    abstraction: Declared
     spec: MonitorSpec
     key: str
     errors: list[InputError]
@@ -280,7 +300,7 @@ class _Tests:
         return lambda state: vocabulary.holds(name, state) != negated
 
 
-def _groups(abstraction: Abstraction) -> Iterator[Group]:
+def _groups(abstraction: Declared) -> Iterator[Group]:
     """Group predicates that share a signal or a predicate, and enumerate their joint values."""
     trees = [expression.tree for expression in abstraction.predicates]
     names = abstraction.vocabulary.predicates[: len(trees)]
