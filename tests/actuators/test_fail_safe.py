@@ -107,10 +107,10 @@ def newest(probe: Probe) -> int:
 
 
 INTERRUPTED = """
-from monitor_node import entry
+from monitor_node import console
 {imports}
 print("begun", flush=True)
-entry.{executable}()
+console.{executable}()
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -22,17 +23,17 @@ from forewarn.monitoring.record import replay_record
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import RecordingWriter, Sample, open_recording
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import NANOSECONDS, Grid
 from forewarn.states.vocabulary import Vocabulary
 from monitor_node.conversions import from_time
 
 pytestmark = pytest.mark.ros
 Start = Callable[..., Process]
-Facts = tuple[int, str, str, tuple[int, ...], bytes]
+Facts = tuple[int, str, str, tuple[int, ...], bytes, tuple[float, ...]]
 
 
 def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
-    """Return stamp, property, state key, automaton states and the risk's bits of every tick."""
+    """Return stamp, property, state, automaton, the risk's bits and stale ages of every tick."""
     compiled = compile_spec(load_spec(config))
     # Bounds are in the records: here they would only take time.
     monitor = build_monitor(compiled, None if model is None else load_model(model), risk_table)
@@ -45,9 +46,10 @@ def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
 
 def facts(verdict: Verdict, vocabulary: Vocabulary) -> Iterator[Facts]:
     key = vocabulary.observed_key(verdict.observation)
+    ages = tuple(math.inf if old.age is None else old.age / NANOSECONDS for old in verdict.stale)
     for prop in verdict.properties:
         bits = struct.pack("<d", prop.probability)
-        yield verdict.time_ns, prop.name, key, prop.automaton, bits
+        yield verdict.time_ns, prop.name, key, prop.automaton, bits, ages
 
 
 def published(messages: list[Any]) -> list[Facts]:
@@ -58,6 +60,7 @@ def published(messages: list[Any]) -> list[Facts]:
             risk.state_key,
             tuple(risk.automaton_states),
             struct.pack("<d", risk.probability),
+            tuple(risk.stale_ages),
         )
         for message in messages
         for risk in message.risks
