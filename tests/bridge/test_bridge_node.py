@@ -79,6 +79,29 @@ def test_the_access_policy_is_what_the_bridge_does(
     assert "Traceback" not in bridge.interrupt()
 
 
+def test_a_clock_before_the_beginning_of_time_ends_nothing(world: Any, server: Any) -> None:
+    from live_ros import Probe
+    from rosgraph_msgs.msg import Clock
+
+    port = server.wait_for(lambda line: "port" in line)["port"]
+    bridge = world.bridge(transport="tcp", port=port, use_sim_time=True)
+    probe = Probe(world.domain)
+    publisher, message = probe.node.create_publisher(Clock, "/clock", 10), Clock()
+    message.clock.sec = -5
+
+    def told() -> bool:
+        publisher.publish(message)
+        return "/clock says -5 s and is ignored" in bridge.log.read_text()
+
+    try:
+        probe.wait(told, "a warning")
+        reports = probe.reports
+        probe.wait(lambda: probe.reports > reports + 3, "diagnostics")
+    finally:
+        probe.close()
+    assert "Traceback" not in bridge.interrupt()
+
+
 @pytest.mark.parametrize(
     ("kind", "number"),
     [

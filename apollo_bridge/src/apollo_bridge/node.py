@@ -91,6 +91,24 @@ class BridgeNode(LifecycleNode):
         )
         self._steady = steady
 
+    def create_subscription(
+        self, msg_type: Any, topic: str, callback: Callable[[Any], None], *args: Any, **more: Any
+    ) -> Any:
+        """Subscribe, as rclpy does to /clock; a time before zero would end the process there."""
+        if topic == "/clock":
+            hear = callback
+
+            def callback(message: Any) -> None:
+                if message.clock.sec < 0:
+                    self.get_logger().warning(
+                        f"/clock says {message.clock.sec} s and is ignored (accepted: 0 or more)",
+                        throttle_duration_sec=5.0,
+                    )
+                else:
+                    hear(message)
+
+        return super().create_subscription(msg_type, topic, callback, *args, **more)
+
     def _value(self, name: str) -> Any:
         return self.get_parameter(name).value
 

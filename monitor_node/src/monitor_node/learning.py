@@ -15,7 +15,7 @@ from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
 from monitor_node.background import in_background
 
-Solved = tuple[CountModel, Monitor]
+Use = Callable[[], None]
 
 
 class BackgroundLearning:
@@ -32,8 +32,8 @@ class BackgroundLearning:
         Counts to begin with.
     save_to : Path or None
         File for the model with all counts, written at the end.
-    use : callable
-        Puts a model and its monitor into force.
+    ready : callable
+        Called in another thread with a model and its monitor; returns what puts them into force.
     warn : callable
         Logs a line.
     """
@@ -43,15 +43,15 @@ class BackgroundLearning:
         watch: Watch,
         model: CountModel,
         save_to: Path | None,
-        use: Callable[[CountModel, Monitor], None],
+        ready: Callable[[CountModel, Monitor], Use],
         warn: Callable[[str], None],
     ) -> None:
         self._watch = watch
         self._learner = OnlineLearner(watch.compiled, model)
         self._save_to = save_to
-        self._use = use
+        self._ready = ready
         self._warn = warn
-        self._running: Future[Solved] | None = None
+        self._running: Future[Use] | None = None
         self._period = math.ceil(watch.spec.learning.refresh * watch.spec.rate)
         self._due: int | None = None
 
@@ -77,15 +77,15 @@ class BackgroundLearning:
             self._due = verdict.tick + self._period
         if verdict.tick >= self._due and self._learner.pending:
             self._due = verdict.tick + self._period
-            model = self._learner.model()
-            self._running = in_background("learning", lambda: self._solve(model))
+            counted = self._learner.later()
+            self._running = in_background("learning", lambda: self._solve(counted()))
 
-    def _solve(self, model: CountModel) -> Solved:
-        return model, self._watch.build(model)
+    def _solve(self, model: CountModel) -> Use:
+        return self._ready(model, self._watch.build(model))
 
-    def _take(self, solved: Future[Solved]) -> None:
+    def _take(self, solved: Future[Use]) -> None:
         try:
-            self._use(*solved.result())
+            solved.result()()
         except ForewarnError as error:
             self._warn(f"what was learned cannot be used: {error}")
 

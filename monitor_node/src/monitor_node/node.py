@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,9 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             f"{spec.rate:g} Hz, mode {spec.mode}, "
             + (f"model of {states} states" if states else "no model: verdicts without risk")
         )
+        # A collection that goes through all that was imported takes longer than some ticks.
+        gc.collect()
+        gc.freeze()
         return super().on_configure(state)
 
     @reported
@@ -295,12 +299,19 @@ class MonitorNode(SimulatedTime, LifecycleNode):
         if self._model is None or not watch.spec.learning.online:
             return None
 
-        def use(model: CountModel, monitor: Monitor) -> None:
-            self.model_loaded(model)
-            runtime.use_model(model, monitor)
+        def ready(model: CountModel, monitor: Monitor) -> Callable[[], None]:
+            packed = runtime.pack(model, monitor)
+
+            def use() -> None:
+                self.model_loaded(model)
+                runtime.use_model(model, monitor, packed)
+
+            return use
 
         path = self._value("learn_to")
-        return BackgroundLearning(watch, self._model, Path(path) if path else None, use, self._warn)
+        return BackgroundLearning(
+            watch, self._model, Path(path) if path else None, ready, self._warn
+        )
 
     def model_loaded(self, model: CountModel) -> None:
         """Take note of a model that the service has put into force."""

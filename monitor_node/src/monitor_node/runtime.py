@@ -14,7 +14,7 @@ from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.intervention import Request, withdraw
 from forewarn.monitoring.live_session import Draft, Outcome, Watch
-from forewarn.monitoring.record import RecordWriter
+from forewarn.monitoring.record import Packed, RecordWriter
 from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
@@ -313,17 +313,23 @@ class Runtime:
         self.outputs.events.publish(conversions.event(event))
         self._recall(restart.tick)
 
-    def attach_model(self, model: CountModel | None) -> str | None:
+    def attach_model(self, model: CountModel | None, packed: Packed | None = None) -> str | None:
         """Put the model that is in force into the record and return its name there."""
         if self._record is not None and model is not None:
-            self._model_name = self._try(self._record.model, model)
+            self._model_name = self._try(self._record.model, model, packed)
         return self._model_name
 
-    def use_model(self, model: CountModel, monitor: Monitor) -> None:
+    def pack(self, model: CountModel, monitor: Monitor) -> Packed | None:
+        """Return what the record will hold of a model; may be called in another thread."""
+        record = self._record
+        return None if record is None else record.pack(model, monitor)
+
+    def use_model(self, model: CountModel, monitor: Monitor, packed: Packed | None) -> None:
         """Put a model and the monitor solved for it into force, from the next tick on."""
         self.watch.use(monitor)
-        name = self.attach_model(model)
-        self.note({"event": "model", "model": name, "digest": model.fingerprint, **self._tables()})
+        name = self.attach_model(model, packed)
+        tables = self._tables(packed)
+        self.note({"event": "model", "model": name, "digest": model.fingerprint, **tables})
 
     def take_bounds(self) -> None:
         """Put bounds into force that have been computed meanwhile, from the next tick on."""
@@ -338,11 +344,11 @@ class Runtime:
         bounded = self.watch.monitor.bounded
         return {**event, "model": self._model_name, "bounded": bounded, **self._tables()}
 
-    def _tables(self) -> Event:
+    def _tables(self, packed: Packed | None = None) -> Event:
         """Put the tables in force into the record and return what an event says of them."""
         if self._record is None or self.watch.monitor.model is None or not self.pacer.started:
             return {}
-        return {"tables": self._try(self._record.tables, self.watch.monitor)}
+        return {"tables": self._try(self._record.tables, self.watch.monitor, packed)}
 
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""

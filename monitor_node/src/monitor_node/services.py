@@ -17,6 +17,7 @@ from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.reasons import in_words
+from forewarn.monitoring.record import Packed
 from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.apart import MEGABYTE, load_apart
@@ -26,6 +27,7 @@ from monitor_node.explaining import explain, reasons
 from monitor_node.runtime import Runtime
 
 Result = TypeVar("Result")
+Built = tuple[CountModel, Monitor, Packed | None]
 LONGEST_TEXT, MOST_NAMES = 1000, 1000
 """Characters of a text, and names in a list, that a request may have."""
 
@@ -176,10 +178,10 @@ class Services:
             return response
         try:
             _check_lengths(request)
-            model, monitor = await self._build(watch, request.path)
+            model, monitor, packed = await self._build(watch, request.path)
             if watch is not self._owner.watch:
                 raise ForewarnError("the monitor was configured anew while the model was built")
-            self._use(watch, model, monitor)
+            self._use(watch, model, monitor, packed)
             response.success, response.message = True, f"loaded {request.path}"
         except ForewarnError as error:
             response.success, response.message = False, str(error)
@@ -189,16 +191,18 @@ class Services:
         self._log(response)
         return response
 
-    async def _build(self, watch: Watch, path: str) -> tuple[CountModel, Monitor]:
-        """Read in another process, solve in another thread: ticks go on meanwhile."""
+    async def _build(self, watch: Watch, path: str) -> Built:
+        """Read in another process, solve and pack in another thread: ticks go on meanwhile."""
         most = self._node.get_parameter("model_limit").value * MEGABYTE
 
-        def build() -> tuple[CountModel, Monitor]:
+        def build() -> Built:
             model = load_apart(path, most)
             try:
-                return model, watch.build(model)
+                monitor = watch.build(model)
             except ForewarnError as error:
                 raise ForewarnError(f"{path}: {error}") from error
+            runtime = self._owner.runtime
+            return model, monitor, None if runtime is None else runtime.pack(model, monitor)
 
         return await self._work(build)
 
@@ -215,13 +219,15 @@ class Services:
         found: Result = done.result()
         return found
 
-    def _use(self, watch: Watch, model: CountModel, monitor: Monitor) -> None:
+    def _use(
+        self, watch: Watch, model: CountModel, monitor: Monitor, packed: Packed | None
+    ) -> None:
         runtime = self._owner.runtime
         self._owner.model_loaded(model)
         if runtime is None:
             watch.use(monitor)
             return
-        runtime.use_model(model, monitor)
+        runtime.use_model(model, monitor, packed)
         if runtime.learning is not None:
             runtime.learning.restart(model)
 

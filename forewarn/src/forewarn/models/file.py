@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ RECALIBRATED = 2  # who does not know of maps must not take the chain's risk for
 MAX_STATES = 1 << 17
 MAX_COUNT = 1 << 40
 
+Items = Callable[[], Iterable[Any]]
+"""Gives the items of a list of the file, anew each time."""
 _BEGIN = 100
 _OURS = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % FORMAT.encode())
 _REPLACEABLE = "a name that is free, or a model file"
@@ -175,35 +177,37 @@ def dump_model(model: CountModel) -> str:
         "end": model.end,
         "intervened": model.intervened,
     }
-    lists: dict[str, Sequence[Any]] = {
-        "provenance": [asdict(item) for item in model.provenance],
-        "states": [model.vocabulary.key(state) for state in model.states],
-        "starts": [[int(i), int(model.starts[i])] for i in np.flatnonzero(model.starts)],
-        "transitions": _dump_counts(model.counts),
-        "forbidden": _dump_forbidden(model.forbidden),
+    forbidden = _dump_forbidden(model.forbidden)
+    # Made as they are written: a collection that goes through millions of items holds all threads.
+    lists: dict[str, Items] = {
+        "provenance": lambda: (asdict(item) for item in model.provenance),
+        "states": lambda: (model.vocabulary.key(state) for state in model.states),
+        "starts": lambda: ([int(i), int(model.starts[i])] for i in np.flatnonzero(model.starts)),
+        "transitions": lambda: _dump_counts(model.counts),
+        "forbidden": lambda: forbidden,
     }
     if model.steps:
-        lists["actions"] = dump_steps(model.steps, model.vocabulary)
+        steps = dump_steps(model.steps, model.vocabulary)
+        lists["actions"] = lambda: steps
     if model.recalibration:
-        lists["recalibration"] = recalibration.dump(model.recalibration)
+        maps = recalibration.dump(model.recalibration)
+        lists["recalibration"] = lambda: maps
     checksum = _checksum({**head, **lists})
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, items in lists.items():
-        body = ",\n".join(f"    {json.dumps(item)}" for item in items)
-        lines.append(f'  "{key}": [\n{body}\n  ]' if items else f'  "{key}": []')
+        body = ",\n".join(f"    {json.dumps(item)}" for item in items())
+        lines.append(f'  "{key}": [\n{body}\n  ]' if body else f'  "{key}": []')
     lines.append(f'  "checksum": "{checksum}"')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _dump_counts(counts: sparse.csr_matrix) -> list[list[Any]]:
-    rows: list[list[Any]] = []
+def _dump_counts(counts: sparse.csr_matrix) -> Iterator[list[Any]]:
     tidy = counts.copy()
     tidy.sum_duplicates()
     tidy.eliminate_zeros()
     for i in np.flatnonzero(np.diff(tidy.indptr)):
         part = slice(tidy.indptr[i], tidy.indptr[i + 1])
-        rows.append([int(i), tidy.indices[part].tolist(), tidy.data[part].tolist()])
-    return rows
+        yield [int(i), tidy.indices[part].tolist(), tidy.data[part].tolist()]
 
 
 def _dump_forbidden(forbidden: sparse.csr_matrix) -> list[list[Any]]:
@@ -219,8 +223,21 @@ def _dump_forbidden(forbidden: sparse.csr_matrix) -> list[list[Any]]:
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """Return the SHA-256 of the compact JSON of `content`, its keys sorted; see `Items`."""
+    # Item by item: one call for all of a large model holds the interpreter, in whatever thread.
+    encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+    digest = hashlib.sha256()
+    for i, (key, value) in enumerate(sorted(content.items())):
+        digest.update(f"{',' if i else '{'}{encode(key)}:".encode())
+        if callable(value) or isinstance(value, list):
+            digest.update(b"[")
+            for k, item in enumerate(value() if callable(value) else value):
+                digest.update(f"{',' if k else ''}{encode(item)}".encode())
+            digest.update(b"]")
+        else:
+            digest.update(encode(value).encode())
+    digest.update(b"}" if content else b"{}")
+    return digest.hexdigest()
 
 
 def _parse(reader: Reader) -> CountModel:

@@ -58,6 +58,7 @@ def build_monitor(
         vocabulary = model.vocabulary  # it may end with one more terminal label, `end`
         validity = abstraction.validity(spec)
         loaded = LoadedModel(model.fingerprint, vocabulary, model.index, model.states, validity)
+        loaded.prepare()
     questions = _questions(compiled, vocabulary, model.states if model else ())
     tables: Sequence[RiskTable | None] = [None] * len(questions)
     raw: Sequence[RiskTable | None] = tables

@@ -17,7 +17,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zstandard
@@ -134,33 +134,50 @@ def _difference(own: Floats, other: Floats) -> float:
     return math.inf if math.isnan(largest) else largest
 
 
+class PackedTables(NamedTuple):
+    """Tables ready to be stored: their name, the tables that they rest on, and the bytes."""
+
+    name: str
+    base: str | None
+    data: bytes
+
+
 class TablePacker:
     """Packs tables for a record: by digest, and after the first ones only the rows that changed."""
 
     def __init__(self) -> None:
-        self._last: Tables = {}
-        self._base: str | None = None
+        self._newest: tuple[str | None, Tables] = None, {}
         self._stored: set[str] = set()
 
-    def pack(self, tables: Tables) -> tuple[str, bytes | None]:
-        """Return the name of these tables, and what is to be stored under it if they are new."""
-        name = _name(tables)
+    def pack(self, tables: Tables, ready: PackedTables | None = None) -> tuple[str, bytes | None]:
+        """Return the name of these tables, and what is to be stored under it if they are new.
+
+        `ready` is what `prepare` gave for them; if others were stored since, it is not used.
+        """
+        name = _name(tables) if ready is None else ready.name
         if name in self._stored:
             return name, None
+        if ready is None or ready.base != self._newest[0]:
+            ready = self.prepare(tables)
         self._stored.add(name)
+        self._newest = name, tables
+        return name, ready.data
+
+    def prepare(self, tables: Tables) -> PackedTables:
+        """Pack tables and store nothing; may be called in another thread."""
+        base, last = self._newest
         entries, parts = [], []
         for key, array in tables.items():
-            rows = _changed(self._last.get(key), array)
+            rows = _changed(last.get(key), array)
             stored = array if rows is None else array[rows]
             entries.append(
                 {"name": key, "shape": array.shape, "rows": None if rows is None else len(rows)}
             )
             parts += [] if rows is None else [rows.astype("<i8").tobytes()]
             parts.append(np.ascontiguousarray(stored, dtype="<f8").tobytes())
-        head = json.dumps({"base": self._base, "arrays": entries}).encode()
-        self._last, self._base = tables, name
+        head = json.dumps({"base": base, "arrays": entries}).encode()
         data = b"".join([_HEAD.pack(len(head)), head, *parts])
-        return name, zstandard.ZstdCompressor().compress(data)
+        return PackedTables(_name(tables), base, zstandard.ZstdCompressor().compress(data))
 
 
 def _name(tables: Tables) -> str:

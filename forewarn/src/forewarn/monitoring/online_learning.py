@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from forewarn.learning.counting import TransitionCounter, build_model
@@ -73,7 +74,14 @@ class OnlineLearner:
         self._counted += self._counter.add(tick, state, intervened or foreign, action)
 
     def model(self) -> CountModel:
-        """Return the model of all counts so far, those of the beginning included.
+        """Return the model of all counts so far; see `later`."""
+        return self.later()()
+
+    def later(self) -> Callable[[], CountModel]:
+        """Return what gives the model of all counts so far, those of the beginning included.
+
+        It may be called in another thread, for a large model takes long to be put together.
+
 
         Maps that calibrate risks stay: what they mend comes from the abstraction, and a risk that
         jumps in mid-session would mislead more.
@@ -89,5 +97,5 @@ class OnlineLearner:
             forbid=self._validity.forbidden_matrix,
             provenance=(Provenance(ONLINE, "", counts.ticks / rate, counts.ticks, self._counted),),
         )
-        merged = merge_models([self._base, learned])
-        return replace(merged, recalibration=self._base.recalibration)
+        base = self._base
+        return lambda: replace(merge_models([base, learned]), recalibration=base.recalibration)

@@ -11,12 +11,15 @@ part in it. Log times never go back: after a jump they are shifted by what the e
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import zstandard
 
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
@@ -26,7 +29,9 @@ from forewarn.models import CountModel, dump_model, parse_model
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.carried import (
+    LARGEST,
     Conditions,
+    PackedTables,
     TablePacker,
     TableReader,
     Taken,
@@ -38,11 +43,13 @@ from forewarn.monitoring.live_session import Outcome, Watch
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import Recording, RecordingWriter, open_recording
+from forewarn.recordings.zstd import CutError, unpacked
 from forewarn.states.predicates import Observation
 
 TABLE = "forewarn.record"
 FORMAT = "1"
 SPEC_NAME = "monitor.yaml"
+PACKED = ".zst"
 RISK_TYPE = "forewarn_msgs/msg/RiskArray"
 
 
@@ -71,6 +78,17 @@ class Names(NamedTuple):
     def of(cls, node: str) -> Names:
         """Return the topics of the node with this full name."""
         return cls(node, f"{node}/output/risk", f"{node}/debug/events", f"{node}/input/signals")
+
+
+class Packed(NamedTuple):
+    """A model and its tables, ready to be written: what takes long about it is done."""
+
+    model: bytes
+    tables: PackedTables
+
+
+def _packed(model: CountModel) -> bytes:
+    return zstandard.ZstdCompressor().compress(dump_model(model).encode())
 
 
 class RecordWriter:
@@ -142,16 +160,22 @@ class RecordWriter:
         self._newest_ns = max(self._newest_ns, self._decided_ns)
         self._writer.write_text(self.names.events, self._decided_ns, encode(details))
 
-    def model(self, model: CountModel) -> str:
-        """Attach a model and return the name of the attachment."""
+    def pack(self, model: CountModel, monitor: Monitor) -> Packed:
+        """Pack a model and its tables and write nothing; may be called in another thread."""
+        return Packed(_packed(model), self._packer.prepare(tables_of(monitor)))
+
+    def model(self, model: CountModel, ready: Packed | None = None) -> str:
+        """Attach a model, which `ready` may hold, and return the name of the attachment."""
         self._models += 1
-        name = f"model-{self._models}.json"
-        self._writer.attach(name, dump_model(model).encode(), "application/json")
+        name = f"model-{self._models}.json{PACKED}"
+        data = _packed(model) if ready is None else ready.model
+        self._writer.attach(name, data, "application/zstd")
         return name
 
-    def tables(self, monitor: Monitor) -> str:
+    def tables(self, monitor: Monitor, ready: Packed | None = None) -> str:
         """Attach what was solved for a monitor and return the name of the attachment."""
-        name, data = self._packer.pack(tables_of(monitor))
+        tables = tables_of(monitor)
+        name, data = self._packer.pack(tables, None if ready is None else ready.tables)
         if data is not None:
             self._writer.attach(name, data, "application/zstd")
         return name
@@ -322,8 +346,15 @@ class _Replay:
     def _model(self, name: str | None) -> CountModel | None:
         if name is None:
             return None
+        data = self.files[name]
         try:
-            return parse_model(self.files[name])
+            if name.endswith(PACKED):
+                data = b"".join(unpacked(io.BytesIO(data), LARGEST))
+            return parse_model(data)
+        except CutError as error:
+            raise RecordingError(
+                f"its model {name} is damaged: {error}", file=self.recording.path
+            ) from error
         except ModelError as error:
             raise error.located(file=f"{self.recording.path}:{name}") from error
 

@@ -86,6 +86,10 @@ class LoadedModel:
             [terminal_index(s) if is_terminal(s) else -1 for s in self.states], dtype=np.int64
         )
 
+    def prepare(self) -> None:
+        """Compute what the first state that is partly known needs, rather than in its tick."""
+        _ = self.codes, self.labels
+
     def compatible(self, observation: Observed) -> Compatible:
         """Return the states that agree with what is known."""
         found = self._memo.get(observation)
