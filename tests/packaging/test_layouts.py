@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from forewarn.config.actions import ACTIONS
+
 ROOT = Path(__file__).parents[2]
 MESSAGES = ROOT / "ros2_ws" / "src" / "forewarn_msgs" / "msg"
 NODE = ROOT / "monitor_node" / "src" / "monitor_node"
@@ -177,7 +179,8 @@ def test_foxglove_places_every_panel_once(foxglove: dict[str, Any]) -> None:
 
 def test_foxglove_has_a_word_for_every_action(foxglove: dict[str, Any]) -> None:
     text = (MESSAGES / "Intervention.msg").read_text()
-    actions = dict(re.findall(r"^uint8 ([A-Z_]+)=(\d+)", text, flags=re.MULTILINE))
+    constants = re.findall(r"^uint8 ([A-Z_]+)=(\d+)", text, flags=re.MULTILINE)
+    actions = {name: number for name, number in constants if name in ACTIONS}
     rules = foxglove["configById"]["Indicator!action"]["rules"]
     words = {rule["rawValue"]: rule["label"] for rule in rules}
     assert sorted(words) == sorted(actions.values())

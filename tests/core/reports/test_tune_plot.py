@@ -18,7 +18,7 @@ def a_candidate(act: float, detected: int, false: int, alert_hours: float) -> Ca
         act, 10, detected, (1.0,) * detected, detected, detected, 0, false, 10.0, alert_hours
     )
     levels = Thresholds(warn=act / 2, act=act, release=act / 4)
-    return Candidate(1, levels, point, 1.0, 1.0, 0.2, 1.0, None, True, True)
+    return Candidate(1, levels, point, 1.0, 1.0, 0.2, 1.0, None, True, False, True)
 
 
 @pytest.fixture(scope="module")
