@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -150,9 +149,6 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             f"{spec.rate:g} Hz, mode {spec.mode}, "
             + (f"model of {states} states" if states else "no model: verdicts without risk")
         )
-        # A collection that goes through all that was imported takes longer than some ticks.
-        gc.collect()
-        gc.freeze()
         return super().on_configure(state)
 
     @reported
