@@ -16,21 +16,36 @@ _KINDS = {
 }
 
 
+class NotPlainFileError(OSError):
+    """A pipe, a socket or a device stands where a plain file is wanted."""
+
+
 def open_plain(path: Path) -> BinaryIO:
     """Open a plain file for reading.
 
     Raises
     ------
+    NotPlainFileError
+        If it is a pipe, a socket or a device: reading a pipe would wait for whoever writes into
+        it, and a device may have no end.
     OSError
-        If it cannot be opened, or is a folder, a pipe, a socket or a device: reading a pipe
-        would wait for whoever writes into it, and a device may have no end.
+        If it is a folder, or cannot be opened.
     """
+    _check(os.stat(path), path)  # opening some devices does things
     # Without O_NONBLOCK, opening a pipe waits as well; for plain files it means nothing.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
-    if kind == stat.S_IFREG:
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
+    try:
+        _check(os.fstat(descriptor), path)  # something else may have taken its place
+    except OSError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def _check(found: os.stat_result, path: Path) -> None:
+    kind = stat.S_IFMT(found.st_mode)
     if kind == stat.S_IFDIR:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, f"it is {_KINDS.get(kind, 'no file')}, no plain file", str(path))
+    if kind != stat.S_IFREG:
+        what = _KINDS.get(kind, "no file")
+        raise NotPlainFileError(errno.EINVAL, f"it is {what}, no plain file", str(path))

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
 from forewarn.errors import RecordingError
+from forewarn.files.inputs import NotPlainFileError, open_plain
 from forewarn.files.outputs import write_output
 
 LARGEST = 16_000_000
@@ -92,13 +91,11 @@ class JournalFile:
         write_output(self.path, text, RecordingError)
 
     def _bytes(self) -> bytes:
-        # A FIFO would be waited for, and opening some devices does things.
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise self._refused("is no plain file")
-        with open(descriptor, "rb") as file:
-            return file.read(LARGEST + 1)
+        try:
+            with open_plain(self.path) as file:
+                return file.read(LARGEST + 1)
+        except (NotPlainFileError, IsADirectoryError) as error:
+            raise self._refused("is no plain file") from error
 
     def _body(self, raw: bytes) -> Any:
         if len(raw) > LARGEST:

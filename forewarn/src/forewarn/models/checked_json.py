@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import stat
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import ModelError
+from forewarn.files.inputs import NotPlainFileError, open_plain
 from forewarn.states.interface import StateSpace
 from forewarn.states.vocabulary import Vocabulary
 
@@ -29,17 +30,17 @@ def read_json(path: Path | str, most: int = MAX_BYTES) -> Any:
     """Return the JSON document in `path`, of `most` bytes; raises ModelError if none is sound."""
     file = Path(path)
     try:
-        # A FIFO would be waited for, and opening some devices does things.
-        found = file.stat()
-        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-            raise ModelError("is no plain file", accepted="a model file (JSON text)", file=file)
-        size = found.st_size
-        if size <= most:
-            with file.open("rb") as stream:
+        with open_plain(file) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size <= most:
                 raw = stream.read(most + 1)
-            size = max(size, len(raw))  # it may have grown
+                size = max(size, len(raw))  # it may have grown
         if size > most:
             raise ModelError(f"{size} bytes", accepted=f"at most {most} bytes", file=file)
+    except NotPlainFileError as error:
+        raise ModelError(
+            "is no plain file", accepted="a model file (JSON text)", file=file
+        ) from error
     except OSError as error:
         raise ModelError(
             f"cannot be read: {error.strerror}", accepted="a model file (JSON text)", file=file

@@ -48,11 +48,6 @@ class Session:
         """Return how much later than its tick an evaluation happens, in nanoseconds."""
         return self.feed.settle_ns
 
-    @property
-    def next_tick(self) -> int | None:
-        """Return the tick that follows the last one; None before the first."""
-        return None if self.state.tick is None else self.state.tick + 1
-
     def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
         """Take one payload that arrived at `time_ns`."""
         self.feed.accept(topic, time_ns, payload)
