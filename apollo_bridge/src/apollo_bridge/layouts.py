@@ -15,8 +15,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2
 
-from apollo_bridge.messages import Pool, SchemaError
-from forewarn.messages import ForeignType
+from apollo_bridge.messages import Pool
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 _TOKEN = re.compile(r'"[^"]*"|[\w.-]+|[{}=;\[\]]')
@@ -37,14 +36,6 @@ def own_pool() -> Pool:
 def own_class(name: str) -> Any:
     """Return the class of a message that the layouts describe, by its full name."""
     return own_pool().message_class(name)
-
-
-def own_type(name: str) -> ForeignType | None:
-    """Return the type of a message that the layouts describe; None for others."""
-    try:
-        return own_pool().message_type(name)
-    except SchemaError:
-        return None
 
 
 class _Parser:
