@@ -15,7 +15,8 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2
 
-from apollo_bridge.messages import Pool
+from apollo_bridge.messages import Pool, SchemaError
+from forewarn.messages import ForeignType
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 _TOKEN = re.compile(r'"[^"]*"|[\w.-]+|[{}=;\[\]]')
@@ -36,6 +37,14 @@ def own_pool() -> Pool:
 def own_class(name: str) -> Any:
     """Return the class of a message that the layouts describe, by its full name."""
     return own_pool().message_class(name)
+
+
+def own_type(name: str) -> ForeignType | None:
+    """Return the type of a message that the layouts describe; None for others."""
+    try:
+        return own_pool().message_type(name)
+    except SchemaError:
+        return None
 
 
 class _Parser:
