@@ -222,46 +222,6 @@ def write_results(
     _write(made, rows)
 
 
-def refreshed(
-    rows: Sequence[Mapping[str, Any]],
-    recordings: Sequence[Mapping[str, Any]],
-    monitor: Monitor,
-    model: CountModel,
-) -> list[dict[str, Any]]:
-    """Return published rows with new predictions and recordings; what was branched stays."""
-    found = []
-    for row in rows:
-        name, code = row["property"], model.vocabulary.parse_key(row["key"])
-        predicted = predictions_of(monitor, model.index[code])[name]
-        visited = followed(
-            [tuple(recording[name].get(row["key"], (0, 0))) for recording in recordings]
-        )
-        found.append(
-            {
-                **row,
-                **predicted._asdict(),
-                "decided": math.nan if row["decided"] is None else row["decided"],
-                "recorded": visited._asdict() if visited else None,
-            }
-        )
-    return found
-
-
-def refresh(recordings: Sequence[Mapping[str, Any]], monitor: Monitor, model: CountModel) -> None:
-    """Write results, plot and table anew from the branches that were published.
-
-    Raises
-    ------
-    ValueError
-        If another model was branched.
-    """
-    report = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
-    if report["model"] != model.fingerprint:
-        raise ValueError(f"the branches are of model {report['model']}, not {model.fingerprint}")
-    rows = refreshed(report.pop("rows"), recordings, monitor, model)
-    _write(report | {"recordings": len(recordings)}, rows)
-
-
 def _write(made: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     told = {name: overall([r for r in rows if r["property"] == name]) for name in FIELDS}
     report = {**made, "overall": told, "rows": rows}

@@ -3,9 +3,7 @@
     python -m evaluation.branching.visits /tmp/sumo-test/town_02?? --folder /tmp/branches
 
 A moment's futures tell chance from ignorance; the mean over moments is told better by many
-recordings, in which every tick has one future. Recordings that are done are kept. With `--refresh`
-the published branches are set against these recordings and the present predictions: neither SUMO
-nor the branched runs are needed for that.
+recordings, in which every tick has one future. Recordings that are done are kept.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.branching.summary import refresh
 from evaluation.closed_loop.loading import CONFIG, load_monitor
 from forewarn.assessment.history import UNKNOWN_STATE
 from forewarn.assessment.reliability import outcomes
@@ -74,7 +71,6 @@ def main() -> None:
     parser.add_argument("recordings", type=Path, nargs="+", help="bags that the model has not seen")
     parser.add_argument("--folder", type=Path, required=True, help="that of the study")
     parser.add_argument("--config", type=Path, default=CONFIG, help="monitor file")
-    parser.add_argument("--refresh", action="store_true", help="write the results anew")
     arguments = parser.parse_args()
     monitor, model = load_monitor(arguments.config)
     if model is None:
@@ -82,8 +78,6 @@ def main() -> None:
     bags = [path for path in arguments.recordings if path.is_dir()]
     arguments.folder.mkdir(parents=True, exist_ok=True)
     replay_all(bags, monitor, model, arguments.folder)
-    if arguments.refresh:
-        refresh(load_visits(arguments.folder, model), monitor, model)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from forewarn.models import CountModel, load_model
 NOBODY = "nobody"
 REACTIVE = "reactive"
 FOREWARN = "Forewarn"
-LEARNED_ON = f"{FOREWARN} as shipped, learned on"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
 ADAPTED = ", adapted"
 HOLD = 8.0  # s: as long as this ego's driver ignores a light that has turned red
@@ -75,16 +74,8 @@ def adapted(spec: MonitorSpec) -> Policies:
     }
 
 
-def arms(monitored: Monitored, learned_on: CountModel | None) -> dict[str, Controls | None]:
-    """Return who may intervene in each arm; None: nobody.
-
-    Parameters
-    ----------
-    monitored : Monitored
-        The monitor file and its model.
-    learned_on : CountModel or None
-        The model after it has learned on from trips with interventions.
-    """
+def arms(monitored: Monitored) -> dict[str, Controls | None]:
+    """Return who may intervene in each arm; None: nobody."""
     compiled, model = monitored
     spec = compiled.spec
     with_model, without = open_watch(compiled, model), open_watch(compiled, None)
@@ -95,9 +86,6 @@ def arms(monitored: Monitored, learned_on: CountModel | None) -> dict[str, Contr
         )
         return OnSignals(without, quantities)
 
-    later = {}
-    if learned_on is not None:
-        later[LEARNED_ON] = Library(open_watch(compiled, learned_on), as_shipped(spec))
     return {
         NOBODY: None,
         REACTIVE: Library(without),
@@ -108,5 +96,4 @@ def arms(monitored: Monitored, learned_on: CountModel | None) -> dict[str, Contr
         f"{FOREWARN} as shipped": Library(with_model, as_shipped(spec)),
         f"{FOREWARN} as shipped{ADAPTED}": Library(with_model, adapted(spec)),
         **{f"{FOREWARN} at {t:g}": Library(with_model, at_threshold(spec, t)) for t in THRESHOLDS},
-        **later,
     }

@@ -17,13 +17,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.closed_loop.arms import LEARNED_ON, REACTIVE, Controls, Monitored, arms
+from evaluation.closed_loop.arms import REACTIVE, Controls, Monitored, arms
 from evaluation.closed_loop.controllers import Library
 from evaluation.closed_loop.loading import CONFIG
 from evaluation.closed_loop.summary import write_results
 from evaluation.closed_loop.town import NoEgoError, town_scenario
 from evaluation.closed_loop.trip import LIMIT, drive
-from forewarn.models import CountModel, load_model
 
 
 def trip_path(folder: Path, seed: int, arm: str) -> Path:
@@ -31,18 +30,17 @@ def trip_path(folder: Path, seed: int, arm: str) -> Path:
     return folder / f"{seed:04d}_{re.sub('[^a-z0-9.]+', '-', arm.lower()).strip('-')}.json"
 
 
-def keys_of(
-    monitored: Monitored, learned_on: CountModel | None, compared: Mapping[str, Controls | None]
-) -> dict[str, str]:
+def keys_of(monitored: Monitored, compared: Mapping[str, Controls | None]) -> dict[str, str]:
     """Return for each arm what its trips depend on: model and policies, or the signals alone."""
     keys = {}
     for name, controller in compared.items():
         if controller is None:
             keys[name] = ""
         elif isinstance(controller, Library) and name != REACTIVE:
-            model = learned_on if learned_on and name == LEARNED_ON else monitored.model
             policies = json.dumps(controller.policies, sort_keys=True)
-            keys[name] = hashlib.sha256(f"{model.fingerprint} {policies}".encode()).hexdigest()
+            keys[name] = hashlib.sha256(
+                f"{monitored.model.fingerprint} {policies}".encode()
+            ).hexdigest()
         else:
             keys[name] = monitored.compiled.abstraction.digest
     return keys
@@ -62,7 +60,6 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where trips are kept")
     parser.add_argument("--config", type=Path, default=CONFIG, help="monitor file")
     parser.add_argument("--seeds", default="701:721", help="first:end (default: 701:721)")
-    parser.add_argument("--learned-on", type=Path, help="model written by learn_on.py")
     parser.add_argument(
         "--only", nargs="+", default=[""], help="drive only arms whose names begin so"
     )
@@ -70,9 +67,8 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     monitored = Monitored.load(arguments.config)
-    learned_on = load_model(arguments.learned_on) if arguments.learned_on else None
-    compared = arms(monitored, learned_on)
-    keys = keys_of(monitored, learned_on, compared)
+    compared = arms(monitored)
+    keys = keys_of(monitored, compared)
     first, end = (int(part) for part in arguments.seeds.split(":"))
     if not arguments.only_summary:
         wanted = {n: c for n, c in compared.items() if n.startswith(tuple(arguments.only))}
