@@ -35,7 +35,7 @@ def stamp_reader(pool: Pool, message: str) -> Callable[[bytes], Stamp]:
     header = pool.descriptor(message).fields_by_name.get("header")
     if header is None or header.message_type is None:
         return lambda data: UNSTAMPED
-    numbers = {one_field.name: one_field.number for one_field in header.message_type.fields}
+    numbers = {field.name: field.number for field in header.message_type.fields}
     if (numbers.get("timestamp_sec"), numbers.get("sequence_num")) != (1, 3):
         return lambda data: UNSTAMPED
     file = descriptor_pb2.FileDescriptorProto(name="headed.proto", package="forewarn.headed")

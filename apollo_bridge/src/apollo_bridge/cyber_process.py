@@ -166,16 +166,16 @@ def serve_scout(link: Link, config: dict[str, Any], cyber: Any, roles: Any) -> N
         seen = {}
         for channel, writers in channels.items():
             found = [roles.RoleAttributes.FromString(writer) for writer in writers]
-            types = {one_channel.message_type for one_channel in found}
+            types = {writer.message_type for writer in found}
             # Readers are listed too; those from Python and raw ones have types of this package.
             seen[channel] = sorted(t for t in types if not t.startswith("apollo.cyber.message."))
-            for one_channel in found:
-                if channel not in config["readers"] or not one_channel.proto_desc:
+            for writer in found:
+                if channel not in config["readers"] or not writer.proto_desc:
                     continue
-                if told.get(channel) != one_channel.proto_desc:
-                    told[channel] = one_channel.proto_desc
-                    names = json.dumps([channel, one_channel.message_type]).encode()
-                    link.send(OFFER, struct.pack("<H", len(names)) + names + one_channel.proto_desc)
+                if told.get(channel) != writer.proto_desc:
+                    told[channel] = writer.proto_desc
+                    names = json.dumps([channel, writer.message_type]).encode()
+                    link.send(OFFER, struct.pack("<H", len(names)) + names + writer.proto_desc)
         link.send(TOPOLOGY, json.dumps(seen).encode())
         time.sleep(SCOUT_PAUSE)
 

@@ -286,10 +286,10 @@ def _reachable(descriptor: Descriptor) -> dict[str, int]:
             waiting += [f.message_type for f in current.fields if f.message_type is not None]
     enums = {
         enum.full_name: enum
-        for one_descriptor in seen.values()
+        for descriptor in seen.values()
         for enum in (
-            *one_descriptor.enum_types,
-            *(f.enum_type for f in one_descriptor.fields if f.enum_type),
+            *descriptor.enum_types,
+            *(f.enum_type for f in descriptor.fields if f.enum_type),
         )
     }
     return _unambiguous(enums.values())

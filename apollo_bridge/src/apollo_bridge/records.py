@@ -50,7 +50,7 @@ class CyberRecording:
         self.path = path
         self.warnings: list[str] = []
         segments = self._open_segments(files)
-        self._segments = sorted(segments, key=lambda each: (each.start_ns, each.path.name))
+        self._segments = sorted(segments, key=lambda file: (file.start_ns, file.path.name))
         self._collect_warnings()
         filled = [segment for segment in self._segments if segment.count]
         self.start_ns = min((segment.start_ns for segment in filled), default=0)
@@ -82,13 +82,13 @@ class CyberRecording:
     @cached_property
     def topics(self) -> Mapping[str, TopicInfo]:
         """All channels, in the order of the file."""
-        counts = sum((one_segment.counts for one_segment in self._segments), Counter())
+        counts = sum((segment.counts for segment in self._segments), Counter())
         channels: dict[str, list[ChannelInfo]] = {}
         for segment in self._segments:
             for name, info in segment.channels.items():
                 channels.setdefault(name, []).append(info)
         for name, infos in channels.items():
-            types = list(dict.fromkeys(one_info.message for one_info in infos if one_info.message))
+            types = list(dict.fromkeys(info.message for info in infos if info.message))
             if len(types) > 1:
                 listed = " and as ".join(types)
                 self._warn(f"{name} is declared as {listed} by its segments; the first is taken")
@@ -181,7 +181,7 @@ def _overlapping(segments: Sequence[RecordFile]) -> Iterator[list[RecordFile]]:
     """Yield runs of segments (sorted by start) that overlap in time."""
     group: list[RecordFile] = []
     end = 0
-    for segment in (one_segment for one_segment in segments if one_segment.count):
+    for segment in (segment for segment in segments if segment.count):
         if group and segment.start_ns > end:
             yield group
             group = []
@@ -227,16 +227,16 @@ def segments_of(path: Path) -> list[Path]:
     A folder stands for them only if it holds those of a single recording.
     """
     if path.is_dir():
-        names = [m for one_path in path.iterdir() if (m := _SEGMENT.match(one_path.name))]
+        names = [m for entry in path.iterdir() if (m := _SEGMENT.match(entry.name))]
         if len({m["base"] for m in names}) != 1:
             return []
         return sorted(path / m.string for m in names)
     if path.exists() or not path.name.endswith(".record"):
         return []
     return sorted(
-        one_path
-        for one_path in path.parent.glob(f"{path.name}.*")
-        if _SEGMENT.match(one_path.name) and one_path.is_file()
+        entry
+        for entry in path.parent.glob(f"{path.name}.*")
+        if _SEGMENT.match(entry.name) and entry.is_file()
     )
 
 

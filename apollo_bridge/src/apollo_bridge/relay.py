@@ -54,7 +54,7 @@ class Wishes:
         self._by_session.pop(wish.session, None)
         self._by_session[wish.session] = wish
         if len(self._by_session) > MOST_SESSIONS:
-            weakest = min(self._by_session.values(), key=lambda each: each.strength)
+            weakest = min(self._by_session.values(), key=lambda wish: wish.strength)
             del self._by_session[weakest.session]
 
     def settle(self) -> None:
@@ -64,7 +64,7 @@ class Wishes:
     @property
     def strongest(self) -> Wish | None:
         """What is to be done; None before anybody spoke."""
-        return max(self._by_session.values(), key=lambda each: each.strength, default=None)
+        return max(self._by_session.values(), key=lambda wish: wish.strength, default=None)
 
     def __len__(self) -> int:
         return len(self._by_session)
@@ -116,7 +116,7 @@ class Relay:
         """What is to be said on /diagnostics; empty if all is as it should be."""
         several = TWO if len(self._wishes) > 1 else ""
         found = [*self._remarks.values(), several, self._former, self._memory.problem]
-        return "; ".join(one_remark for one_remark in found if one_remark)
+        return "; ".join(remark for remark in found if remark)
 
     @property
     def lost(self) -> bool:

@@ -86,8 +86,8 @@ def statuses(
     if clocks is not None:
         lasting.clocks(len(clocks), runtime.pacer.jumps)
         yield _clock_status(runtime, clocks, quarrel=lasting.quarrels)
-    for one_input in runtime.inputs.inputs:
-        yield _input_status(runtime, one_input, numberless, shared)
+    for topic_input in runtime.inputs.inputs:
+        yield _input_status(runtime, topic_input, numberless, shared)
     yield _signal_status(runtime, numberless)
     if runtime.record_path is not None or runtime.record_problem:
         yield _record_status(runtime)
@@ -148,32 +148,32 @@ def _timing_status(runtime: Runtime, period: float) -> Status:
 
 
 def _input_status(
-    runtime: Runtime, each: Input, numberless: Mapping[str, float], shared: Collection[str]
+    runtime: Runtime, topic_input: Input, numberless: Mapping[str, float], shared: Collection[str]
 ) -> Status:
     stale = _stale(runtime)
     affected = {
         name: age
         for name, age in stale.items()
-        if runtime.watch.spec.signals[name].topic == each.topic
+        if runtime.watch.spec.signals[name].topic == topic_input.topic
     }
-    failures = runtime.failures[each.topic]
+    failures = runtime.failures[topic_input.topic]
     values: dict[str, Any] = {
-        "topic": each.name,
-        "type": each.type,
-        "QoS": each.quality,
-        "publishers": len(each.publishers),
-        "messages": each.received,
+        "topic": topic_input.name,
+        "type": topic_input.type,
+        "QoS": topic_input.quality,
+        "publishers": len(topic_input.publishers),
+        "messages": topic_input.received,
         "undecodable": failures,
     }
-    name = f"input {each.topic}"
-    problems = list(each.problems())
+    name = f"input {topic_input.topic}"
+    problems = list(topic_input.problems())
     if problems:
         return Status(name, Severity.ERROR, "; ".join(problems), values)
-    if failures and each.topic in _failing(runtime):
-        reason = f"the newest message cannot be read: {runtime.reasons[each.topic]}"
+    if failures and topic_input.topic in _failing(runtime):
+        reason = f"the newest message cannot be read: {runtime.reasons[topic_input.topic]}"
         return Status(name, Severity.ERROR, reason, values)
-    waiting = Severity.WARN if _starting(runtime, each) else Severity.ERROR
-    if not each.publishers:
+    waiting = Severity.WARN if _starting(runtime, topic_input) else Severity.ERROR
+    if not topic_input.publishers:
         return Status(name, waiting, "nobody publishes it", values)
     if affected:
         ages = ", ".join(f"{name} {age}" for name, age in affected.items())
@@ -181,14 +181,15 @@ def _input_status(
     silent = [
         f"{signal} for {age:.1f} s"
         for signal, age in numberless.items()
-        if runtime.watch.spec.signals[signal].topic == each.topic and _lasts(runtime, signal, age)
+        if runtime.watch.spec.signals[signal].topic == topic_input.topic
+        and _lasts(runtime, signal, age)
     ]
     if silent:
         text = f"messages come, but no number: {', '.join(silent)}"
         return Status(name, Severity.ERROR, text, values)
-    if len(each.publishers) > 1 and each.topic not in shared:
-        nodes = ", ".join(publisher.node for publisher in each.publishers)
-        text = f"{len(each.publishers)} publishers, whose values alternate: {nodes}"
+    if len(topic_input.publishers) > 1 and topic_input.topic not in shared:
+        nodes = ", ".join(publisher.node for publisher in topic_input.publishers)
+        text = f"{len(topic_input.publishers)} publishers, whose values alternate: {nodes}"
         return Status(name, Severity.WARN, text, values)
     return Status(name, Severity.OK, "in time", values)
 
@@ -220,11 +221,11 @@ def _lasts(runtime: Runtime, signal: str, age: float) -> bool:
     return age > (DEFAULT_TIMEOUT if timeout is None or math.isinf(timeout) else timeout)
 
 
-def _starting(runtime: Runtime, each: Input) -> bool:
+def _starting(runtime: Runtime, topic_input: Input) -> bool:
     """Tell whether nothing has come for the good reason that it had no time to."""
     last, spec = runtime.pacer.last, runtime.watch.spec
     waited = 0.0 if last is None else (last - runtime.pacer.first) / spec.rate
-    return not each.received and waited < spec.startup
+    return not topic_input.received and waited < spec.startup
 
 
 def _stale(runtime: Runtime) -> dict[str, str]:

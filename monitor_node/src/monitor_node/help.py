@@ -12,7 +12,7 @@ def asked(arguments: Sequence[str]) -> bool:
     """Tell whether help is asked for; what follows ``--ros-args`` is the middleware's."""
     arguments = list(arguments)
     own = arguments[: arguments.index("--ros-args")] if "--ros-args" in arguments else arguments
-    return any(item in ASKING for item in own)
+    return any(word in ASKING for word in own)
 
 
 def usage(executable: str) -> str:

@@ -148,25 +148,25 @@ class Inputs:
             profile(Quality(), ARRIVALS_DEPTH),
             event_callbacks=_silent(),
         )
-        for one_input in self.inputs:
-            one_input.publishers = self._publishers(one_input)
-            one_input.quality = self._wanted(one_input)
-            self._subscribe(one_input)
+        for topic_input in self.inputs:
+            topic_input.publishers = self._publishers(topic_input)
+            topic_input.quality = self._wanted(topic_input)
+            self._subscribe(topic_input)
 
     def close(self) -> None:
         """Unsubscribe."""
         if self._arrivals is not None:
             self._node.destroy_subscription(self._arrivals)
             self._arrivals = None
-        for one_input in self.inputs:
-            if one_input.subscription is not None:
-                self._node.destroy_subscription(one_input.subscription)
-                one_input.subscription = None
+        for topic_input in self.inputs:
+            if topic_input.subscription is not None:
+                self._node.destroy_subscription(topic_input.subscription)
+                topic_input.subscription = None
 
     @property
     def subscriptions(self) -> frozenset[Subscription]:
         """The subscriptions that executors are not to see."""
-        found = (self._arrivals, *(one_input.subscription for one_input in self.inputs))
+        found = (self._arrivals, *(topic_input.subscription for topic_input in self.inputs))
         return frozenset(subscription for subscription in found if subscription is not None)
 
     def take(self, *, told: bool = False) -> Iterator[Taken]:
@@ -176,13 +176,13 @@ class Inputs:
         middleware drops messages, it drops the oldest.
         """
         times = self._take_arrivals() if told else {}
-        for one_input in self.inputs:
-            messages = list(_take(one_input.subscription, one_input.message_class, raw=True))
-            one_input.received += len(messages)
-            known = times.get(one_input.name, [])
+        for topic_input in self.inputs:
+            messages = list(_take(topic_input.subscription, topic_input.message_class, raw=True))
+            topic_input.received += len(messages)
+            known = times.get(topic_input.name, [])
             arrivals = ([None] * len(messages) + known)[len(known) :]
             for (payload, info), told_ns in zip(messages, arrivals, strict=True):
-                yield Taken(one_input.topic, payload, info["received_timestamp"], told_ns)
+                yield Taken(topic_input.topic, payload, info["received_timestamp"], told_ns)
 
     def _take_arrivals(self) -> Mapping[str, list[int | None]]:
         """Return what a player has told since the last time, by name of topic on the graph."""
@@ -195,52 +195,59 @@ class Inputs:
     def match(self) -> list[str]:
         """Follow what publishers offer by now; return what was changed, for the log."""
         changes = []
-        for one_input in self.inputs:
-            one_input.publishers = self._publishers(one_input)
-            wanted = self._wanted(one_input)
-            if wanted != one_input.quality and any(
-                p.type == one_input.type for p in one_input.publishers
+        for topic_input in self.inputs:
+            topic_input.publishers = self._publishers(topic_input)
+            wanted = self._wanted(topic_input)
+            if wanted != topic_input.quality and any(
+                p.type == topic_input.type for p in topic_input.publishers
             ):
-                changes.append(f"{one_input.name}: asks for {wanted} now, as its publishers offer")
-                one_input.quality = wanted
-                self._subscribe(one_input)
+                changes.append(
+                    f"{topic_input.name}: asks for {wanted} now, as its publishers offer"
+                )
+                topic_input.quality = wanted
+                self._subscribe(topic_input)
         return changes
 
     def ask_again(self) -> None:
         """Subscribe anew to what publishers keep for late subscribers: all was forgotten."""
-        for one_input in self.inputs:
-            if one_input.quality.latched:
-                self._subscribe(one_input)
+        for topic_input in self.inputs:
+            if topic_input.quality.latched:
+                self._subscribe(topic_input)
 
-    def _subscribe(self, each: Input) -> None:
-        before, each.subscription = each.subscription, None
+    def _subscribe(self, topic_input: Input) -> None:
+        before, topic_input.subscription = topic_input.subscription, None
         if before is not None:
             self._node.destroy_subscription(before)
-        each.subscription = self._node.create_subscription(
-            each.message_class,
-            each.topic,
+        topic_input.subscription = self._node.create_subscription(
+            topic_input.message_class,
+            topic_input.topic,
             _never_called,
-            profile(each.quality, self._depth),
+            profile(topic_input.quality, self._depth),
             event_callbacks=_silent(),
             raw=True,
         )
         own = [
             info
-            for info in self._node.get_subscriptions_info_by_topic(each.name)
-            if info.topic_type == each.type and owner(info) == self._node.get_fully_qualified_name()
+            for info in self._node.get_subscriptions_info_by_topic(topic_input.name)
+            if info.topic_type == topic_input.type
+            and owner(info) == self._node.get_fully_qualified_name()
         ]
-        each.type_hash = _type_hash(own[0]) if own else ""
+        topic_input.type_hash = _type_hash(own[0]) if own else ""
 
-    def _publishers(self, each: Input) -> tuple[Publisher, ...]:
-        name = each.name if each.subscription else self._node.resolve_topic_name(each.topic)
+    def _publishers(self, topic_input: Input) -> tuple[Publisher, ...]:
+        name = (
+            topic_input.name
+            if topic_input.subscription
+            else self._node.resolve_topic_name(topic_input.topic)
+        )
         return tuple(
             Publisher(owner(info), info.topic_type, offered(info.qos_profile), _type_hash(info))
             for info in self._node.get_publishers_info_by_topic(name)
         )
 
-    def _wanted(self, each: Input) -> Quality:
-        follows = follow(p.quality for p in each.publishers if p.type == each.type)
-        reliable, latched = each.fixed
+    def _wanted(self, topic_input: Input) -> Quality:
+        follows = follow(p.quality for p in topic_input.publishers if p.type == topic_input.type)
+        reliable, latched = topic_input.fixed
         return Quality(
             follows.reliable if reliable is None else reliable,
             follows.latched if latched is None else latched,

@@ -62,6 +62,6 @@ def interface_class(name: str, *, where: str = "") -> Any:
         raise TypeNotInstalledError(
             f"the package {package} has no {word} {base}",
             key=where,
-            accepted=", ".join(one_name for one_name in dir(module) if one_name[0].isupper()),
+            accepted=", ".join(member for member in dir(module) if member[0].isupper()),
         )
     return found

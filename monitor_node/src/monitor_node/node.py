@@ -365,11 +365,11 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             for change in runtime.inputs.match():
                 self.get_logger().info(change)
             self._hide()
-            for one_input in runtime.inputs.inputs:
+            for topic_input in runtime.inputs.inputs:
                 for problem in (
-                    one_input.problems() if one_input.publishers else ("nobody publishes it",)
+                    topic_input.problems() if topic_input.publishers else ("nobody publishes it",)
                 ):
-                    self._warn(f"{one_input.name}: {problem}")
+                    self._warn(f"{topic_input.name}: {problem}")
             shared = frozenset(self._value("shared_inputs"))
             found += statuses(runtime, self._lasting, shared, self._clocks())
         if self._actuators is not None:

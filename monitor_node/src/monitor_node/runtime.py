@@ -121,7 +121,9 @@ class Runtime:
                     "event": "activate",
                     "rate": self.watch.spec.rate,
                     "settle_ns": self.pacer.settle_ns,
-                    "inputs": {one_input.topic: one_input.name for one_input in self.inputs.inputs},
+                    "inputs": {
+                        topic_input.topic: topic_input.name for topic_input in self.inputs.inputs
+                    },
                 }
             )
         )

@@ -24,7 +24,7 @@ def announce_security(node: Node) -> Status:
     """Log whether security is on, once, and return what to report."""
     own = (node.get_name(), node.get_namespace())
     found = node.get_node_names_and_namespaces_with_enclaves()
-    enclave = next((item for *name, item in found if tuple(name) == own), "/")
+    enclave = next((enclave for *name, enclave in found if tuple(name) == own), "/")
     status = security_status(os.environ, enclave)
     say = node.get_logger().info if status.level is Severity.OK else node.get_logger().warning
     say(f"security is {status.message}")

@@ -246,7 +246,7 @@ class Services:
             response.success = False
             response.message = f"{request.property!r} is no property (accepted: {', '.join(rows)})"
             return response
-        row = rows[request.property or max(rows, key=lambda each: _figure(rows[each]))]
+        row = rows[request.property or max(rows, key=lambda name: _figure(rows[name]))]
         monitor, verdict = runtime.watch.monitor, runtime.latest.verdict
         conversions.explanation(response, explain(monitor, verdict, runtime.signals(), row))
         try:

@@ -85,4 +85,4 @@ def strongest(first: Demand, second: Demand) -> Demand:
     """Return the stronger of two demands, and the lower of two limits."""
     if first.limits and second.limits:
         return min(first, second)  # by their limits: the action is the same
-    return max(first, second, key=lambda each: SEVERITY.index(each.action))
+    return max(first, second, key=lambda demand: SEVERITY.index(demand.action))

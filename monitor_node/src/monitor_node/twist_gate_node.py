@@ -174,7 +174,7 @@ class TwistGate(SimulatedTime):
 
     def _look(self) -> None:
         """Count who may speak for the monitor: a dead publisher stays in the graph for a while."""
-        topics = (f"{self.spec.monitor}/output/{item}" for item in ("risk", "intervention"))
+        topics = (f"{self.spec.monitor}/output/{output}" for output in ("risk", "intervention"))
         known = max(self.count_publishers(topic) for topic in topics)
         self.watchdog.publishers(known - self._dead, time.monotonic())
 

@@ -55,8 +55,8 @@ class Heard:
     def demand(self) -> Demand:
         """What it asks for on either topic: it has ended only when both say so."""
         demand = NOTHING
-        for item in self.said.values():
-            demand = strongest(demand, item.demand)
+        for statement in self.said.values():
+            demand = strongest(demand, statement.demand)
         return demand
 
     def take(self, topic: str, statement: Statement, now: float) -> None:
@@ -143,7 +143,7 @@ class Watchdog:
 
     def _known(self, session: str) -> Heard:
         if session not in self._heard and len(self._heard) >= MOST_SESSIONS:
-            del self._heard[min(self._heard, key=lambda each: self._heard[each].last)]
+            del self._heard[min(self._heard, key=lambda known: self._heard[known].last)]
         return self._heard.setdefault(session, Heard())
 
     def _distrust(self, why: str, now: float) -> None:
@@ -152,7 +152,7 @@ class Watchdog:
             self._doubt, self._doubted = why, now
 
     def _may_adopt(self, heard: Heard, now: float) -> bool:
-        others = (item for item in self._heard.values() if item is not heard)
+        others = (other for other in self._heard.values() if other is not heard)
         return (
             heard.agrees
             and now - self._doubted > self.timeout
@@ -178,7 +178,7 @@ class Watchdog:
         """Return why nothing may pass that the monitor lets pass, the gravest first."""
         if self._alive > 1 or now - self._rivals_since > self.timeout:
             yield "the monitor's topics have another publisher"
-        if sum(now - item.last <= self.timeout for item in self._heard.values()) > 1:
+        if sum(now - heard.last <= self.timeout for heard in self._heard.values()) > 1:
             yield TWO
         if now - self._doubted <= self.timeout:
             yield self._doubt

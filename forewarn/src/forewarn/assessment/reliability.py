@@ -218,7 +218,7 @@ def calibrate(pairs: Predictions, bins: int = 10) -> Calibration | None:
         for i, m in members.items()
     )
     shares = [weight[m].sum() for m in members.values()]
-    apart = [abs(one_bin.predicted - one_bin.observed) for one_bin in found]
+    apart = [abs(bucket.predicted - bucket.observed) for bucket in found]
     return Calibration(
         ticks=count,
         censored=pairs.censored,

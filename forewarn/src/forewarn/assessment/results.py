@@ -134,25 +134,25 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
             for run in runs
         ],
         "properties": {
-            one_score.name: {
-                "violations": one_score.violations,
-                "detected": one_score.detected,
-                "missed": one_score.missed,
-                "alerts": one_score.alerts,
-                "late": one_score.late,
-                "false_alarms": one_score.false_alarms,
-                "false_alarms_unseen": one_score.unseen,
-                "false_alarms_cut_short": one_score.cut_short,
-                "hours": one_score.hours,
-                "false_alarms_per_hour": one_score.false_alarms_per_hour,
-                "alert_share": one_score.alert_share,
-                "precision": one_score.precision,
-                "recall": one_score.recall,
-                "lead": one_score.lead,
+            scored.name: {
+                "violations": scored.violations,
+                "detected": scored.detected,
+                "missed": scored.missed,
+                "alerts": scored.alerts,
+                "late": scored.late,
+                "false_alarms": scored.false_alarms,
+                "false_alarms_unseen": scored.unseen,
+                "false_alarms_cut_short": scored.cut_short,
+                "hours": scored.hours,
+                "false_alarms_per_hour": scored.false_alarms_per_hour,
+                "alert_share": scored.alert_share,
+                "precision": scored.precision,
+                "recall": scored.recall,
+                "lead": scored.lead,
                 "calibration": calibration,
                 "calibration_of_the_chain": before,
             }
-            for one_score, calibration, before in zip(found, agreement, raw, strict=True)
+            for scored, calibration, before in zip(found, agreement, raw, strict=True)
         },
         "notes": monitor.notes,
     }

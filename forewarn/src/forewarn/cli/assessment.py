@@ -288,7 +288,7 @@ def print_estimators(
     """Say how much the risk depends on the choice of estimator."""
     for name, choices in () if table else found.items():
         means = ", ".join(f"{_mean_text(choice.mean)} with {choice.name}" for choice in choices)
-        worst = max(choices, key=lambda each: each.difference)
+        worst = max(choices, key=lambda choice: choice.difference)
         apart = ""
         if worst.difference > 0:
             apart = f"; up to {worst.difference:.3f} apart, in {model.name(worst.state)}"

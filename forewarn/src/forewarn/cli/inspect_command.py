@@ -119,7 +119,7 @@ def run(options: Options, output: Output) -> int:
 
 def _print_head(model: CountModel, output: Output) -> None:
     seen = int(model.observed.sum())
-    duration = sum(item.duration for item in model.provenance)
+    duration = sum(origin.duration for origin in model.provenance)
     output.say(
         f"{model.size} states ({seen} observed), {int(model.counts.sum())} transitions of "
         f"{model.counts.nnz} kinds, {int(model.starts.sum())} episodes, at {model.rate:g} Hz"
@@ -211,7 +211,7 @@ def _document(
         "terminals": model.vocabulary.terminals,
         "smoothing": model.smoothing,
         "intervened": model.intervened,
-        "recordings": [item.__dict__ for item in model.provenance],
+        "recordings": [origin.__dict__ for origin in model.provenance],
         "recalibration": model.recalibration,
         "states": [
             {

@@ -52,11 +52,11 @@ def run(options: Options, output: Output) -> int:
         if model.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
     merged = merge_models(models)
-    digests = Counter(item.digest for item in merged.provenance if item.digest)
-    for item in merged.provenance:
-        if digests.pop(item.digest, 1) > 1:
+    digests = Counter(origin.digest for origin in merged.provenance if origin.digest)
+    for origin in merged.provenance:
+        if digests.pop(origin.digest, 1) > 1:
             output.warn(
-                f"the recording {item.recording} is in several of the models: it now counts more "
+                f"the recording {origin.recording} is in several of the models: it now counts more "
                 "than once, which feigns certainty"
             )
     save_model(merged, options.output)
@@ -70,7 +70,7 @@ def run(options: Options, output: Output) -> int:
             "model": options.output,
             "states": merged.size,
             "transitions": transitions,
-            "recordings": [item.__dict__ for item in merged.provenance],
+            "recordings": [origin.__dict__ for origin in merged.provenance],
         }
     )
     return 0

@@ -135,5 +135,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    return [plain(item) for item in value]
+        return {str(key): plain(entry) for key, entry in value.items()}
+    return [plain(entry) for entry in value]

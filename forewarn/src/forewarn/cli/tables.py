@@ -37,7 +37,7 @@ def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str
     for events in run.events:
         happened += [(alert.start, False, alert) for alert in events.alerts]
         happened += [(violation.tick, True, violation) for violation in events.violations]
-    happened.sort(key=lambda item: item[:2])
+    happened.sort(key=lambda timed: timed[:2])
     rows = [_cells(monitor, run, event) for _, _, event in happened]
     columns = (">time", "property", "event", ">lasts", ">lead time", ">risk", "state", "remark")
     output.table(columns, rows, title)
@@ -83,7 +83,7 @@ def _print_scores(
     output: Output,
 ) -> None:
     rows = []
-    mended = any(one_calibration is not None for one_calibration in raw)
+    mended = any(before is not None for before in raw)
     for score, calibration, before in zip(found, agreement, raw, strict=True):
         per_hour = score.false_alarms_per_hour
         rows.append(

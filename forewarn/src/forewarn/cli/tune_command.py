@@ -171,9 +171,9 @@ def run(options: Options, output: Output) -> int:
     check_output(options.plot, options.config if options.write else None)
     recordings = existing_recordings(options.recordings)
     monitor, runs = _runs(options, recordings, output)
-    for one_run in runs:
-        for line in remarks(one_run):
-            output.note(f"{one_run.name}: {line}")
+    for judged in runs:
+        for line in remarks(judged):
+            output.note(f"{judged.name}: {line}")
     wish = _wish(options, monitor.spec.rate)
     tunings = [
         tune(name, monitor.spec.properties[name], traces_of(monitor, runs, name), wish)

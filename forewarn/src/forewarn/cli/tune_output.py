@@ -95,26 +95,26 @@ def _same(one: Candidate, other: Candidate) -> bool:
     )  # fmt: skip
 
 
-def _cells(each: Candidate, tuning: Tuning) -> list[str]:
-    point = each.point
+def _cells(candidate: Candidate, tuning: Tuning) -> list[str]:
+    point = candidate.point
     remarks = []
-    if tuning.chosen is not None and _place(each) == _place(tuning.chosen):
+    if tuning.chosen is not None and _place(candidate) == _place(tuning.chosen):
         remarks.append("<- chosen")
-    if _place(each) == _place(tuning.present):
+    if _place(candidate) == _place(tuning.present):
         remarks.append("in the file")
-    if tuning.wish.miss_rate is not None and each.supported:
-        remarks.append("proven" if each.proven else "supported")
+    if tuning.wish.miss_rate is not None and candidate.supported:
+        remarks.append("proven" if candidate.proven else "supported")
     return [
-        f"{each.thresholds.act:g}",
-        str(each.enter),
+        f"{candidate.thresholds.act:g}",
+        str(candidate.enter),
         str(point.detected),
         str(point.missed),
-        share(each.miss_bound),
-        seconds(each.lead) if point.violations else "-",
-        seconds(each.mean_lead) if point.violations else "-",
+        share(candidate.miss_bound),
+        seconds(candidate.lead) if point.violations else "-",
+        seconds(candidate.mean_lead) if point.violations else "-",
         str(point.false_alarms),
         "-" if point.false_alarms_per_hour is None else f"{point.false_alarms_per_hour:.1f}",
-        "-" if math.isinf(each.false_alarm_bound) else f"{each.false_alarm_bound:.1f}",
+        "-" if math.isinf(candidate.false_alarm_bound) else f"{candidate.false_alarm_bound:.1f}",
         share(point.alert_share),
         share(point.precision),
         ", ".join(remarks),
@@ -285,28 +285,28 @@ def record(tuning: Tuning) -> dict[str, Any]:
     }
 
 
-def candidate_record(each: Candidate) -> dict[str, Any]:
+def candidate_record(candidate: Candidate) -> dict[str, Any]:
     """Return one candidate as plain values."""
-    point = each.point
+    point = candidate.point
     return {
-        "enter": each.enter,
-        "thresholds": each.thresholds.model_dump(exclude_none=True),
+        "enter": candidate.enter,
+        "thresholds": candidate.thresholds.model_dump(exclude_none=True),
         "violations": point.violations,
         "detected": point.detected,
         "missed": point.missed,
-        "miss_bound": each.miss_bound,
-        "median_lead": each.lead,
-        "mean_lead": each.mean_lead,
+        "miss_bound": candidate.miss_bound,
+        "median_lead": candidate.lead,
+        "mean_lead": candidate.mean_lead,
         "alerts": point.alerts,
         "false_alarms": point.false_alarms,
         "false_alarms_per_hour": point.false_alarms_per_hour,
-        "false_alarm_bound": each.false_alarm_bound,
+        "false_alarm_bound": candidate.false_alarm_bound,
         "alert_share": point.alert_share,
         "precision": point.precision,
-        "p_value": each.p_value,
-        "supported": each.supported,
-        "proven": each.proven,
-        "affordable": each.affordable,
+        "p_value": candidate.p_value,
+        "supported": candidate.supported,
+        "proven": candidate.proven,
+        "affordable": candidate.affordable,
     }
 
 

@@ -78,10 +78,10 @@ def _explained(tunings: Sequence[Tuning]) -> list[str]:
     ]
 
 
-def _place(each: Candidate, column: int) -> tuple[float | None, float | None]:
-    point = each.point
+def _place(candidate: Candidate, column: int) -> tuple[float | None, float | None]:
+    point = candidate.point
     lost = point.missed / point.violations if point.violations else None
-    return point.false_alarms_per_hour, each.lead if column == 1 else lost
+    return point.false_alarms_per_hour, candidate.lead if column == 1 else lost
 
 
 def _line(  # type: ignore[no-untyped-def]

@@ -183,12 +183,12 @@ def _problems(
     error: ValidationError, document: Document | None, prefix: tuple[object, ...] = ()
 ) -> Iterator[InputError]:
     seen: set[str] = set()
-    for item in error.errors():
-        value, kind = item["input"], item["type"]
+    for detail in error.errors():
+        value, kind = detail["input"], detail["type"]
         # pydantic appends the tried branch of a union to the path; keys of the file only, of which
         # an unknown one may be called `float`.
-        own = len(item["loc"]) - 1 if kind == "extra_forbidden" else -1
-        known = tuple(p for i, p in enumerate(item["loc"]) if i == own or not _is_branch(p))
+        own = len(detail["loc"]) - 1 if kind == "extra_forbidden" else -1
+        known = tuple(p for i, p in enumerate(detail["loc"]) if i == own or not _is_branch(p))
         origin = document.origin(prefix + known) if document else None
         location = origin.locate(prefix + known) if origin else ""
         path = key_path(prefix + known)
@@ -197,7 +197,7 @@ def _problems(
         elif kind == "extra_forbidden":
             problem, accepted = "unknown key", _accepted_keys(known)
         else:
-            text = item["msg"].removeprefix("Value error, ")
+            text = detail["msg"].removeprefix("Value error, ")
             problem, accepted = f"{text[0].lower()}{text[1:]}", ""
             if not (kind == "value_error" and isinstance(value, dict)):  # it names its own values
                 problem = f"{_shown(value)}: {problem}"

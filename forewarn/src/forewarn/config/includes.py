@@ -79,12 +79,12 @@ def _fragment(document: Document, index: int, entry: object) -> Document:
     properties = data.get("properties", {})
     if not isinstance(chosen, list):
         raise _error(document, here, f"{chosen!r} is no list of properties", ACCEPTED)
-    for one_name in chosen:
-        if one_name not in properties:
+    for wanted in chosen:
+        if wanted not in properties:
             raise _error(
-                document, here, f"{one_name!r} is no property of {name}", ", ".join(properties)
+                document, here, f"{wanted!r} is no property of {name}", ", ".join(properties)
             )
-    selected = {one_name: properties[one_name] for one_name in chosen}
+    selected = {wanted: properties[wanted] for wanted in chosen}
     return replace(fragment, data={**data, "properties": selected})
 
 

@@ -119,7 +119,7 @@ class ShapeSpec(Section):
     def _one_source(self) -> ShapeSpec:
         if (self.file is None) != (self.layer is None):
             raise ValueError("file and layer go together")
-        if sum(one_source is not None for one_source in (self.file, self.polygon, self.line)) != 1:
+        if sum(source is not None for source in (self.file, self.polygon, self.line)) != 1:
             raise ValueError("one of: file and layer, polygon, line")
         return self
 

@@ -97,7 +97,7 @@ def _elementwise_comparison(node: ast.Compare) -> bool:
     for operator, value in zip(node.ops, node.comparators, strict=True):
         if isinstance(operator, (ast.In, ast.NotIn)):
             if not isinstance(value, (ast.Tuple, ast.List)) or not all(
-                isinstance(item, ast.Constant) for item in value.elts
+                isinstance(element, ast.Constant) for element in value.elts
             ):
                 return False
         elif not works_elementwise(value):

@@ -143,11 +143,11 @@ def _compare_lists(
 ) -> Any:
     """Compare lists of text element by element."""
     if type(b) is str and _all_text(a):
-        return np.array([scalar(item, b) for item in a])
+        return np.array([scalar(element, b) for element in a])
     if not isinstance(a, (list, tuple, np.ndarray)):
-        return vector([compare(notes, a, item) for item in b])
+        return vector([compare(notes, a, element) for element in b])
     if not isinstance(b, (list, tuple, np.ndarray)):
-        return vector([compare(notes, item, b) for item in a])
+        return vector([compare(notes, element, b) for element in a])
     if len(a) != len(b):
         return notes.unknown(f"lists of different lengths: {len(a)} and {len(b)}")
     return vector([compare(notes, x, y) for x, y in zip(a, b, strict=True)])

@@ -82,7 +82,7 @@ def collect(notes: Notes, values: Any, count: Any, condition: Any, *outer: Any) 
 def _kept(column: Any, known: Any) -> Any:
     known = np.asarray(known, dtype=np.bool_)
     if isinstance(column, list):
-        return [item for item, keep in zip(column, known.tolist(), strict=True) if keep]
+        return [element for element, keep in zip(column, known.tolist(), strict=True) if keep]
     return column[known]
 
 

@@ -167,7 +167,7 @@ def position(source: str, node: ast.AST) -> str:
 def bound_names(target: ast.expr) -> list[str]:
     """Return the variables that a comprehension's target binds."""
     if isinstance(target, ast.Tuple):
-        return [name for item in target.elts for name in bound_names(item)]
+        return [name for part in target.elts for name in bound_names(part)]
     return [target.id] if isinstance(target, ast.Name) else []
 
 
@@ -372,9 +372,9 @@ class _Checker:
             raise self.fail(
                 node, f"{name}() outside of 'for ... in'", f"[... for a, b in {name}(...)]"
             )
-        keywords = [one_keyword.arg or "**" for one_keyword in node.keywords]
+        keywords = [given.arg or "**" for given in node.keywords]
         problem = arity_problem(name, len(node.args), keywords)
         if problem:
             raise self.fail(node, *problem)
-        for value in (*node.args, *(one_keyword.value for one_keyword in node.keywords)):
+        for value in (*node.args, *(given.value for given in node.keywords)):
             self.check(value, bound, depth)

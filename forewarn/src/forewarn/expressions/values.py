@@ -96,16 +96,16 @@ def vector(items: Sequence[Any]) -> Vector | list[Any]:
     ndarray, shape (n,), or list
         bool, int64 or float64; a list if any item is text, an array, a list or a message.
     """
-    kinds = {type(item) for item in items}
+    kinds = {type(element) for element in items}
     if kinds == {bool} or kinds == {np.bool_}:
         return np.array(items, dtype=np.bool_)
     if kinds == {int}:
         try:
             return np.array(items, dtype=np.int64)
         except OverflowError:
-            return np.array([float(item) for item in items])
-    if all(issubclass(one_kind, NUMBERS) for one_kind in kinds):
-        return np.array([float(item) for item in items], dtype=np.float64)
+            return np.array([float(element) for element in items])
+    if all(issubclass(kind, NUMBERS) for kind in kinds):
+        return np.array([float(element) for element in items], dtype=np.float64)
     return list(items)
 
 

@@ -93,13 +93,13 @@ def refine(successor: Ints, block: Ints) -> Ints:
     end = [*begin[1:], len(members)]
     marked = [0] * len(begin)
     waiting = {
-        (one_block, letter) for one_block in range(len(begin)) for letter in range(sources.letters)
+        (splitter, letter) for splitter in range(len(begin)) for letter in range(sources.letters)
     }
     while waiting:
         splitter, letter = waiting.pop()
         touched: list[int] = []
         inside = members[begin[splitter] : end[splitter]]
-        for source in (one_source for state in inside for one_source in sources.of(state, letter)):
+        for source in (before for state in inside for before in sources.of(state, letter)):
             own = number[source]
             if not marked[own]:
                 touched.append(own)
@@ -125,5 +125,5 @@ def refine(successor: Ints, block: Ints) -> Ints:
             for state in members[begin[new] : end[new]]:
                 number[state] = new
             # If the old block waits, both parts have to; else the smaller one will do.
-            waiting.update((new, one_letter) for one_letter in range(sources.letters))
+            waiting.update((new, symbol) for symbol in range(sources.letters))
     return np.array(number, dtype=np.int64)

@@ -121,7 +121,7 @@ def _parse(name: str, language: str, text: str) -> Types:
             accepted=f"valid {language}",
         ) from error
     constants, fields = next(iter(types.values()))
-    return {name: (constants, [(one_field, _mended(desc)) for one_field, desc in fields])}
+    return {name: (constants, [(field, _mended(desc)) for field, desc in fields])}
 
 
 # rosbags' .msg grammar has no wstring; under this name it passes as a type of the same package.
@@ -180,7 +180,7 @@ def installed_message_type(name: str) -> MessageType:
         if found is None:
             raise _not_installed(wanted, name)
         types.update(found)
-        missing += [one_name for one_name in _used(found) if one_name not in types]
+        missing += [needed for needed in _used(found) if needed not in types]
     result = MessageType(name, types)
     _ = result.struct
     return result

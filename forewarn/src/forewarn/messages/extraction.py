@@ -72,7 +72,7 @@ class Extractor:
         self._decode = decoder(plan, compiled)
         self._recipes = recipes
         self._evaluations = evaluations
-        whole = any(one_evaluation.columns is None for one_evaluation in evaluations)
+        whole = any(evaluation.columns is None for evaluation in evaluations)
         self._shelf = shelve(mtype.struct, plan) if whole else None
 
     def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:
@@ -110,8 +110,7 @@ class Extractor:
                     reasons[len(columns)] = reason
                 columns.append(value)
             return [
-                self._evaluate(one_evaluation, columns, reasons)
-                for one_evaluation in self._evaluations
+                self._evaluate(evaluation, columns, reasons) for evaluation in self._evaluations
             ]
 
     def _evaluate(

@@ -228,7 +228,7 @@ class _Inference:
 
     def _Compare(self, node: ast.Compare, scope: Scope) -> Result:
         nodes = [node.left, *node.comparators]
-        results = [self.visit(one_node, scope) for one_node in nodes]
+        results = [self.visit(operand, scope) for operand in nodes]
         wide = False
         for i, operator in enumerate(node.ops):
             left, right = results[i][1], results[i + 1][1]
@@ -359,7 +359,7 @@ class _Inference:
         return [result[0] for result in results], [result[1] for result in results]
 
     def _iteration(self, node: ast.Call, name: str, scope: Scope) -> Result:
-        results = [self.visit(one_argument, scope) for one_argument in node.args]
+        results = [self.visit(argument, scope) for argument in node.args]
         elements: list[Kind] = [] if name == "zip" else [NUMBER]
         for argument, (_, kind) in zip(node.args, results, strict=True):
             if not isinstance(kind, Many):

@@ -92,8 +92,10 @@ def _column(items: list[Any], kind: str, scalar: bool) -> Any:
         return items
     if not items:
         return np.zeros(0, dtype=kind)
-    if isinstance(items[0], np.ndarray) or any(isinstance(item, np.ndarray) for item in items):
-        parts = [np.atleast_1d(np.asarray(item, dtype=kind)) for item in items]
+    if isinstance(items[0], np.ndarray) or any(
+        isinstance(element, np.ndarray) for element in items
+    ):
+        parts = [np.atleast_1d(np.asarray(element, dtype=kind)) for element in items]
         return np.concatenate(parts)
     return np.array(items, dtype=kind)
 

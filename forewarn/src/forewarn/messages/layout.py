@@ -104,7 +104,7 @@ class Layouts:
             if element is None:
                 return None
             return tuple(advance(element, phase, field.length) for phase in range(PHASES))
-        parts = [self.extents(one_field) for one_field in field.fields.values()]
+        parts = [self.extents(member) for member in field.fields.values()]
         return join([part for part in parts if part is not None]) if None not in parts else None
 
     def least(self, field: FieldType) -> int:
@@ -117,9 +117,7 @@ class Layouts:
             return min(field.length * self.least(field.element), HUGE)
         if id(field) not in self._least:
             self._kept.append(field)
-            self._least[id(field)] = sum(
-                self.least(one_field) for one_field in field.fields.values()
-            )
+            self._least[id(field)] = sum(self.least(member) for member in field.fields.values())
         return min(self._least[id(field)], HUGE)
 
 

@@ -195,9 +195,9 @@ class Planner:
         if extents is not None and want is None:
             program.fixed(extents)
         elif isinstance(part, Struct):
-            for name, one_field in part.fields.items():
+            for name, member in part.fields.items():
                 below = None if want is None else want.below.get(name)
-                self._part(one_field, below, (*path, name), program)
+                self._part(member, below, (*path, name), program)
         elif isinstance(part, Primitive) and extents is not None:
             program.read(self._slot(part, path), FORMATS[part.name], extents)
         elif isinstance(part, Primitive):

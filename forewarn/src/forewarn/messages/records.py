@@ -106,9 +106,7 @@ class Book(Record):
 def shelve(part: FieldType, plan: Plan, path: Path = ()) -> Shelf:
     """Return how to read `part`, which lies at `path`, from the columns of `plan`."""
     if isinstance(part, Struct):
-        fields = {
-            name: shelve(one_field, plan, (*path, name)) for name, one_field in part.fields.items()
-        }
+        fields = {name: shelve(member, plan, (*path, name)) for name, member in part.fields.items()}
         return _Message(fields)
     if isinstance(part, Primitive):
         return _Value(plan.values[path]) if path in plan.values else _Absent()

@@ -136,11 +136,11 @@ class _Builder:
                 accepted=f"one of {', '.join(sorted(self.types)[:8])}",
             )
         constants, fields = self.types[name]
-        built = {one_field: self.field(desc, (*above, name)) for one_field, desc in fields}
+        built = {member: self.field(desc, (*above, name)) for member, desc in fields}
         values = {constant: value for constant, _, value in constants}
         struct = Struct(name, built or {PLACEHOLDER: Primitive("uint8")}, values)
         self.done[name] = struct
-        self.sizes[name] = 1 + sum(self._size(one_field) for one_field in struct.fields.values())
+        self.sizes[name] = 1 + sum(self._size(member) for member in struct.fields.values())
         if self.sizes[name] > MAX_FIELDS:
             raise DefinitionError(
                 f"{name} has {self.sizes[name]} fields, those of its parts included",

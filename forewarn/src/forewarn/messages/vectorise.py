@@ -208,7 +208,7 @@ class _Lifter:
         for operator, right in zip(node.ops, node.comparators, strict=True):
             if isinstance(operator, (ast.In, ast.NotIn)) and loops.places:
                 constant = isinstance(right, ast.List) and all(
-                    isinstance(item, ast.Constant) for item in right.elts
+                    isinstance(element, ast.Constant) for element in right.elts
                 )
                 if not constant:
                     raise NotLifted(f"'in {text(right)}' is not a list of constants")
@@ -274,7 +274,7 @@ class _Lifter:
         for place in inner.places[outside + 1 :]:
             counts = trees.call("_merge_counts", counts, self.source(place, True))
         if outside == 0:
-            outer = [one_condition.tree for one_condition in conditions[:-1]]
+            outer = [condition.tree for condition in conditions[:-1]]
             return Made(trees.noted("_collect", values, counts, last, *outer), 0)
         if any(generator.ifs for generator in node.generators[:-1]):
             raise NotLifted("an inner comprehension has an 'if' between its loops")

@@ -140,7 +140,7 @@ def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
         method = reader.choice("method", METHODS)
         horizon = reader.get("horizon", "seconds above 0, or null")
         fitted: dict[str, Any] = (
-            {"knots": tuple(_knot(item, reader) for item in reader.items("knots", MAX_KNOTS))}
+            {"knots": tuple(_knot(pair, reader) for pair in reader.items("knots", MAX_KNOTS))}
             if method == "isotonic"
             else {"slope": reader.number("slope"), "intercept": reader.number("intercept")}
         )
@@ -178,14 +178,14 @@ def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
     return tuple(found)
 
 
-def _knot(item: Any, reader: Reader) -> tuple[float, float]:
+def _knot(pair: Any, reader: Reader) -> tuple[float, float]:
     good = (
-        isinstance(item, list)
-        and len(item) == 2
-        and all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in item)
+        isinstance(pair, list)
+        and len(pair) == 2
+        and all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in pair)
     )
     if not good:
         raise ModelError(
-            f"{item!r} is not accepted", key=f"{reader.path}.knots", accepted="[risk, frequency]"
+            f"{pair!r} is not accepted", key=f"{reader.path}.knots", accepted="[risk, frequency]"
         )
-    return float(item[0]), float(item[1])
+    return float(pair[0]), float(pair[1])

@@ -177,14 +177,14 @@ class Reader:
     def children(self, key: str) -> list[Reader]:
         """Return a list of nested objects."""
         items = self.items(key, MAX_CHILDREN)
-        return [Reader(item, self._key(f"{key}[{i}]")) for i, item in enumerate(items)]
+        return [Reader(part, self._key(f"{key}[{i}]")) for i, part in enumerate(items)]
 
     def names(self, key: str) -> tuple[str, ...]:
         """Return a list of distinct, non-empty names."""
         items = self.items(key, MAX_NAMES)
-        for i, item in enumerate(items):
-            if not isinstance(item, str) or not item or items.index(item) != i:
-                raise self._wrong(f"{key}[{i}]", item, "distinct names")
+        for i, text in enumerate(items):
+            if not isinstance(text, str) or not text or items.index(text) != i:
+                raise self._wrong(f"{key}[{i}]", text, "distinct names")
         return tuple(items)
 
     def vocabulary(self) -> Vocabulary:
@@ -214,15 +214,15 @@ class Reader:
     def pairs(self, key: str, n: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield ``[index, count]`` items with distinct indices below `n`."""
         seen: set[int] = set()
-        for i, item in enumerate(self.items(key, n)):
+        for i, entry in enumerate(self.items(key, n)):
             path = f"{key}[{i}]"
-            if not isinstance(item, list) or len(item) != 2:
-                raise self._wrong(path, item, "[state index, count]")
-            index = self.whole(path, item[0], 0, n - 1)
+            if not isinstance(entry, list) or len(entry) != 2:
+                raise self._wrong(path, entry, "[state index, count]")
+            index = self.whole(path, entry[0], 0, n - 1)
             if index in seen:
-                raise self._wrong(path, item, "each state once")
+                raise self._wrong(path, entry, "each state once")
             seen.add(index)
-            yield index, self.whole(path, item[1], 0, high)
+            yield index, self.whole(path, entry[1], 0, high)
 
     def counts(self, key: str, n: int, high: int) -> sparse.csr_matrix:
         """Return the count matrix from ``[row, [columns], [counts]]`` items."""
@@ -230,18 +230,18 @@ class Reader:
         columns: list[int] = []
         values: list[int] = []
         seen: set[int] = set()
-        for i, item in enumerate(self.items(key, n)):
+        for i, entry in enumerate(self.items(key, n)):
             path = f"{key}[{i}]"
-            if not isinstance(item, list) or len(item) != 3:
-                raise self._wrong(path, item, "[state index, [successors], [counts]]")
-            row = self.whole(f"{path}[0]", item[0], 0, n - 1)
+            if not isinstance(entry, list) or len(entry) != 3:
+                raise self._wrong(path, entry, "[state index, [successors], [counts]]")
+            row = self.whole(f"{path}[0]", entry[0], 0, n - 1)
             if row in seen:
                 raise self._wrong(f"{path}[0]", row, "each state once")
             seen.add(row)
-            targets = self._indices(f"{path}[1]", item[1], n)
-            if not isinstance(item[2], list) or len(item[2]) != len(targets):
-                raise self._wrong(f"{path}[2]", item[2], f"{len(targets)} counts")
-            for k, count in enumerate(item[2]):
+            targets = self._indices(f"{path}[1]", entry[1], n)
+            if not isinstance(entry[2], list) or len(entry[2]) != len(targets):
+                raise self._wrong(f"{path}[2]", entry[2], f"{len(targets)} counts")
+            for k, count in enumerate(entry[2]):
                 values.append(self.whole(f"{path}[2][{k}]", count, 1, high))
             columns.extend(targets)
             rows.extend([row] * len(targets))
@@ -252,12 +252,12 @@ class Reader:
         rows: list[NDArray[np.int64]] = []
         columns: list[NDArray[np.int64]] = []
         entries = 0
-        for i, item in enumerate(self.items(key, n)):
+        for i, entry in enumerate(self.items(key, n)):
             path = f"{key}[{i}]"
-            if not isinstance(item, list) or len(item) != 2:
-                raise self._wrong(path, item, "[[states], [successors]]")
-            sources = self._indices(f"{path}[0]", item[0], n)
-            targets = self._indices(f"{path}[1]", item[1], n)
+            if not isinstance(entry, list) or len(entry) != 2:
+                raise self._wrong(path, entry, "[[states], [successors]]")
+            sources = self._indices(f"{path}[0]", entry[0], n)
+            targets = self._indices(f"{path}[1]", entry[1], n)
             entries += len(sources) * len(targets)
             if entries > MAX_FORBIDDEN:
                 raise self._wrong(path, entries, f"at most {MAX_FORBIDDEN} forbidden transitions")

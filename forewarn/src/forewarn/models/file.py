@@ -129,7 +129,7 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
         starts=np.sum([part.starts for part in wide], axis=0).astype(np.int64),
         smoothing=first.smoothing,
         forbidden=sparse.csr_matrix(forbidden, dtype=bool),
-        provenance=tuple(item for part in parts for item in part.provenance),
+        provenance=tuple(origin for part in parts for origin in part.provenance),
         intervened=sum(part.intervened for part in parts),
         end=first.end,
         steps=add_up(part.steps for part in parts),
@@ -180,7 +180,7 @@ def dump_model(model: CountModel) -> str:
     forbidden = _dump_forbidden(model.forbidden)
     # Made as they are written: a collection that goes through millions of items holds all threads.
     lists: dict[str, Items] = {
-        "provenance": lambda: (asdict(item) for item in model.provenance),
+        "provenance": lambda: (asdict(origin) for origin in model.provenance),
         "states": lambda: (model.vocabulary.key(state) for state in model.states),
         "starts": lambda: ([int(i), int(model.starts[i])] for i in np.flatnonzero(model.starts)),
         "transitions": lambda: _dump_counts(model.counts),
@@ -195,7 +195,7 @@ def dump_model(model: CountModel) -> str:
     checksum = _checksum({**head, **lists})
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, items in lists.items():
-        body = ",\n".join(f"    {json.dumps(item)}" for item in items())
+        body = ",\n".join(f"    {json.dumps(element)}" for element in items())
         lines.append(f'  "{key}": [\n{body}\n  ]' if body else f'  "{key}": []')
     lines.append(f'  "checksum": "{checksum}"')
     return "{\n" + ",\n".join(lines) + "\n}\n"
@@ -231,8 +231,8 @@ def _checksum(content: dict[str, Any]) -> str:
         digest.update(f"{',' if i else '{'}{encode(key)}:".encode())
         if callable(value) or isinstance(value, list):
             digest.update(b"[")
-            for k, item in enumerate(value() if callable(value) else value):
-                digest.update(f"{',' if k else ''}{encode(item)}".encode())
+            for k, element in enumerate(value() if callable(value) else value):
+                digest.update(f"{',' if k else ''}{encode(element)}".encode())
             digest.update(b"]")
         else:
             digest.update(encode(value).encode())
@@ -264,13 +264,13 @@ def _parse(reader: Reader) -> CountModel:
     steps = reader.children("actions") if "actions" in reader.value else []
     provenance = tuple(
         Provenance(
-            recording=item.text("recording"),
-            digest=item.text("digest"),
-            duration=item.number("duration"),
-            ticks=item.integer("ticks", 0, MAX_COUNT),
-            transitions=item.integer("transitions", 0, MAX_COUNT),
+            recording=origin.text("recording"),
+            digest=origin.text("digest"),
+            duration=origin.number("duration"),
+            ticks=origin.integer("ticks", 0, MAX_COUNT),
+            transitions=origin.integer("transitions", 0, MAX_COUNT),
         )
-        for item in reader.children("provenance")
+        for origin in reader.children("provenance")
     )
     starts = np.zeros(n, dtype=np.int64)
     for index, count in reader.pairs("starts", n, MAX_COUNT):

@@ -137,15 +137,17 @@ def _object_names(meaning: Any, document: Any, keys: Sequence[str], digits: int)
         meaning.get(k, []) if isinstance(meaning, dict) else []
         for k in ("objectTypes", "keys", "parentReceptacles")
     ]
-    types, attributes, parents = ([str(item) for item in part] for part in parts)
+    types, attributes, parents = ([str(word) for word in part] for part in parts)
     block = len(types) + len(attributes) + len(parents)
     shown = document.get("state_interpret", {})
     example: list[Any] = next((shown[key] for key in keys if isinstance(shown.get(key), list)), [])
     if not block or digits != block * len(example):
         return [f"digit {i}" for i in range(digits)]
     names: list[str] = []
-    for item in example:
-        label = str(item.get("objectType", "object")) if isinstance(item, dict) else "object"
+    for valuation in example:
+        label = (
+            str(valuation.get("objectType", "object")) if isinstance(valuation, dict) else "object"
+        )
         names += [f"{label} is {kind}" for kind in types]
         names += [f"{label}.{attribute}" for attribute in attributes]
         names += [f"{label} in {parent}" for parent in parents]

@@ -106,7 +106,7 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
     over = n if named else initial
     # Whoever waits, or is between episodes, reads a letter as if it were the first.
     source = np.arange(n + named)
-    source[[item for item in (violated, over) if item >= 0]] = initial
+    source[[state for state in (violated, over) if state >= 0]] = initial
     waits = np.arange(n + named) == violated
     following = np.full((n + named, width + labels.size), over, dtype=np.int32)
     outcome = np.full(following.shape, ENDS, dtype=np.uint8)
@@ -124,7 +124,7 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
         Status.CANNOT_BE_VIOLATED if q == automaton.satisfied else Status.SATISFIED_SO_FAR
         for q in range(n + named)
     )
-    steps = [Step((q,), (q,), False, item, False, False) for q, item in enumerate(certain)]
+    steps = [Step((q,), (q,), False, status, False, False) for q, status in enumerate(certain)]
     return LiveAutomaton(
         letters=width + labels.size,
         terminals=width,
@@ -164,8 +164,8 @@ def advance(
         if step is not None:
             return step
     after, outcomes = (
-        item[list(branches)][:, list(letters)].ravel().tolist()
-        for item in (live.following, live.outcome)
+        table[list(branches)][:, list(letters)].ravel().tolist()
+        for table in (live.following, live.outcome)
     )
     return _judged(live, latched, set(zip(after, outcomes, strict=True)))
 

@@ -92,8 +92,8 @@ def _sources(spec: MonitorSpec, name: str, above: tuple[str, ...]) -> frozenset[
     """Return the signals that arrive on which a signal depends, itself if it arrives."""
     if not spec.signals[name].is_derived:
         return frozenset({name})
-    inner = (one_input for one_input in _inputs(spec, name) if one_input not in above)
-    return frozenset().union(*(_sources(spec, one_name, (*above, name)) for one_name in inner))
+    inner = (needed for needed in _inputs(spec, name) if needed not in above)
+    return frozenset().union(*(_sources(spec, needed, (*above, name)) for needed in inner))
 
 
 def _used(spec: MonitorSpec) -> set[str]:

@@ -71,9 +71,9 @@ def _arrays(name: str, table: RiskTable | None) -> dict[str, Floats]:
     if table is None:
         return {}
     return {
-        f"{name}.{one_field.name}": value
-        for one_field in fields(table)
-        if isinstance(value := getattr(table, one_field.name), np.ndarray)
+        f"{name}.{column.name}": value
+        for column in fields(table)
+        if isinstance(value := getattr(table, column.name), np.ndarray)
     }
 
 
@@ -192,7 +192,7 @@ def _changed(before: Floats | None, now: Floats) -> Any:
     """Return the rows of an array whose bits changed; None if it is better stored whole."""
     if before is None or before.shape != now.shape or not now.size:
         return None
-    one, other = (np.ascontiguousarray(item).view(np.int64) for item in (before, now))
+    one, other = (np.ascontiguousarray(array).view(np.int64) for array in (before, now))
     rows = np.flatnonzero((one != other).reshape(len(now), -1).any(axis=1))
     return rows if 2 * len(rows) < len(now) else None
 
@@ -215,7 +215,7 @@ class TableReader:
         chain: list[tuple[str, dict[str, Any], memoryview]] = []
         try:
             while name not in self._read:
-                if any(item[0] == name for item in chain):
+                if any(link[0] == name for link in chain):
                     raise ValueError("they rest on themselves")
                 head, data = _opened(self._files[name])
                 chain.append((name, head, data))
@@ -223,11 +223,11 @@ class TableReader:
                     break
                 name = head["base"]
             found = self._read.get(name, {})
-            for item, head, data in reversed(chain):
+            for wanted, head, data in reversed(chain):
                 found = dict(_unpacked(head["arrays"], data, found))
-                if _name(found) != item:
+                if _name(found) != wanted:
                     raise ValueError("their digest is wrong")
-                self._read = {item: found}  # later ones rest on it
+                self._read = {wanted: found}  # later ones rest on it
         except (KeyError, ValueError, TypeError, IndexError, struct.error, CutError) as error:
             raise RecordingError(
                 f"its risk tables are damaged: {error}", accepted="a record as the node wrote it"

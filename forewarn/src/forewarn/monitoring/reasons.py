@@ -96,7 +96,7 @@ def explain_risk(
         expected_time=outlook.expected(row, automaton_state) * period,
         ways=tuple(
             LikelyWay(
-                tuple(model.vocabulary.name(model.states[one_state]) for one_state in way.states),
+                tuple(model.vocabulary.name(model.states[state]) for state in way.states),
                 way.share,
                 way.steps * period,
             )

@@ -293,7 +293,7 @@ class _Replay:
         assert self.watch is not None
         mtype = self.types[self.names.risk]
         message: Any = mtype.typestore.deserialize_cdr(data, mtype.name)
-        rows = tuple(_published(one_risk) for one_risk in message.risks)
+        rows = tuple(_published(risk) for risk in message.risks)
         stamp = message.header.stamp
         tick = rows[0].tick
         outcome = self.watch.tick(tick)

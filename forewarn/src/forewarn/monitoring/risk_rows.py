@@ -165,7 +165,7 @@ def _ahead(
     if verdict.level == Level.NONE:
         return expected, ()
     rows = outlook.path(row, verdict.automaton[0]).rows
-    return expected, tuple(model.vocabulary.name(model.states[one_row]) for one_row in rows)
+    return expected, tuple(model.vocabulary.name(model.states[visited]) for visited in rows)
 
 
 def same_bits(one: Any, other: Any) -> bool:

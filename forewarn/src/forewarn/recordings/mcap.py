@@ -118,9 +118,7 @@ class McapFile:
         }
         ids = wanted.keys()
         segments = [
-            one_segment
-            for one_segment in index.segments
-            if not one_segment.channels or one_segment.channels & ids
+            segment for segment in index.segments if not segment.channels or segment.channels & ids
         ]
         disorder = Disorder()
         delivered = 0

@@ -61,7 +61,7 @@ def segment_disorder(segments: Iterable[Segment]) -> Disorder:
     """Find the segments that begin before an earlier one in the file has ended."""
     disorder = Disorder()
     latest = 0
-    for segment in sorted(segments, key=lambda each: each.offset):
+    for segment in sorted(segments, key=lambda segment: segment.offset):
         if segment.start_ns < latest:
             disorder.note(latest - segment.start_ns)
         latest = max(latest, segment.end_ns)
@@ -100,7 +100,7 @@ def in_time_order(
     """
     pending: list[tuple[int, list[Row]]] = []
     handed_out = 0
-    for segment in sorted(segments, key=lambda each: (each.start_ns, each.offset)):
+    for segment in sorted(segments, key=lambda segment: (segment.start_ns, segment.offset)):
         if pending:
             ready, pending = _split(pending, segment.start_ns)
             if ready:

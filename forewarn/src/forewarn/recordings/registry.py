@@ -141,11 +141,11 @@ def _find(path: Path) -> list[Path]:
         return [path]
     formats = (*BUILT_IN[1:], *_installed()[0])
     found = [
-        one_path
-        for one_path in sorted(path.iterdir())
-        if (one_path / "metadata.yaml").exists()
-        or (one_path.is_dir() and rosbag2.data_files(one_path))
-        or (one_path.is_file() and _is_recording(one_path, formats))
+        entry
+        for entry in sorted(path.iterdir())
+        if (entry / "metadata.yaml").exists()
+        or (entry.is_dir() and rosbag2.data_files(entry))
+        or (entry.is_file() and _is_recording(entry, formats))
     ]
     if not found:
         raise RecordingError(
@@ -178,7 +178,7 @@ def _is_recording(path: Path, formats: Iterable[RecordingFormat]) -> bool:
         head = _head(path)
     except RecordingError:
         return path.name.endswith((*rosbag2.SUFFIXES, ".bag"))  # empty ones are to be reported
-    return any(one_format.matches(path, head) for one_format in formats)
+    return any(candidate.matches(path, head) for candidate in formats)
 
 
 def _head(path: Path) -> bytes:

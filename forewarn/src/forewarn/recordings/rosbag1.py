@@ -87,16 +87,16 @@ class Rosbag1File:
         connections = self._reader.connections
         self.channels = [
             Channel(
-                one_connection.topic,
-                one_connection.msgtype,
+                connection.topic,
+                connection.msgtype,
                 "ros1",
-                one_connection.msgdef.data,
+                connection.msgdef.data,
                 "ros1msg",
-                one_connection.msgcount,
+                connection.msgcount,
             )
-            for one_connection in connections
+            for connection in connections
         ]
-        self.count = sum(one_connection.msgcount for one_connection in connections)
+        self.count = sum(connection.msgcount for connection in connections)
         self.start_ns = int(self._reader.start_time) if self.count else 0
         self.end_ns = int(self._reader.end_time) - 1 if self.count else 0
         segments = [
@@ -109,9 +109,7 @@ class Rosbag1File:
     def read(self, topics: Collection[str]) -> Iterator[Sample]:
         """Yield the messages of `topics` in log-time order, serialized as ROS 1 does it."""
         chosen = [
-            one_connection
-            for one_connection in self._reader.connections
-            if one_connection.topic in topics
+            connection for connection in self._reader.connections if connection.topic in topics
         ]
         if not chosen:
             return
@@ -257,16 +255,14 @@ class DamagedRosbag1File:
         strays = 0
         for segment, spans in self._chunks:
             known = [span for number, span in spans.items() if number in self._connections]
-            strays += sum(one_span.count for one_span in spans.values()) - sum(
-                item.count for item in known
-            )
+            strays += sum(span.count for span in spans.values()) - sum(span.count for span in known)
             counts.update({number: span.count for number, span in spans.items()})
             if known:
                 start_ns, end_ns = min(s.start_ns for s in known), max(s.end_ns for s in known)
                 self._segments.append(segment._replace(start_ns=start_ns, end_ns=end_ns))
         self._connections = {
-            number: one_connection._replace(count=counts[number])
-            for number, one_connection in self._connections.items()
+            number: connection._replace(count=counts[number])
+            for number, connection in self._connections.items()
         }
         if self._damaged:
             self.warnings.append(
@@ -345,9 +341,9 @@ class DamagedRosbag1File:
     def read(self, topics: Collection[str]) -> Iterator[Sample]:
         """Yield the messages of `topics` in log-time order, serialized as ROS 1 does it."""
         wanted = {
-            n: one_connection.topic
-            for n, one_connection in self._connections.items()
-            if one_connection.topic in topics
+            n: connection.topic
+            for n, connection in self._connections.items()
+            if connection.topic in topics
         }
         disorder = Disorder()
         batches = in_time_order(

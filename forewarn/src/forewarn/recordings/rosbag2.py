@@ -47,7 +47,7 @@ def data_files(folder: Path) -> list[Path]:
         match = _SPLIT.fullmatch(path.name)
         return (match["stem"], int(match["number"])) if match else (path.name, -1)
 
-    return sorted((one_path for one_path in folder.iterdir() if is_data_file(one_path)), key=order)
+    return sorted((entry for entry in folder.iterdir() if is_data_file(entry)), key=order)
 
 
 def one_recording(files: Sequence[Path]) -> bool:
@@ -106,7 +106,7 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
     with ExitStack() as stack:
         folder = (
             Path(stack.enter_context(TemporaryDirectory(prefix="forewarn-")))
-            if any(one_file.suffix == ".zstd" for one_file in files)
+            if any(file.suffix == ".zstd" for file in files)
             else None
         )
         for number, file in enumerate(files):
@@ -180,8 +180,8 @@ def _read_metadata(folder: Path) -> Metadata:
         )
     _check_formats(table, path)
     files = tuple(folder / name for name in names)
-    missing = [one_file.name for one_file in files if not one_file.is_file()]
-    present = tuple(one_file for one_file in files if one_file.is_file())
+    missing = [file.name for file in files if not file.is_file()]
+    present = tuple(file for file in files if file.is_file())
     if files and not present:
         raise RecordingError(
             f"names files that do not exist: {', '.join(missing)}",

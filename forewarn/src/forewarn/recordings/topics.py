@@ -74,7 +74,7 @@ class Topics(Mapping[str, TopicInfo]):
     def _describe(self, topic: str) -> TopicInfo:
         channels = self._channels[topic]
         used = [channel for channel in channels if channel.count] or channels
-        name = max(used, key=lambda each: each.count).msgtype
+        name = max(used, key=lambda channel: channel.count).msgtype
         count = sum(channel.count for channel in channels)
         try:
             decoder = self._decoder(topic, _the_channel(channels))
@@ -104,20 +104,20 @@ def _the_channel(channels: Sequence[Channel]) -> Channel:
     """Return one channel that stands for all of a topic, or say why none can."""
     used = [channel for channel in channels if channel.count] or list(channels)
     types: dict[str, int] = {}
-    for one_name in used:
-        types[one_name.msgtype] = types.get(one_name.msgtype, 0) + one_name.count
+    for channel in used:
+        types[channel.msgtype] = types.get(channel.msgtype, 0) + channel.count
     if len(types) > 1:
         found = ", ".join(f"{name} ({plural(count, 'message')})" for name, count in types.items())
         raise UnusableTopicError(
             f"it is recorded with {len(types)} types: {found} (accepted: one type for each topic)"
         )
-    serializations = {one_name.serialization for one_name in used}
+    serializations = {channel.serialization for channel in used}
     if len(serializations) > 1 or not serializations <= set(SERIALIZATIONS):
         found = ", ".join(repr(serialization) for serialization in sorted(serializations))
         raise UnusableTopicError(
             f"its messages are serialized as {found} (accepted: {' or '.join(SERIALIZATIONS)})"
         )
-    defined = [one_name for one_name in used if one_name.definition.strip()]
+    defined = [channel for channel in used if channel.definition.strip()]
     if len({(definition.definition, definition.encoding) for definition in defined}) > 1:
         raise UnusableTopicError(
             f"it is recorded with two definitions of {used[0].msgtype} (accepted: one)"

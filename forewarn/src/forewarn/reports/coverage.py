@@ -100,7 +100,7 @@ def _for_the_risk(monitor: Monitor, model: CountModel) -> str:
         None if math.isinf(spec.horizon) else Grid(model.rate).ticks(spec.horizon)
         for spec in monitor.spec.properties.values()
     ]
-    limited = [one_horizon for one_horizon in horizons if one_horizon is not None]
+    limited = [horizon for horizon in horizons if horizon is not None]
     horizon = None if len(limited) < len(horizons) else max(limited, default=0)
     factor = reach_sensitivity(model, estimate_chain(model), horizon)
     if not math.isfinite(factor):
@@ -144,15 +144,12 @@ def worst_risks(monitor: Monitor, model: CountModel) -> NDArray[np.float64] | No
     if not tables:
         return None
     worst = np.zeros(model.size)
-    for one_table in tables:
-        assert one_table.table is not None
+    for prop in tables:
+        assert prop.table is not None
         after = np.array(
-            [
-                one_table.successors((one_table.automaton.initial,), (int(c),))[0]
-                for c in one_table.row_classes
-            ]
+            [prop.successors((prop.automaton.initial,), (int(c),))[0] for c in prop.row_classes]
         )
-        values = one_table.table.values[np.arange(model.size), after]
+        values = prop.table.values[np.arange(model.size), after]
         np.fmax(worst, values, out=worst)
     return worst
 

@@ -34,8 +34,8 @@ def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
         happened += [(elapsed(monitor, run, v.tick), 2, v) for v in events.violations]
     text = "" if happened else absent("No alert and no violation.")
     if run.published is not None:
-        happened += [(one_event.seconds, 0, one_event) for one_event in run.published.events]
-    happened.sort(key=lambda item: item[:2])
+        happened += [(event.seconds, 0, event) for event in run.published.events]
+    happened.sort(key=lambda timed: timed[:2])
     rows = [_row(monitor, run, event, picture) for _, _, event in happened[:MAX_EVENTS]]
     if rows:
         text += table(COLUMNS, rows, long="state")

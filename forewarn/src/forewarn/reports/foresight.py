@@ -45,23 +45,23 @@ def cards(monitor: Monitor, found: Sequence[Score]) -> str:
     )
 
 
-def _card(monitor: Monitor, each: Score) -> str:
-    per_hour, lead = each.false_alarms_per_hour, each.lead
+def _card(monitor: Monitor, score: Score) -> str:
+    per_hour, lead = score.false_alarms_per_hour, score.lead
     figures = [
-        (f"{each.detected} / {each.violations}", "violations foreseen"),
+        (f"{score.detected} / {score.violations}", "violations foreseen"),
         (f"{lead.median:.2f} s" if lead else "-", "median lead time"),
         (_between(lead), "lead times, s"),
-        (f"{each.false_alarms} / {each.alerts}", "alerts were false"),
+        (f"{score.false_alarms} / {score.alerts}", "alerts were false"),
         ("-" if per_hour is None else f"{per_hour:.1f}", "false alarms an hour"),
-        ("-" if each.precision is None else f"{100 * each.precision:.0f} %", "precision"),
-        ("-" if each.alert_share is None else percent(each.alert_share), "time in alert"),
+        ("-" if score.precision is None else f"{100 * score.precision:.0f} %", "precision"),
+        ("-" if score.alert_share is None else percent(score.alert_share), "time in alert"),
     ]
     cells = "".join(f"<div><b>{escape(v)}</b><span>{escape(t)}</span></div>" for v, t in figures)
-    spec = monitor.spec.properties[each.name]
+    spec = monitor.spec.properties[score.name]
     description = f"<p>{escape(spec.description)}</p>" if spec.description else ""
-    notes = "; ".join(_card_notes(each))
+    notes = "; ".join(_card_notes(score))
     return (
-        f'<div class="card"><h3>{escape(each.name)}</h3>{description}'
+        f'<div class="card"><h3>{escape(score.name)}</h3>{description}'
         f'<p class="formula">{escape(spec.formula)}</p><div class="figures">{cells}</div>'
         + (absent(notes) if notes else "")
         + "</div>"
@@ -75,14 +75,14 @@ def _between(lead: LeadTimes | None) -> str:
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
-def _card_notes(each: Score) -> list[str]:
+def _card_notes(score: Score) -> list[str]:
     counts = (
-        (each.unseen, "false alarms that began in a state unknown to the model"),
-        (each.cut_short, "false alarms cut short by the end of a recording"),
-        (each.late, "alerts that came with a violation, or before it had cleared"),
+        (score.unseen, "false alarms that began in a state unknown to the model"),
+        (score.cut_short, "false alarms cut short by the end of a recording"),
+        (score.late, "alerts that came with a violation, or before it had cleared"),
     )
     notes = [f"{text}: {number}" for number, text in counts if number]
-    if not each.hours:
+    if not score.hours:
         notes.append("never watched: inactive, or its inputs were unknown all the time")
     return notes
 
@@ -139,8 +139,8 @@ def _curve(name: str, traces: Sequence[Trace], rule: AlertRule, act: float) -> C
 def thin(points: Sequence[Point]) -> list[Point]:
     """Leave out thresholds that give the same as both of their neighbours."""
 
-    def outcome(each: Point) -> tuple[float | None, ...]:
-        return each.false_alarms_per_hour, each.recall, each.median_lead
+    def outcome(point: Point) -> tuple[float | None, ...]:
+        return point.false_alarms_per_hour, point.recall, point.median_lead
 
     kept = [True, *(outcome(a) != outcome(b) for a, b in pairwise(points)), True]
     return [point for i, point in enumerate(points) if kept[i] or kept[i + 1]]

@@ -126,7 +126,7 @@ def violation_tree(compiled: CompiledProperty, model: CountModel, ways: int = WA
         return None
     exact = len({row for row, _ in pairs}) == len(pairs)
     order = sorted(
-        found.values(), key=lambda each: -each[2] * (1.0 if exact else math.exp(-each[0]))
+        found.values(), key=lambda ending: -ending[2] * (1.0 if exact else math.exp(-ending[0]))
     )
     ends = [(node, number) for _, node, number in order[:ways]]
     total = sum(number for _, _, number in order)

@@ -259,7 +259,7 @@ class _Goals:
         self._answered = not self._problem
 
     def _heard(self, message: Any) -> None:
-        self._active = sum(one_status.status in ACTIVE for one_status in message.status_list)
+        self._active = sum(goal.status in ACTIVE for goal in message.status_list)
 
     def problems(self) -> list[str]:
         """Return why goals may still be active."""

@@ -267,10 +267,7 @@ def _identifier(text: str) -> str:
 
 def _names(candidates: Sequence[Candidate]) -> list[str]:
     """Return a name for each signal: the proposal's, with the topic's where that is not enough."""
-    wanted = [
-        one_candidate.proposal.name or _identifier(one_candidate.topic)
-        for one_candidate in candidates
-    ]
+    wanted = [candidate.proposal.name or _identifier(candidate.topic) for candidate in candidates]
     names: list[str] = []
     for candidate, name in zip(candidates, wanted, strict=True):
         if wanted.count(name) > 1 and candidate.topic and candidate.proposal.name:

@@ -224,9 +224,9 @@ class Shapes(Record):
         line = self.line(name)
         heading = line.heading(line.length)
 
-        def rank(each: str) -> tuple[bool, float, str]:
-            other = self.line(each)
-            return each not in route, abs(_turned(other.heading(other.length), heading)), each
+        def rank(lane: str) -> tuple[bool, float, str]:
+            other = self.line(lane)
+            return lane not in route, abs(_turned(other.heading(other.length), heading)), lane
 
         return min(names, key=rank)
 

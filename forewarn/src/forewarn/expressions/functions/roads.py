@@ -165,17 +165,17 @@ def _line(notes: Notes, name: str, path: Any) -> Any:
 
 def _scalars(notes: Notes, name: str, *values: Any) -> list[float] | None:
     found = [number(notes, value) for value in values]
-    if any(isinstance(one_value, np.ndarray) for one_value in found):
+    if any(isinstance(number, np.ndarray) for number in found):
         notes.unknown(f"{name}() takes one place at a time")
         return None
-    return None if any(not math.isfinite(one_value) for one_value in found) else found
+    return None if any(not math.isfinite(number) for number in found) else found
 
 
 def _names(notes: Notes, name: str, value: Any) -> list[str] | None:
     if is_unknown(value):
         return None
     items = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]
-    if all(isinstance(one_value, str) for one_value in items):
+    if all(isinstance(element, str) for element in items):
         return items
     notes.unknown(f"{name}() needs names of lanes")
     return None

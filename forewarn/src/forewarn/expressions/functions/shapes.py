@@ -89,16 +89,16 @@ def load_layer(path: Path, layer: str) -> tuple[Shape, ...]:
 @lru_cache(maxsize=4)
 def _load(path: Path) -> Layers:
     formats = (*_installed(), MapFormat(".geojson files", _is_geojson, load_geojson))
-    for one_format in formats:
-        if one_format.matches(path):
+    for file_format in formats:
+        if file_format.matches(path):
             try:
-                return one_format.load(path)
+                return file_format.load(path)
             except OSError as error:
                 raise MapError(f"cannot be read ({error.strerror})", file=path) from error
     raise MapError(
         "is no map of a known format",
         file=path,
-        accepted="; ".join(one_format.accepted for one_format in formats),
+        accepted="; ".join(file_format.accepted for file_format in formats),
     )
 
 

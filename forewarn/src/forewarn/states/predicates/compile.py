@@ -348,7 +348,7 @@ def _shape_content(spec: MonitorSpec, used: Iterable[Expression]) -> dict[str, A
     A model may serve on another map, as it serves on another day; a shape that is written in the
     monitor file is part of the meaning of its signals.
     """
-    names = {name for one_name in used for name in one_name.names} & spec.shapes.keys()
+    names = {name for expression in used for name in expression.names} & spec.shapes.keys()
     content = {
         name: spec.shapes[name].model_dump(exclude={"file"}, exclude_none=True)
         for name in sorted(names)
