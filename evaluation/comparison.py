@@ -29,13 +29,13 @@ from forewarn.assessment.tradeoff import (
     MAX_THRESHOLDS,
     AlertRule,
     Point,
-    Trace,
+    ScoredRun,
     bootstrap,
     every_threshold,
     pool_points,
     precision_recall,
     run_points,
-    trace_of,
+    scored_run,
     trade_off,
 )
 from forewarn.learning.pipeline import learn
@@ -52,8 +52,8 @@ THRESHOLDS = (0.3, 0.5, 0.7)
 class Group:
     """Runs that one threshold was chosen for: the runs for choosing, and those for judging."""
 
-    tuning: Sequence[Trace]
-    judged: Sequence[Trace]
+    tuning: Sequence[ScoredRun]
+    judged: Sequence[ScoredRun]
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,21 @@ class Contender:
     groups: Sequence[Group]
 
     @property
-    def judged(self) -> list[Trace]:
+    def judged(self) -> list[ScoredRun]:
         """All runs that the figures are about."""
         return [trace for group in self.groups for trace in group.judged]
 
     @property
-    def tuning(self) -> list[Trace]:
+    def tuning(self) -> list[ScoredRun]:
         """All runs that thresholds are chosen on."""
         return [trace for group in self.groups for trace in group.tuning]
 
 
-Chooser = Callable[[Sequence[Trace], AlertRule], float]
+Chooser = Callable[[Sequence[ScoredRun], AlertRule], float]
 """Returns the threshold that suits some runs best."""
 
 
-def best_balance(traces: Sequence[Trace], rule: AlertRule) -> float:
+def best_balance(traces: Sequence[ScoredRun], rule: AlertRule) -> float:
     """Return the score of greatest F1 over ticks, of which some precede a violation.
 
     Over alerts instead of ticks, one alarm that never ends would be the best of all where most
@@ -102,7 +102,7 @@ def best_balance(traces: Sequence[Trace], rule: AlertRule) -> float:
 
 
 def best_point(
-    traces: Sequence[Trace],
+    traces: Sequence[ScoredRun],
     rule: AlertRule,
     budget: float,
     *,
@@ -157,14 +157,14 @@ def learn_and_observe(
     return observe_runs(compiled, model, judged)
 
 
-def risk_traces(runs: Iterable[RecordedRun], name: str) -> list[Trace]:
+def risk_traces(runs: Iterable[RecordedRun], name: str) -> list[ScoredRun]:
     """Return what the monitor said of a property in each run."""
-    return [trace_of(track) for run in runs for track in run.tracks if track.name == name]
+    return [scored_run(track) for run in runs for track in run.tracks if track.name == name]
 
 
 def signal_traces(
     runs: Iterable[RecordedRun], name: str, signal: str, sign: float = 1.0
-) -> list[Trace]:
+) -> list[ScoredRun]:
     """Return the same runs with a signal, or its negative, in the place of the risk."""
     found = []
     for run, trace in zip(runs, risk_traces(runs, name), strict=True):

@@ -37,7 +37,7 @@ from evaluation.comparison import (
 from evaluation.study import rivals
 from evaluation.study.passes import Pass, key_of, learn_from, pass_over, with_risk
 from evaluation.study.record import FIRST_SEED
-from forewarn.assessment.tradeoff import AlertRule, Point, Trace, count_violations
+from forewarn.assessment.tradeoff import AlertRule, Point, ScoredRun, count_violations
 from forewarn.config import load_spec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 
@@ -83,7 +83,7 @@ class Runs:
     def rival(self, name: str, score: Score) -> Contender:
         """Return a monitor that computes its score from the signals."""
 
-        def traces(runs: Iterable[Pass]) -> list[Trace]:
+        def traces(runs: Iterable[Pass]) -> list[ScoredRun]:
             runs = list(runs)
             scores = [score(run.signals) for run in runs]
             return rivals.rescored(risk_traces(runs, self.name), scores)
@@ -93,7 +93,7 @@ class Runs:
     def reactive(self) -> Contender:
         """Return a monitor that alerts when the rule is broken."""
 
-        def traces(runs: Iterable[Pass]) -> list[Trace]:
+        def traces(runs: Iterable[Pass]) -> list[ScoredRun]:
             return [
                 trace._replace(score=trace.violation.astype(np.float64), unseen=None)
                 for trace in risk_traces(runs, self.name)
@@ -129,7 +129,7 @@ def lead_within(contender: Contender, budget: float) -> float:
     return sum(best.leads) / max(best.violations, 1)
 
 
-def best_point(traces: Sequence[Trace], rule: AlertRule, budget: float) -> Point:
+def best_point(traces: Sequence[ScoredRun], rule: AlertRule, budget: float) -> Point:
     """Return the point of longest mean lead within a budget, a missed violation counting as 0 s.
 
     Of all thresholds those at 400 ranks are tried, and only those allowed that alert for no more

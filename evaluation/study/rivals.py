@@ -13,7 +13,7 @@ import numpy as np
 import rtamt
 from numpy.typing import NDArray
 
-from forewarn.assessment.tradeoff import Trace
+from forewarn.assessment.tradeoff import ScoredRun
 
 Floats = NDArray[np.float64]
 Signals = Mapping[str, Floats]
@@ -203,7 +203,7 @@ def robustness(law: Law, signals: Signals) -> Floats:
     )
 
 
-def rescored(traces: Sequence[Trace], scores: Iterable[Floats]) -> list[Trace]:
+def rescored(traces: Sequence[ScoredRun], scores: Iterable[Floats]) -> list[ScoredRun]:
     """Return the same runs with other scores."""
     return [
         trace._replace(score=score, unseen=None)

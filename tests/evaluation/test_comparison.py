@@ -20,21 +20,21 @@ from evaluation.comparison import (
     rows_of,
     within,
 )
-from forewarn.assessment.tradeoff import AlertRule, Trace, trade_off
+from forewarn.assessment.tradeoff import AlertRule, ScoredRun, trade_off
 from forewarn.monitoring.verdict import Status
 
 HORIZON = 5
 RULE = AlertRule(exit=1, hold=0.0)
 
 
-def trace(score: Sequence[float], violations: Sequence[int]) -> Trace:
+def trace(score: Sequence[float], violations: Sequence[int]) -> ScoredRun:
     size = len(score)
     happened = np.isin(np.arange(size), violations)
     status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
-    return Trace(10.0, HORIZON, np.arange(size), np.array(score, float), happened, status)
+    return ScoredRun(10.0, HORIZON, np.arange(size), np.array(score, float), happened, status)
 
 
-def random_traces(seed: int) -> list[Trace]:
+def random_traces(seed: int) -> list[ScoredRun]:
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(4):
@@ -44,7 +44,7 @@ def random_traces(seed: int) -> list[Trace]:
     return found
 
 
-def balance(traces: Sequence[Trace], threshold: float) -> float:
+def balance(traces: Sequence[ScoredRun], threshold: float) -> float:
     """F1 over ticks, counted one by one."""
     right = alarms = positive = 0
     for one_trace in traces:
@@ -126,7 +126,7 @@ def test_a_table_has_a_row_for_each_threshold() -> None:
         assert low <= row["area"] <= high
 
 
-def a_run(found: Trace) -> Any:
+def a_run(found: ScoredRun) -> Any:
     """Return what `calibration_of` looks at of a run."""
     track = SimpleNamespace(
         name="it",

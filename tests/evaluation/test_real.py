@@ -15,7 +15,7 @@ from evaluation.real.comma import load_segment, write_bags
 from evaluation.real.commonroad import backward_slope, load_scene
 from evaluation.real.ngsim import trace_lines, write_traces
 from evaluation.real.study import load, study_comma
-from forewarn.assessment.tradeoff import count_violations, trace_of
+from forewarn.assessment.tradeoff import count_violations, scored_run
 from forewarn.recordings import open_recording
 
 STEPS = 30
@@ -180,7 +180,7 @@ def test_the_violations_of_ngsim_come_out_again(
         for prop in compiled.spec.properties:
             tracks = [track for run in runs for track in run.tracks if track.name == prop]
             expected = published["ngsim"][prop]["violations"][place]
-            assert sum(map(count_violations, map(trace_of, tracks))) == expected
+            assert sum(map(count_violations, map(scored_run, tracks))) == expected
 
 
 @pytest.mark.parametrize("name", ["de_g1_safe_distance", "hard_braking"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from forewarn.assessment.episodes import Trace
+from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.reliability import (
     NEVER,
     Predictions,
@@ -104,7 +104,7 @@ def test_an_interval_of_a_share_stays_within_zero_and_one() -> None:
 def test_a_monitor_that_tells_neither_terminal_labels_nor_doubt_is_judged_by_its_status() -> None:
     status = [Status.SATISFIED_SO_FAR] * 8
     status[2], status[5] = Status.ENDED, Status.INACTIVE
-    run = Trace(
+    run = ScoredRun(
         rate=10.0,
         horizon=2,
         ticks=np.arange(10, 18),

@@ -17,14 +17,14 @@ from forewarn.assessment.history import Track
 from forewarn.assessment.tradeoff import (
     AlertRule,
     Point,
-    Trace,
+    ScoredRun,
     bootstrap,
     detections,
     every_threshold,
     pool_points,
     precision_recall,
     run_points,
-    trace_of,
+    scored_run,
     trade_off,
 )
 from forewarn.monitoring.policy import RESTING, Level, Rules, decide
@@ -89,7 +89,7 @@ def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
     return replace(track, level=np.array(levels, dtype=np.int8))
 
 
-def alerts_at(trace: Trace, threshold: float, **options: Any) -> np.ndarray:
+def alerts_at(trace: ScoredRun, threshold: float, **options: Any) -> np.ndarray:
     """Return for every tick whether the policy is at ACT."""
     on = np.zeros(len(trace.ticks), dtype=bool)
     found = find_episodes([trace], np.array([threshold]), AlertRule(**options))
@@ -123,7 +123,7 @@ def test_alerts_and_figures_are_those_of_the_policy_and_of_the_events(
                                         max_size=len(run))))
         for run in runs
     ]  # fmt: skip
-    traces = [trace_of(track, startup=0.0) for track in tracks]
+    traces = [scored_run(track, startup=0.0) for track in tracks]
     thresholds = [0.25, 0.9, 0.1, 0.5]
     options = {name: getattr(rule, name) for name in AlertRule.__dataclass_fields__}
     for point in trade_off(traces, thresholds, **options):
@@ -162,7 +162,7 @@ def same_as_events(point: Point, tracks: list[Track]) -> None:
 def test_between_thresholds_that_occur_nothing_changes(
     run: list[tuple[str, float]], rule: AlertRule, threshold: float
 ) -> None:
-    trace = trace_of(a_track(run), startup=0.0)
+    trace = scored_run(a_track(run), startup=0.0)
     occurring = every_threshold([trace])
     above = occurring[occurring >= threshold]
     options = {name: getattr(rule, name) for name in AlertRule.__dataclass_fields__}
@@ -181,11 +181,13 @@ def test_thinned_thresholds_keep_both_ends() -> None:
 
 def a_trace(
     values: list[float], violations: tuple[int, ...] = (), horizon: int | None = 3
-) -> Trace:
+) -> ScoredRun:
     n = len(values)
     happened = np.isin(np.arange(n), violations)
     status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
-    return Trace(RATE, horizon, np.arange(n), np.array(values, dtype=np.float64), happened, status)
+    return ScoredRun(
+        RATE, horizon, np.arange(n), np.array(values, dtype=np.float64), happened, status
+    )
 
 
 def test_scores_need_no_unit_interval() -> None:
@@ -220,18 +222,18 @@ def test_nothing_to_judge_gives_points_without_figures() -> None:
 def test_waiting_for_the_first_state_raises_nothing() -> None:
     track = a_track([("n", 0.0)] * 3 + [(".", 0.9)] * 3)
     track = replace(track, probability=np.full(6, 0.9), in_model=np.array([False] * 3 + [True] * 3))
-    waiting = trace_of(track, startup=5.0)
+    waiting = scored_run(track, startup=5.0)
     assert np.isnan(waiting.score[:3]).all()
     assert waiting.unseen is not None and not waiting.unseen.any()
-    over = trace_of(track, startup=0.2)
+    over = scored_run(track, startup=0.2)
     assert over.unseen is not None and over.unseen.tolist() == [False] * 2 + [True] + [False] * 3
 
 
 def test_the_figure_may_be_the_upper_bound_and_nothing_else() -> None:
     track = a_track([(".", 0.25)])
-    assert trace_of(track, "upper").score[0] == pytest.approx(0.35)
+    assert scored_run(track, "upper").score[0] == pytest.approx(0.35)
     with pytest.raises(ValueError, match="no figure"):
-        trace_of(track, "probability")
+        scored_run(track, "probability")
 
 
 def average_precision(scores: list[float], truths: list[bool]) -> float:

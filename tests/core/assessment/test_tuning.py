@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.assessment.episodes import AlertRule, Trace
+from forewarn.assessment.episodes import AlertRule, ScoredRun
 from forewarn.assessment.tradeoff import detections, trade_off
 from forewarn.assessment.tuning import GRID, LEAST_VIOLATIONS, Unit, Wish, prove, scaled, tune
 from forewarn.cli.tune_output import conclusions, obstacles, warnings
@@ -34,7 +34,7 @@ def a_wish(*arguments: Any, **options: Any) -> Wish:
     return Wish(*arguments, **{"least_violations": 1, **options})
 
 
-def a_run(peaks: list[float], noise: list[float] = [], lead: int = 10) -> Trace:  # noqa: B006
+def a_run(peaks: list[float], noise: list[float] = [], lead: int = 10) -> ScoredRun:  # noqa: B006
     """One violation after each peak of the score, `lead` ticks later; a lone peak per noise."""
     block = HORIZON + 20
     score = np.zeros((len(peaks) + len(noise), block))
@@ -46,7 +46,7 @@ def a_run(peaks: list[float], noise: list[float] = [], lead: int = 10) -> Trace:
         score[i, 5] = peak
     happened = violation.ravel()
     status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
-    return Trace(RATE, HORIZON, np.arange(score.size), score.ravel(), happened, status)
+    return ScoredRun(RATE, HORIZON, np.arange(score.size), score.ravel(), happened, status)
 
 
 def test_the_longest_lead_within_the_budget_wins() -> None:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from forewarn.assessment.episodes import trace_of
+from forewarn.assessment.episodes import scored_run
 from forewarn.assessment.history import History
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
@@ -266,7 +266,7 @@ def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> N
             assert outcome.rows[0].stale_signals == ("slow",)
             assert outcome.rows[0].upper == 1.0
     assert levels == [2 * before] * 8
-    score = trace_of(history.tracks()[0], "upper", startup=0.0).score
+    score = scored_run(history.tracks()[0], "upper", startup=0.0).score
     assert np.isnan(score[4:]).all()
     assert not np.isnan(score[:4]).any()
 
@@ -284,7 +284,7 @@ def test_a_certain_violation_alerts_while_signals_have_not_come_yet() -> None:
         found.append([row.level for row in outcome.rows])
     assert found == [[0, 0], [0, 0], [0, 2], [0, 2]]
     assert watch.violations == [0, 1]
-    score = trace_of(history.tracks()[1]).score
+    score = scored_run(history.tracks()[1]).score
     assert np.isnan(score[:2]).all()
     assert score[2:].tolist() == [1.0, 1.0]
 

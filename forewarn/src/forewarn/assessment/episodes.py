@@ -31,7 +31,7 @@ MAX_SEARCHES = 1 << 19
 ALWAYS_REACHED = np.iinfo(np.int32).max
 
 
-class Trace(NamedTuple):
+class ScoredRun(NamedTuple):
     """One property over one run, whatever the monitor was: a score per tick and what happened.
 
     All arrays have one entry for each tick, shape (n,).
@@ -139,7 +139,7 @@ class Episodes(NamedTuple):
     Attributes
     ----------
     run, threshold : ndarray of int64
-        Positions among the traces and the thresholds.
+        Positions among the runs and the thresholds.
     start, end : ndarray of int64
         First row of the alert and the first one after it, within the run.
     """
@@ -150,7 +150,7 @@ class Episodes(NamedTuple):
     end: Rows
 
 
-def trace_of(track: Track, figure: str = "risk", *, startup: float = 5.0) -> Trace:
+def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> ScoredRun:
     """Return what the policy was shown of a property over a run.
 
     Parameters
@@ -181,7 +181,7 @@ def trace_of(track: Track, figure: str = "risk", *, startup: float = 5.0) -> Tra
         waits = ~known & (track.ticks - track.ticks[0] < startup * track.rate)
         waits &= track.status != Status.VIOLATED
         score[waits], unseen[waits] = math.nan, False
-    return Trace(
+    return ScoredRun(
         rate=track.rate,
         horizon=track.horizon,
         ticks=track.ticks,
@@ -196,12 +196,14 @@ def trace_of(track: Track, figure: str = "risk", *, startup: float = 5.0) -> Tra
     )
 
 
-def find_episodes(traces: Sequence[Trace], thresholds: Floats, rule: AlertRule) -> Episodes:
+def find_episodes(
+    scored_runs: Sequence[ScoredRun], thresholds: Floats, rule: AlertRule
+) -> Episodes:
     """Return all alerts of all thresholds in all runs.
 
     Parameters
     ----------
-    traces : sequence of Trace
+    scored_runs : sequence of ScoredRun
         The runs.
     thresholds : ndarray of float64, shape (k,)
         Scores at and above which an alert begins; above minus infinity.
@@ -215,13 +217,13 @@ def find_episodes(traces: Sequence[Trace], thresholds: Floats, rule: AlertRule) 
     """
     if np.isnan(thresholds).any() or np.isneginf(thresholds).any():
         raise ValueError("thresholds must be numbers above minus infinity")
-    if not traces or not len(thresholds):
+    if not scored_runs or not len(thresholds):
         nothing = np.zeros(0, dtype=np.int64)
         return Episodes(nothing, nothing, nothing, nothing)
-    field = _Field.of(traces, rule)
+    field = _Field.of(scored_runs, rule)
     begin = np.searchsorted(field.reached, thresholds, side="left")
     end = 1 - np.searchsorted(field.calmed, rule.releases(thresholds), side="left")
-    step = max(1, MAX_SEARCHES // len(traces))
+    step = max(1, MAX_SEARCHES // len(scored_runs))
     parts = [
         field.search(begin[at : at + step], end[at : at + step], at)
         for at in range(0, len(thresholds), step)
@@ -249,12 +251,12 @@ class _Field:
     after_cooldown: Rows
 
     @classmethod
-    def of(cls, traces: Sequence[Trace], rule: AlertRule) -> _Field:
-        sizes = np.array([len(trace.ticks) + 1 for trace in traces], dtype=np.int64)
+    def of(cls, scored_runs: Sequence[ScoredRun], rule: AlertRule) -> _Field:
+        sizes = np.array([len(scored.ticks) + 1 for scored in scored_runs], dtype=np.int64)
         first = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         ended = np.zeros(int(sizes.sum()), dtype=bool)
         ended[first + sizes - 1] = True
-        rows = [_rows(trace, rule) for trace in traces]
+        rows = [_rows(scored, rule) for scored in scored_runs]
         reached, high = np.unique(np.concatenate([row.high for row in rows]), return_inverse=True)
         calmed, calm = np.unique(np.concatenate([row.calm for row in rows]), return_inverse=True)
         high, calm = high.astype(np.int32), -calm.astype(np.int32)
@@ -303,18 +305,18 @@ class _Rows(NamedTuple):
     after_cooldown: Rows
 
 
-def _rows(trace: Trace, rule: AlertRule) -> _Rows:
-    n = len(trace.ticks)
-    inactive = trace.status == Status.INACTIVE
-    high, calm = _asked(trace, rule)
+def _rows(scored: ScoredRun, rule: AlertRule) -> _Rows:
+    n = len(scored.ticks)
+    inactive = scored.status == Status.INACTIVE
+    high, calm = _asked(scored, rule)
     high[inactive], calm[inactive] = -math.inf, math.inf  # a phase without monitoring forgets all
     stop = np.concatenate((inactive, [True]))
     here = np.arange(n)
     next_stop = np.minimum.accumulate(np.where(stop, np.arange(n + 1), n)[::-1])[::-1]
-    hold = math.ceil(rule.hold * trace.rate - 1e-9)
-    cooldown = math.ceil(rule.cooldown * trace.rate - 1e-9)
-    held = np.searchsorted(trace.ticks, trace.ticks + hold, side="left")
-    cooled = np.searchsorted(trace.ticks, trace.ticks + cooldown, side="left")
+    hold = math.ceil(rule.hold * scored.rate - 1e-9)
+    cooldown = math.ceil(rule.cooldown * scored.rate - 1e-9)
+    held = np.searchsorted(scored.ticks, scored.ticks + hold, side="left")
+    cooled = np.searchsorted(scored.ticks, scored.ticks + cooldown, side="left")
     return _Rows(
         np.append(_window(high, rule.enter, np.minimum, -math.inf), math.inf),
         np.append(_window(calm, rule.exit, np.maximum, math.inf), -math.inf),
@@ -324,17 +326,17 @@ def _rows(trace: Trace, rule: AlertRule) -> _Rows:
     )
 
 
-def _asked(trace: Trace, rule: AlertRule) -> tuple[Floats, Floats]:
+def _asked(scored: ScoredRun, rule: AlertRule) -> tuple[Floats, Floats]:
     """Return the scores as they begin and as they end alerts."""
-    unknown = np.isnan(trace.score)
-    high = np.where(unknown, -math.inf, trace.score)
-    calm = np.where(unknown, math.inf, trace.score)
-    if trace.unseen is not None and trace.unseen.any():
-        unseen = trace.unseen & (trace.status != Status.INACTIVE)
+    unknown = np.isnan(scored.score)
+    high = np.where(unknown, -math.inf, scored.score)
+    calm = np.where(unknown, math.inf, scored.score)
+    if scored.unseen is not None and scored.unseen.any():
+        unseen = scored.unseen & (scored.status != Status.INACTIVE)
         begins = unseen & ~np.concatenate(([False], unseen[:-1]))
-        since = np.maximum.accumulate(np.where(begins, trace.ticks, np.iinfo(np.int64).min))
-        limit = Grid(trace.rate).ticks(rule.unseen_limit)
-        expired = unseen & (trace.ticks - np.where(unseen, since, trace.ticks) >= limit)
+        since = np.maximum.accumulate(np.where(begins, scored.ticks, np.iinfo(np.int64).min))
+        limit = Grid(scored.rate).ticks(rule.unseen_limit)
+        expired = unseen & (scored.ticks - np.where(unseen, since, scored.ticks) >= limit)
         acts = unseen & ~expired & (rule.unseen == "act")
         high[unseen] = np.where(acts[unseen], math.inf, -math.inf)
         released = expired | (rule.unseen == "ignore")

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.assessment.episodes import Trace
+from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.excursions import Excursions, find_excursions
 from forewarn.assessment.history import Track
 from forewarn.monitoring.policy import Level
@@ -146,7 +146,7 @@ def find_events(track: Track, *, whole_leads: bool = False) -> Events:
     )
 
 
-def watched(run: Track | Trace) -> NDArray[np.bool_]:
+def watched(run: Track | ScoredRun) -> NDArray[np.bool_]:
     """Tell for every tick whether the property was judged at it."""
     return ~np.isin(run.status, (Status.INACTIVE, Status.UNKNOWN))
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.assessment.episodes import Trace
+from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.history import Track
 from forewarn.monitoring.verdict import Status
 
@@ -58,7 +58,7 @@ class Excursions(NamedTuple):
         return np.where(self.open[start], row, np.minimum(found, row))
 
 
-def find_excursions(run: Track | Trace) -> Excursions:
+def find_excursions(run: Track | ScoredRun) -> Excursions:
     """Return the excursions of a property over a run."""
     lasting = run.status == Status.VIOLATED if run.lasting is None else run.lasting
     known = np.ones(len(run.ticks), dtype=bool) if run.unsure is None else ~run.unsure

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.assessment.episodes import Trace
+from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ class PrecisionRecall(NamedTuple):
     area: float
 
 
-def precision_recall(traces: Sequence[Trace]) -> PrecisionRecall:
+def precision_recall(scored_runs: Sequence[ScoredRun]) -> PrecisionRecall:
     """Ask of every tick whether a violation follows within the horizon, and of its score the same.
 
     Judged are the ticks at which nothing is violated yet and whose outcome is known, the same for
@@ -41,17 +41,17 @@ def precision_recall(traces: Sequence[Trace]) -> PrecisionRecall:
 
     Parameters
     ----------
-    traces : sequence of Trace
+    scored_runs : sequence of ScoredRun
         One property over the runs.
     """
     scores: list[Floats] = [np.zeros(0)]
     truths: list[NDArray[np.bool_]] = [np.zeros(0, dtype=bool)]
-    for trace in traces:
-        followed, known = outcomes(trace)
-        score = np.where(np.isnan(trace.score), -np.inf, trace.score)
-        if trace.unseen is not None:
-            score = np.where(trace.unseen, np.inf, score)
-        judged = known & np.isin(trace.status, UNDECIDED)
+    for scored in scored_runs:
+        followed, known = outcomes(scored)
+        score = np.where(np.isnan(scored.score), -np.inf, scored.score)
+        if scored.unseen is not None:
+            score = np.where(scored.unseen, np.inf, score)
+        judged = known & np.isin(scored.status, UNDECIDED)
         scores.append(score[judged])
         truths.append(followed[judged])
     score, truth = np.concatenate(scores), np.concatenate(truths)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.assessment.episodes import Trace
+from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.history import UNKNOWN_STATE, Track
 from forewarn.monitoring.verdict import Status
 
@@ -87,7 +87,7 @@ class Waits(NamedTuple):
     lost: Ticks
 
 
-def waits(run: Track | Trace) -> Waits:
+def waits(run: Track | ScoredRun) -> Waits:
     """Return what the rows of a run wait for."""
     ticks = run.ticks
     ended = run.status == Status.ENDED
@@ -106,7 +106,7 @@ def waits(run: Track | Trace) -> Waits:
     )
 
 
-def outcomes(run: Track | Trace) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def outcomes(run: Track | ScoredRun) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell for every tick whether a violation followed within the horizon, and if that is known.
 
     An outcome is known where the whole horizon was observed, or an episode's terminal label came
@@ -116,7 +116,7 @@ def outcomes(run: Track | Trace) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
     Parameters
     ----------
-    run : Track or Trace
+    run : Track or ScoredRun
         One property over one run of n ticks.
 
     Returns

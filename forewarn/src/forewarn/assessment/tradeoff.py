@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forewarn.assessment.episodes import AlertRule, Trace, find_episodes, trace_of
+from forewarn.assessment.episodes import AlertRule, ScoredRun, find_episodes, scored_run
 from forewarn.assessment.events import SECONDS_AN_HOUR, LeadTimes, Rates, lead_times, watched
 from forewarn.assessment.excursions import find_excursions
 from forewarn.assessment.ranking import PrecisionRecall, precision_recall
@@ -23,7 +23,7 @@ __all__ = [
     "AlertRule",
     "Point",
     "PrecisionRecall",
-    "Trace",
+    "ScoredRun",
     "bootstrap",
     "count_violations",
     "detections",
@@ -31,7 +31,7 @@ __all__ = [
     "pool_points",
     "precision_recall",
     "run_points",
-    "trace_of",
+    "scored_run",
     "trade_off",
 ]
 
@@ -90,7 +90,7 @@ class Point(Rates):
 
 
 def trade_off(
-    traces: Sequence[Trace],
+    scored_runs: Sequence[ScoredRun],
     thresholds: ArrayLike | None = None,
     *,
     rule: AlertRule | None = None,
@@ -100,7 +100,7 @@ def trade_off(
 
     Parameters
     ----------
-    traces : sequence of Trace
+    scored_runs : sequence of ScoredRun
         One property over the runs.
     thresholds : array_like of float, shape (k,), optional
         Scores to try, and the order of the result; by default `every_threshold`.
@@ -115,17 +115,17 @@ def trade_off(
         If a level is NaN, or a threshold minus infinity.
     """
     rule = AlertRule(**policy) if rule is None else rule
-    levels = _levels(every_threshold(traces) if thresholds is None else thresholds)
+    levels = _levels(every_threshold(scored_runs) if thresholds is None else thresholds)
     counts = np.zeros((5, len(levels)), dtype=np.int64)
     seconds = np.zeros(len(levels))
     leads: list[list[float]] = [[] for _ in levels]
-    for tally in _tallies(traces, levels, rule):
+    for tally in _tallies(scored_runs, levels, rule):
         counts += tally.counts
         seconds += tally.seconds
         for position, lead in zip(tally.threshold.tolist(), tally.leads.tolist(), strict=True):
             leads[position].append(lead)
-    happened = sum(map(count_violations, traces))
-    hours = sum(map(_hours, traces))
+    happened = sum(map(count_violations, scored_runs))
+    hours = sum(map(_hours, scored_runs))
     return tuple(
         _point(threshold, happened, tuple(lead), column, hours, on)
         for threshold, lead, column, on in zip(
@@ -135,13 +135,17 @@ def trade_off(
 
 
 def run_points(
-    traces: Sequence[Trace], threshold: float, *, rule: AlertRule | None = None, **policy: Any
+    scored_runs: Sequence[ScoredRun],
+    threshold: float,
+    *,
+    rule: AlertRule | None = None,
+    **policy: Any,
 ) -> tuple[Point, ...]:
     """Return what one threshold gives over each run: for bootstrap and counts per run.
 
     Parameters
     ----------
-    traces : sequence of Trace
+    scored_runs : sequence of ScoredRun
         One property over the runs.
     threshold : float
         Score at and above which an alert begins.
@@ -154,29 +158,35 @@ def run_points(
     return tuple(
         _point(
             threshold,
-            count_violations(trace),
+            count_violations(scored),
             tuple(tally.leads.tolist()),
             tally.counts[:, 0].tolist(),
-            _hours(trace),
+            _hours(scored),
             float(tally.seconds[0]),
         )
-        for trace, tally in zip(traces, _tallies(traces, _levels([threshold]), rule), strict=True)
+        for scored, tally in zip(
+            scored_runs, _tallies(scored_runs, _levels([threshold]), rule), strict=True
+        )
     )
 
 
-def count_violations(trace: Trace) -> int:
+def count_violations(scored: ScoredRun) -> int:
     """Return how many excursions there are in a run."""
-    return int(find_excursions(trace).begins.sum())
+    return int(find_excursions(scored).begins.sum())
 
 
 def detections(
-    traces: Sequence[Trace], thresholds: ArrayLike, *, rule: AlertRule, block: int | None = None
+    scored_runs: Sequence[ScoredRun],
+    thresholds: ArrayLike,
+    *,
+    rule: AlertRule,
+    block: int | None = None,
 ) -> tuple[Counts, Counts]:
     """Count violations, and those that each threshold detected, run by run or block by block.
 
     Parameters
     ----------
-    traces : sequence of Trace
+    scored_runs : sequence of ScoredRun
         One property over the runs.
     thresholds : array_like of float, shape (k,)
         Scores at and above which an alert begins.
@@ -196,12 +206,12 @@ def detections(
     levels = _levels(thresholds)
     happened: list[Counts] = []
     detected: list[Counts] = []
-    for trace, tally in zip(traces, _tallies(traces, levels, rule), strict=True):
-        place = np.zeros(len(trace.ticks), dtype=np.int64)
+    for scored, tally in zip(scored_runs, _tallies(scored_runs, levels, rule), strict=True):
+        place = np.zeros(len(scored.ticks), dtype=np.int64)
         if block is not None and len(place):
-            place = trace.ticks // block - trace.ticks[0] // block
+            place = scored.ticks // block - scored.ticks[0] // block
         size = int(place[-1]) + 1 if len(place) else 1
-        begins = find_excursions(trace).begins
+        begins = find_excursions(scored).begins
         happened.append(np.bincount(place[begins], minlength=size))
         cells = place[tally.row] * len(levels) + tally.threshold
         found = np.bincount(cells, minlength=size * len(levels))
@@ -230,17 +240,19 @@ def pool_points(points: Sequence[Point]) -> Point:
     )
 
 
-def every_threshold(traces: Sequence[Trace], limit: int = MAX_THRESHOLDS) -> Floats:
+def every_threshold(scored_runs: Sequence[ScoredRun], limit: int = MAX_THRESHOLDS) -> Floats:
     """Return the scores that occur, rising, shape (k,): no other threshold begins other alerts.
 
     Parameters
     ----------
-    traces : sequence of Trace
+    scored_runs : sequence of ScoredRun
         The runs.
     limit : int
         How many to keep, evenly by rank and with the ends, where there are more.
     """
-    scores: Floats = np.unique(np.concatenate([np.zeros(0), *(trace.score for trace in traces)]))
+    scores: Floats = np.unique(
+        np.concatenate([np.zeros(0), *(scored.score for scored in scored_runs)])
+    )
     scores = scores[~np.isnan(scores) & ~np.isneginf(scores)]
     if len(scores) > limit:
         scores = scores[np.unique(np.linspace(0, len(scores) - 1, limit).round().astype(np.int64))]
@@ -261,27 +273,27 @@ class _Tally(NamedTuple):
     leads: Floats
 
 
-def _tallies(traces: Sequence[Trace], thresholds: Floats, rule: AlertRule) -> list[_Tally]:
-    found = find_episodes(traces, thresholds, rule)
-    bounds = np.searchsorted(found.run, np.arange(len(traces) + 1))
+def _tallies(scored_runs: Sequence[ScoredRun], thresholds: Floats, rule: AlertRule) -> list[_Tally]:
+    found = find_episodes(scored_runs, thresholds, rule)
+    bounds = np.searchsorted(found.run, np.arange(len(scored_runs) + 1))
     return [
-        _tally(trace, found.threshold[a:b], found.start[a:b], found.end[a:b], len(thresholds))
-        for trace, a, b in zip(traces, bounds[:-1], bounds[1:], strict=True)
+        _tally(scored, found.threshold[a:b], found.start[a:b], found.end[a:b], len(thresholds))
+        for scored, a, b in zip(scored_runs, bounds[:-1], bounds[1:], strict=True)
     ]
 
 
-def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: int) -> _Tally:
+def _tally(scored: ScoredRun, threshold: Counts, start: Counts, end: Counts, size: int) -> _Tally:
     """Judge the alerts of one run as `events.find_events` does."""
-    excursions = find_excursions(trace)
+    excursions = find_excursions(scored)
     happened = np.flatnonzero(excursions.begins)
     first = np.searchsorted(happened, start, side="right")
     within = np.searchsorted(happened, end, side="left") - first
     late = excursions.open[start]
     foresaw = ~late & (within > 0)
     near = ~foresaw & ~late & (first < len(happened))
-    if trace.horizon is not None and len(happened):
-        following = trace.ticks[happened[np.minimum(first, len(happened) - 1)]]
-        near &= following <= trace.ticks[start] + trace.horizon
+    if scored.horizon is not None and len(happened):
+        following = scored.ticks[happened[np.minimum(first, len(happened) - 1)]]
+        near &= following <= scored.ticks[start] + scored.horizon
     right = foresaw | near
 
     def count(chosen: NDArray[np.bool_] | slice) -> Counts:
@@ -290,10 +302,10 @@ def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: in
     row = happened[np.repeat(first, within) + _count_up(within)]
     base = excursions.base(np.repeat(start, within), row)
     seen = base < row
-    lead = trace.ticks[row] - trace.ticks[base]
-    if trace.horizon is not None:
-        lead = np.minimum(lead, trace.horizon)
-    on = np.concatenate(([0], np.cumsum(watched(trace))))
+    lead = scored.ticks[row] - scored.ticks[base]
+    if scored.horizon is not None:
+        lead = np.minimum(lead, scored.horizon)
+    on = np.concatenate(([0], np.cumsum(watched(scored))))
     detected = np.repeat(threshold, within)[seen]
     return _Tally(
         np.stack(
@@ -305,10 +317,10 @@ def _tally(trace: Trace, threshold: Counts, start: Counts, end: Counts, size: in
                 count(~right & ~late),
             )
         ),
-        np.bincount(threshold, weights=on[end] - on[start], minlength=size) / trace.rate,
+        np.bincount(threshold, weights=on[end] - on[start], minlength=size) / scored.rate,
         detected,
         row[seen],
-        lead[seen] / trace.rate,
+        lead[seen] / scored.rate,
     )
 
 
@@ -322,8 +334,8 @@ def _levels(thresholds: ArrayLike) -> Floats:
     return np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
 
 
-def _hours(trace: Trace) -> float:
-    return float(watched(trace).sum()) / trace.rate / SECONDS_AN_HOUR
+def _hours(scored: ScoredRun) -> float:
+    return float(watched(scored).sum()) / scored.rate / SECONDS_AN_HOUR
 
 
 def _point(

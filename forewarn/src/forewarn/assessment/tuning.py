@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.assessment.episodes import AlertRule, Trace
+from forewarn.assessment.episodes import AlertRule, ScoredRun
 from forewarn.assessment.guarantee import (
     binomial_p,
     bounded_p,
@@ -214,7 +214,7 @@ def scaled(thresholds: Thresholds, act: float) -> Thresholds:
     )
 
 
-def tune(name: str, section: PropertySpec, traces: Sequence[Trace], wish: Wish) -> Tuning:
+def tune(name: str, section: PropertySpec, scored_runs: Sequence[ScoredRun], wish: Wish) -> Tuning:
     """Choose thresholds for a property.
 
     Among the thresholds whose guarantee holds, if one was asked for, and which keep the budget,
@@ -230,7 +230,7 @@ def tune(name: str, section: PropertySpec, traces: Sequence[Trace], wish: Wish) 
         The property.
     section : PropertySpec
         Its section of the monitor file, whose proportions between thresholds are kept.
-    traces : sequence of Trace
+    scored_runs : sequence of ScoredRun
         One for each run, which the model must not have learned from.
     wish : Wish
         What is asked for. With several values of `enter`, each is tested at its share of the
@@ -239,10 +239,12 @@ def tune(name: str, section: PropertySpec, traces: Sequence[Trace], wish: Wish) 
     enters = wish.enter or (section.enter,)
     strict = replace(wish, confidence=1 - (1 - wish.confidence) / len(enters))
     candidates = [
-        candidate for enter in enters for candidate in _sweep(section, traces, strict, enter, GRID)
+        candidate
+        for enter in enters
+        for candidate in _sweep(section, scored_runs, strict, enter, GRID)
     ]
-    (present,) = _sweep(section, traces, wish, section.enter, (section.thresholds.act,))
-    support = _support(traces, strict)
+    (present,) = _sweep(section, scored_runs, wish, section.enter, (section.thresholds.act,))
+    support = _support(scored_runs, strict)
     enough = support.violations >= wish.least_violations
     chosen = _choose(candidates) if enough else None
     return Tuning(name, wish, support, tuple(candidates), present, chosen)
@@ -271,7 +273,7 @@ def _merit(candidate: Candidate) -> tuple[float, float, int]:
 
 def _sweep(
     section: PropertySpec,
-    traces: Sequence[Trace],
+    scored_runs: Sequence[ScoredRun],
     wish: Wish,
     enter: int,
     grid: Sequence[float],
@@ -279,8 +281,8 @@ def _sweep(
     levels = [scaled(section.thresholds, act) for act in grid]
     release = {level.act: level.release for level in levels}
     rule = replace(AlertRule.of(section), release=release.__getitem__, enter=enter)
-    points = trade_off(traces, grid, rule=rule)
-    happened, detected = detections(traces, grid, rule=rule, block=wish.block)
+    points = trade_off(scored_runs, grid, rule=rule)
+    happened, detected = detections(scored_runs, grid, rule=rule, block=wish.block)
     losses = run_losses(happened, detected)
     p_values, proven = prove(happened, detected, wish)
     bounds = _miss_bounds(points, losses, wish)
@@ -369,11 +371,11 @@ def _candidate(
     )
 
 
-def _support(traces: Sequence[Trace], wish: Wish) -> Support:
-    happened, _ = detections(traces, [1.0], rule=AlertRule(), block=wish.block)
+def _support(scored_runs: Sequence[ScoredRun], wish: Wish) -> Support:
+    happened, _ = detections(scored_runs, [1.0], rule=AlertRule(), block=wish.block)
     violations, runs = int(happened.sum()), int((happened > 0).sum())
     trials = runs if wish.unit == "run" else violations
-    (point,) = trade_off(traces, [1.0])
+    (point,) = trade_off(scored_runs, [1.0])
     return Support(
         runs=len(happened),
         runs_with_violation=runs,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from forewarn.assessment.episodes import Trace, trace_of
+from forewarn.assessment.episodes import ScoredRun, scored_run
 from forewarn.assessment.replay import RecordedRun
 from forewarn.cli.common import find_model, load_compiled
 from forewarn.cli.output import Output
@@ -181,8 +181,8 @@ def _without(compiled: CompiledSpec, models: Sequence[CountModel], index: int) -
     return build_monitor(compiled, merge_models(others))
 
 
-def traces_of(monitor: Monitor, runs: Sequence[RecordedRun], name: str) -> list[Trace]:
+def traces_of(monitor: Monitor, runs: Sequence[RecordedRun], name: str) -> list[ScoredRun]:
     """Return what the policy of a property was shown in each run."""
     index = list(monitor.spec.properties).index(name)
     figure = monitor.spec.properties[name].figure
-    return [trace_of(run.tracks[index], figure, startup=monitor.spec.startup) for run in runs]
+    return [scored_run(run.tracks[index], figure, startup=monitor.spec.startup) for run in runs]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forewarn.assessment.episodes import AlertRule, Trace, trace_of
+from forewarn.assessment.episodes import AlertRule, ScoredRun, scored_run
 from forewarn.assessment.events import LeadTimes, Score
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.tradeoff import Point, every_threshold, trade_off
@@ -95,11 +95,11 @@ def trade_offs(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
         return section("trade-off", title, "", absent(reason))
     found, without = [], []
     for index, (name, spec) in enumerate(monitor.spec.properties.items()):
-        traces = [trace_of(run.tracks[index], spec.figure) for run in runs]
-        if all(np.isnan(trace.score).all() for trace in traces):
+        scored_runs = [scored_run(run.tracks[index], spec.figure) for run in runs]
+        if all(np.isnan(scored.score).all() for scored in scored_runs):
             without.append((name, "it had no risk at any tick"))
             continue
-        curve = _curve(name, traces, AlertRule.of(spec), spec.thresholds.act)
+        curve = _curve(name, scored_runs, AlertRule.of(spec), spec.thresholds.act)
         if curve.present.hours:
             found.append(curve)
         else:
@@ -128,9 +128,9 @@ class Curve(NamedTuple):
     present: Point
 
 
-def _curve(name: str, traces: Sequence[Trace], rule: AlertRule, act: float) -> Curve:
-    levels = np.union1d(every_threshold(traces, MAX_THRESHOLDS), [act])
-    points = trade_off(traces, levels, rule=rule)
+def _curve(name: str, scored_runs: Sequence[ScoredRun], rule: AlertRule, act: float) -> Curve:
+    levels = np.union1d(every_threshold(scored_runs, MAX_THRESHOLDS), [act])
+    points = trade_off(scored_runs, levels, rule=rule)
     present = next(p for p in points if p.threshold == act)
     fair = [p for p in points if (p.alert_share or 0.0) <= ALWAYS]
     return Curve(name, tuple(reversed(thin(fair))), present)

@@ -40,7 +40,7 @@ MISSING = (
     (NEVER_SEEN, "state never seen by the model", "unseen"),
 )
 
-Trace = dict[str, Any]
+PlotlyTrace = dict[str, Any]
 Row = dict[str, Any]
 
 
@@ -95,7 +95,7 @@ def timeline(monitor: Monitor, run: RecordedRun) -> Timeline:
     return Timeline(columns, rows, monitor.spec.rate, len(run.history))
 
 
-def _row(key: str, title: str, height: int, traces: list[Trace], **yaxis: Any) -> Row:
+def _row(key: str, title: str, height: int, traces: list[PlotlyTrace], **yaxis: Any) -> Row:
     return {
         "key": key,
         "title": title,
@@ -124,7 +124,7 @@ def _risk_row(
         ends = {"lower": names["lower"], "upper": names["upper"]}
         traces.append({"draw": "between", "name": "bounds", **ends})
     line = {"color": COLOURS["risk"], "width": 1.8}
-    risk: Trace = {"draw": "line", "column": names["risk"], "name": "risk", "line": line}
+    risk: PlotlyTrace = {"draw": "line", "column": names["risk"], "name": "risk", "line": line}
     if names["upper"] in columns:
         risk["bounds"] = [names["lower"], names["upper"]]
     traces.append(risk)
@@ -162,7 +162,7 @@ def _limits(section: PropertySpec) -> tuple[tuple[float, str, str], ...]:
 
 def _live(
     run: RecordedRun, index: int, track: Track, columns: dict[str, Column]
-) -> Iterator[Trace]:
+) -> Iterator[PlotlyTrace]:
     """Draw the risk that a live monitor published, where it is not the replay's."""
     values = None if run.published is None else run.published.risks.get(track.name)
     if values is not None and differs(values, track.probability).any():
@@ -171,7 +171,7 @@ def _live(
         yield {"draw": "line", "column": f"live{index}", "name": "published live", "line": line}
 
 
-def _where(column: str, equals: int, top: float, colour: str, name: str) -> Trace:
+def _where(column: str, equals: int, top: float, colour: str, name: str) -> PlotlyTrace:
     """Fill a row up to `top` where a column has a value."""
     return {
         "draw": "where",
@@ -184,7 +184,7 @@ def _where(column: str, equals: int, top: float, colour: str, name: str) -> Trac
     }
 
 
-def _gaps(track: Track, name: str, columns: dict[str, Column]) -> Iterator[Trace]:
+def _gaps(track: Track, name: str, columns: dict[str, Column]) -> Iterator[PlotlyTrace]:
     """Mark where there is no risk, and why."""
     missing = _missing(track)
     if missing.any():
@@ -217,7 +217,7 @@ def _why_no_risk(monitor: Monitor, track: Track) -> str:
     return "no risk at any tick"
 
 
-def _level_line(value: float, colour: str, name: str, run: RecordedRun) -> Trace:
+def _level_line(value: float, colour: str, name: str, run: RecordedRun) -> PlotlyTrace:
     end = max(len(run.history) - 1, 1) / run.tracks[0].rate
     return _static(
         mode="lines",
@@ -229,11 +229,11 @@ def _level_line(value: float, colour: str, name: str, run: RecordedRun) -> Trace
     )
 
 
-def _static(**trace: Any) -> Trace:
+def _static(**trace: Any) -> PlotlyTrace:
     return {"draw": "static", "trace": {"type": "scatter", **trace}}
 
 
-def _events(events: Events, track: Track) -> Iterator[Trace]:
+def _events(events: Events, track: Track) -> Iterator[PlotlyTrace]:
     """Mark alerts and violations above the risk."""
     first = int(track.ticks[0]) if len(track.ticks) else 0
 
