@@ -42,8 +42,6 @@ class Fitted:
 
     Attributes
     ----------
-    name : str
-        The property.
     found : Recalibration or None
         The map; None if there is none to be had.
     reason : str
@@ -73,16 +71,10 @@ def fit(
 
     Parameters
     ----------
-    name : str
-        The property.
-    section : PropertySpec
-        Its section of the monitor file.
     parts : sequence of Predictions
         Of the chain, one for each run, which it must not have learned from.
     method : str or None
         ``isotonic``, ``platt``, or None to judge the chain alone.
-    rate : float
-        Ticks a second.
     recordings : sequence of str
         Digests of the runs' recordings.
     """

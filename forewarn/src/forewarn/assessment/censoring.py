@@ -34,11 +34,6 @@ def weighted(tracks: Sequence[Track]) -> list[Predictions]:
     not depend on the danger at that time: a run that a driver ends because it becomes dangerous
     is lost, and no weight brings it back.
 
-    Parameters
-    ----------
-    tracks : sequence of Track
-        One property over the runs.
-
     Returns
     -------
     list of Predictions

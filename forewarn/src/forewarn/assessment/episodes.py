@@ -155,8 +155,6 @@ def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> S
 
     Parameters
     ----------
-    track : Track
-        The property's columns.
     figure : str
         ``risk`` or ``upper``, as in the monitor file.
     startup : float

@@ -56,8 +56,6 @@ class Alert(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        Whose.
     start, end : int
         First and last tick.
     outcome : Outcome
@@ -122,8 +120,6 @@ def find_events(track: Track, *, whole_leads: bool = False) -> Events:
 
     Parameters
     ----------
-    track : Track
-        One property over one run.
     whole_leads : bool
         Lead times may be longer than the horizon.
     """
@@ -263,8 +259,6 @@ class Score(Rates):
 
     Attributes
     ----------
-    name : str
-        Whose.
     violations, detected : int
         How many excursions there were, and how many of them were foreseen.
     alerts, right, late, false_alarms : int

@@ -89,8 +89,6 @@ def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:
     ----------
     spec : MonitorSpec
         What each property asks for, and after which time it asks for more.
-    tracks : sequence of Track
-        All properties over one run.
     """
     count = len(tracks[0].ticks) if tracks else 0
     urgency = np.zeros(count, dtype=np.int32)

@@ -38,11 +38,6 @@ def precision_recall(scored_runs: Sequence[ScoredRun]) -> PrecisionRecall:
     Judged are the ticks at which nothing is violated yet and whose outcome is known, the same for
     every monitor: where it had no score it did not warn (minus infinity), and where it did not
     know the state it did (infinity), as the policy does by default.
-
-    Parameters
-    ----------
-    scored_runs : sequence of ScoredRun
-        One property over the runs.
     """
     scores: list[Floats] = [np.zeros(0)]
     truths: list[NDArray[np.bool_]] = [np.zeros(0, dtype=bool)]

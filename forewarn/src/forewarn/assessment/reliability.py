@@ -114,11 +114,6 @@ def outcomes(run: Track | ScoredRun) -> tuple[NDArray[np.bool_], NDArray[np.bool
     observation ends before that, the outcome is unknown **even if a violation was seen first**:
     to keep such ticks and to drop those without a violation would find violations too frequent.
 
-    Parameters
-    ----------
-    run : Track or ScoredRun
-        One property over one run of n ticks.
-
     Returns
     -------
     followed, known : ndarray of bool, shape (n,)

@@ -32,8 +32,6 @@ class RecordedRun:
 
     Attributes
     ----------
-    path : Path
-        The recording.
     start_ns : int
         Time of the first tick.
     history : History
@@ -91,10 +89,6 @@ def replay(
 
     Parameters
     ----------
-    monitor : Monitor
-        With or without a model.
-    recording : Recording
-        Opened.
     learned_from : sequence of Provenance
         What the model was learned from; a recording among it is pointed out.
     allow_missing : bool
@@ -103,10 +97,6 @@ def replay(
         Keep the values of all signals for a report.
     whole_leads : bool
         Lead times may be longer than the horizon.
-    on_verdict : callable, optional
-        Told every verdict.
-    progress : callable, optional
-        Told the fraction that is done.
 
     Raises
     ------

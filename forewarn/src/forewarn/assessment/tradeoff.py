@@ -100,8 +100,6 @@ def trade_off(
 
     Parameters
     ----------
-    scored_runs : sequence of ScoredRun
-        One property over the runs.
     thresholds : array_like of float, shape (k,), optional
         Scores to try, and the order of the result; by default `every_threshold`.
     rule : AlertRule, optional
@@ -145,8 +143,6 @@ def run_points(
 
     Parameters
     ----------
-    scored_runs : sequence of ScoredRun
-        One property over the runs.
     threshold : float
         Score at and above which an alert begins.
     rule : AlertRule, optional
@@ -186,12 +182,8 @@ def detections(
 
     Parameters
     ----------
-    scored_runs : sequence of ScoredRun
-        One property over the runs.
     thresholds : array_like of float, shape (k,)
         Scores at and above which an alert begins.
-    rule : AlertRule
-        All else about alerts.
     block : int, optional
         Ticks: runs are divided into such blocks, by the number of the tick. Alerts and excursions
         go on across their borders; a violation belongs to the block in which it happens.
@@ -245,8 +237,6 @@ def every_threshold(scored_runs: Sequence[ScoredRun], limit: int = MAX_THRESHOLD
 
     Parameters
     ----------
-    scored_runs : sequence of ScoredRun
-        The runs.
     limit : int
         How many to keep, evenly by rank and with the ends, where there are more.
     """
@@ -372,10 +362,6 @@ def bootstrap(
         Traces, or anything else with one entry a run: `run_points`, whose sum is much quicker.
     statistic : callable
         From runs to a number; None and NaN mean that a resample has none, and are left out.
-    resamples : int
-        How many.
-    seed : int
-        Of the random draws.
     level : float
         Share of the resamples between the ends, in (0, 1).
 

@@ -173,10 +173,6 @@ class Tuning:
 
     Attributes
     ----------
-    name : str
-        The property.
-    wish : Wish
-        What was asked for.
     support : Support
         What the recordings can tell.
     candidates : tuple of Candidate
@@ -226,8 +222,6 @@ def tune(name: str, section: PropertySpec, scored_runs: Sequence[ScoredRun], wis
 
     Parameters
     ----------
-    name : str
-        The property.
     section : PropertySpec
         Its section of the monitor file, whose proportions between thresholds are kept.
     scored_runs : sequence of ScoredRun

@@ -73,12 +73,6 @@ def credible_tables(
 
     Parameters
     ----------
-    model : CountModel
-        Counts of n states.
-    questions : sequence of Question
-        The properties.
-    samples : int
-        Number of chains to draw.
     confidence : float
         Posterior probability between the bounds, half of the rest on either side.
     smoothing : Smoothing, optional
@@ -181,8 +175,6 @@ class PosteriorSampler:
 
     Parameters
     ----------
-    model : CountModel
-        The counts.
     smoothing : Smoothing
         The prior.
     missing : ndarray, shape (n,), optional

@@ -145,8 +145,6 @@ def evaluate(
 
     Parameters
     ----------
-    formula : Node
-        The formula.
     leaf : callable
         States in which a name holds.
     matrix : csr_matrix, shape (n, n)

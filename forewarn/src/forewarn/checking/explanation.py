@@ -61,21 +61,6 @@ def likely_ways(
     likeliest. Where likelihood is spread over so many ways that 300 extensions do not complete
     them, the rest are found by following the likeliest continuation to its end: ways with their
     true probability, though likelier ones may exist.
-
-    Parameters
-    ----------
-    chain : Chain
-        The chain, n states.
-    automaton : Automaton
-        The property's monitor, m states.
-    classes : ndarray of int, shape (n,)
-        Letter class of each chain state.
-    table : RiskTable
-        Its risk table; tells the horizon.
-    state, automaton_state : int
-        The present product state.
-    number : int
-        How many ways to return.
     """
     risk = float(table.values[state, automaton_state])
     if not risk > 0 or automaton_state == automaton.violated:
@@ -306,19 +291,6 @@ def predicate_effects(
 
     The one that would lower it most comes first. Changes to states that the model does not know
     are left out.
-
-    Parameters
-    ----------
-    model : KnownStates
-        Names and codes of the n states: a CountModel, say.
-    automaton : Automaton
-        The property's monitor, m states.
-    classes : ndarray of int, shape (n,)
-        Letter class of each chain state.
-    table : RiskTable
-        Its risk table.
-    state, automaton_state : int
-        The present product state.
     """
     code = model.states[state]
     entered = entered_states(automaton, classes)

@@ -26,8 +26,6 @@ def extreme_reach(
 
     Parameters
     ----------
-    process : DecisionProcess
-        The process.
     targets : ndarray of bool, shape (n,)
         States of psi.
     through : ndarray of bool, shape (n,)

@@ -26,15 +26,6 @@ def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> f
     bound plays the part that the conditioning number has in Bazille et al.; it is derived here, it
     is not their number, and it takes the worst case at every step.
 
-    Parameters
-    ----------
-    model : CountModel
-        Counts of n states.
-    chain : Chain
-        The chain estimated from them.
-    horizon : int or None
-        Steps; None is unbounded.
-
     Returns
     -------
     float
@@ -81,19 +72,7 @@ def estimator_sensitivity(
     classes: NDArray[np.int64],
     horizon: int | None,
 ) -> list[EstimatorRisk]:
-    """Return the risk of a property under three estimators, the model's own first.
-
-    Parameters
-    ----------
-    model : CountModel
-        Counts of n states.
-    automaton : Automaton
-        The property's monitor.
-    classes : ndarray of int, shape (n,)
-        Letter class of each chain state.
-    horizon : int or None
-        Steps; None is unbounded.
-    """
+    """Return the risk of a property under three estimators, the model's own first."""
     candidates = model.smoothing.candidates
     choices = [model.smoothing]
     alphas: tuple[Alpha, ...] = ("sparse", 1.0, "none")

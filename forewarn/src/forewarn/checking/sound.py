@@ -84,8 +84,6 @@ def transition_intervals(
 
     Parameters
     ----------
-    model : CountModel
-        The counts.
     confidence : float
         Probability that all intervals hold.
     universe : int, optional
@@ -150,14 +148,6 @@ def sound_table(
 
     Parameters
     ----------
-    model : CountModel
-        Counts of n states.
-    automaton : Automaton
-        The property's monitor, m states.
-    classes : ndarray of int, shape (n,)
-        Letter class of each chain state.
-    horizon : int or None
-        Steps; None is unbounded.
     confidence : float
         Probability that the bounds hold, for all states at once.
     smoothing : Smoothing, optional

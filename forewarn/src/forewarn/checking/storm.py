@@ -96,10 +96,6 @@ def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
 
     Parameters
     ----------
-    model : CountModel
-        Names of the states.
-    chain : Chain
-        Its chain.
     query : str
         ``P=? [F<=50 "collision"]``, ``AG !unsafe``, ...
 

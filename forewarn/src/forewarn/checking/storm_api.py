@@ -133,8 +133,6 @@ class Storm:
 
         Parameters
         ----------
-        model : stormpy model
-            Result of `dtmc`.
         formula : str
             PCTL state formula, or a query such as ``P=? [F "goal"]``.
         precision : float

@@ -34,12 +34,6 @@ def expected_steps(
 
     Parameters
     ----------
-    chain : Chain
-        The chain, n states.
-    automaton : Automaton
-        The property's monitor, m states.
-    classes : ndarray of int, shape (n,)
-        Letter class of each chain state.
     horizon : int
         Steps H.
     """

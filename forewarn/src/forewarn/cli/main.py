@@ -39,18 +39,7 @@ exit codes: 0 fine, 1 findings (see each command), 2 wrong usage or input.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments after the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        The exit code: 0 fine, 1 findings, 2 wrong usage or input, 130 interrupted.
-    """
+    """Run the command line."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with Interrupt() as interrupt:
         try:

@@ -277,8 +277,6 @@ def compile_expression(
 
     Parameters
     ----------
-    expression : Expression
-        What :func:`~forewarn.signals.parse_expression` returned.
     names : sequence of str
         The signals, in the order in which their values will be given. More than the expression
         reads are fine.

@@ -60,8 +60,6 @@ def each(
 
     Parameters
     ----------
-    notes : Notes
-        Those of the evaluation.
     counted : bool
         Whether the first variable counts the elements, as with ``enumerate``.
     sources : tuple

@@ -98,8 +98,6 @@ def reduce_segments(
 
     Parameters
     ----------
-    notes : Notes
-        Those of the evaluation.
     name : str
         One of `REDUCTIONS`.
     values : ndarray, list or scalar

@@ -118,11 +118,6 @@ def parse_expression(source: str) -> Expression:
         For example ``hypot(twist.twist.linear.x, twist.twist.linear.y)``. Line breaks count as
         spaces.
 
-    Returns
-    -------
-    Expression
-        The checked expression.
-
     Raises
     ------
     ExpressionError

@@ -78,12 +78,8 @@ def fit_platt(risk: Floats, followed: Bools, weight: Floats) -> Line:
 
     Parameters
     ----------
-    risk : ndarray of float, shape (n,)
-        Predicted, within (0, 1).
     followed : ndarray of bool, shape (n,)
         Whether a violation followed; both must occur.
-    weight : ndarray of float, shape (n,)
-        How many ticks each stands for.
 
     Raises
     ------

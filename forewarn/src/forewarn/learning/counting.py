@@ -32,14 +32,8 @@ class Counts(NamedTuple):
         Number of each (state, next, next but one): second-order counts for the Markov test.
     starts : dict
         How many episodes began in each state.
-    ticks : int
-        Ticks that were added.
-    unknown : int
-        Ticks whose state was unknown.
     intervened : int
         Ticks left out because an intervention was active.
-    gaps : int
-        Times that a tick was missing.
     refused : dict
         Transitions that a declared rule forbids, though the recording has them; not counted.
     steps : dict
@@ -106,12 +100,8 @@ class TransitionCounter:
 
         Parameters
         ----------
-        tick : int
-            Number of the tick; must grow within a recording.
         state : int or None
             State code, None if anything in it is unknown or monitoring is inactive.
-        intervened : bool
-            Whether an intervention was active.
         action : str, optional
             What was done in this state and is in force until the next tick; with `intervened`, the
             intervention. None or empty if it is not known.
@@ -231,20 +221,10 @@ def build_model(
 
     Parameters
     ----------
-    counter : TransitionCounter
-        The counts.
-    rate : float
-        Ticks a second.
-    digest : str
-        Digest of the abstraction.
-    smoothing : Smoothing, optional
-        Choice of the estimator.
     admissible : iterable of int
         States to add to those observed (for ``candidates: admissible``).
     forbid : callable, optional
         Gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
-    provenance : tuple of Provenance
-        The recordings.
     """
     counted = counter.result
     seen = {state for pair in counted.transitions for state in pair} | set(counted.starts)

@@ -76,8 +76,6 @@ def coverage(
 
     Parameters
     ----------
-    model : CountModel
-        The counts.
     epsilon : float
         Error allowed to the risk, in (0, 1).
     delta : float

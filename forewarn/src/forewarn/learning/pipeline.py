@@ -89,10 +89,6 @@ def wanted_types(
 
     Parameters
     ----------
-    spec : MonitorSpec
-        The monitor file.
-    recording : Recording
-        Opened.
     allow_missing : bool
         Leave out topics that the recording lacks.
 
@@ -239,14 +235,8 @@ def learn(
 
     Parameters
     ----------
-    paths : sequence of Path
-        Recordings.
-    spec, abstraction : MonitorSpec, Abstraction
-        The monitor file, compiled.
     jobs : int
         Processes to use; recordings are shared out among them.
-    progress : callable, optional
-        Told the recording and the fraction of it that is done.
     enough : callable, optional
         Asked after each recording, in the given order, which share of the data that are needed
         the model has. From 1 on, no further recording counts, whatever `jobs` is.

@@ -83,8 +83,6 @@ def restart_state(automaton: Automaton, letter_class: int) -> int | None:
 
     Parameters
     ----------
-    automaton : Automaton
-        The monitor.
     letter_class : int
         The class of the present tick's letter, at the tick of the violation and at every tick
         after it until a state is returned.
@@ -127,8 +125,6 @@ def compatible_classes(automaton: Automaton, known: int, values: int) -> tuple[i
 
     Parameters
     ----------
-    automaton : Automaton
-        The monitor.
     known : int
         Mask of the atoms whose value is known.
     values : int

@@ -76,11 +76,6 @@ def parse_formula(text: str) -> Formula:
         serves both ends; ``inf`` is no upper end. A comparison is kept as one atom, whose text is
         its normal form (that of ``ast.unparse``).
 
-    Returns
-    -------
-    Formula
-        The syntax tree.
-
     Raises
     ------
     FormulaError

@@ -23,8 +23,6 @@ class CompiledSpec:
 
     Attributes
     ----------
-    spec : MonitorSpec
-        The file.
     abstraction : Abstraction
         Signals, predicates, terminal labels.
     automata : tuple of Automaton

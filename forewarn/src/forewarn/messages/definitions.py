@@ -62,8 +62,6 @@ def message_type(name: str, definition: str, encoding: str) -> MessageType:
 
     Parameters
     ----------
-    name : str
-        Full name of the type.
     definition : str
         The text, followed by those of the types that it uses as rosbag2 and MCAP write them, each
         under a line of 80 ``=`` and a line ``MSG: package/Name`` or ``IDL: package/msg/Name``.

@@ -101,8 +101,6 @@ def build_struct(name: str, types: Types) -> Struct:
 
     Parameters
     ----------
-    name : str
-        Full name, ``nav_msgs/msg/Odometry``.
     types : mapping
         Definitions as ``rosbags.typesys`` returns them, of this type and those that it uses.
 

@@ -37,10 +37,6 @@ def valid_successors(
 
     Parameters
     ----------
-    model : CountModel
-        The counts.
-    smoothing : Smoothing
-        Whether candidates are the observed or all admissible states.
     with_terminals : bool
         Take terminal states for candidates even if no recording ended in them.
     """
@@ -76,8 +72,6 @@ def estimate_chain(model: CountModel, smoothing: Smoothing | None = None) -> Cha
 
     Parameters
     ----------
-    model : CountModel
-        The counts.
     smoothing : Smoothing, optional
         Used instead of the model's own choice.
     """

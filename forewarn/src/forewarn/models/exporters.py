@@ -64,8 +64,6 @@ def export_chain(model: CountModel, format_name: str, chain: Chain | None = None
 
     Parameters
     ----------
-    model : CountModel
-        Names of the states, and the counts.
     format_name : str
         ``prism``, ``drn``, ``jani`` or ``dot``.
     chain : Chain, optional

@@ -51,8 +51,6 @@ def import_probguard(folder: Path | str, rate: float = 1.0) -> CountModel:
 
     Parameters
     ----------
-    folder : Path or str
-        The folder.
     rate : float
         Steps a second, which the files do not tell.
 

@@ -17,17 +17,7 @@ COLUMNS = (
 
 
 def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
-    """Return the table.
-
-    Parameters
-    ----------
-    monitor : Monitor
-        What was replayed.
-    run : RecordedRun
-        What came of it.
-    picture : str or None
-        Identifier of the run's picture; None if it has none.
-    """
+    """Return the table."""
     happened: list[tuple[float, int, Alert | Violation | LiveEvent]] = []
     for events in run.events:
         happened += [(elapsed(monitor, run, a.start), 1, a) for a in events.alerts]

@@ -56,17 +56,7 @@ CALIBRATION = (
 
 
 def render(monitor: Monitor, model: CountModel | None, runs: Sequence[RecordedRun]) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    monitor : Monitor
-        What was replayed.
-    model : CountModel or None
-        Its model.
-    runs : sequence of RecordedRun
-        What came of it; with raw signals if they were kept.
-    """
+    """Return the page."""
     pictures = [timeline(monitor, run) for run in runs[:MAX_DRAWN]]
     packed = _packed(pictures)
     parts = [("foresight", "What was foreseen", cards(monitor, scores(monitor, runs)))]

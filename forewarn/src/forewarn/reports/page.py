@@ -102,12 +102,8 @@ def page(
 
     Parameters
     ----------
-    title, subtitle : str
-        Plain text.
     links : sequence of (identifier, text)
         The sections.
-    body : str
-        HTML.
     script : str
         The source of plotly.
     """

@@ -48,10 +48,6 @@ def bounded(problem: Countdown, horizon: int, precision: float = PRECISION) -> F
 
     Parameters
     ----------
-    problem : Countdown
-        Chain and bounded response.
-    horizon : int
-        Steps.
     precision : float
         Relative error allowed to the geometric rest.
     """
@@ -79,14 +75,10 @@ def first_passage(problem: Countdown, expired: Floats, steps: int, precision: fl
 
     Parameters
     ----------
-    problem : Countdown
-        Chain and bounded response.
     expired : ndarray, shape (n,)
         ``P_N^L 1``.
     steps : int
         Steps after step L + 1.
-    precision : float
-        Relative error allowed to the geometric rest.
     """
     n, layers = problem.size, problem.layers
     first = np.empty((steps + 1, n))
@@ -263,8 +255,6 @@ def _geometric_layers(
 
     Parameters
     ----------
-    problem : Countdown
-        Chain and bounded response.
     last, total : ndarray, shape (n,)
         First violations at the last step that is known, and up to it.
     ratio : ndarray, shape (blocks,)

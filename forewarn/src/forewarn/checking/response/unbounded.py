@@ -35,8 +35,6 @@ def unbounded(problem: Countdown, precision: float = PRECISION) -> tuple[Floats,
 
     Parameters
     ----------
-    problem : Countdown
-        Chain and bounded response.
     precision : float
         Relative error allowed to the iterative solution of large systems.
 

@@ -129,14 +129,10 @@ def draft(
 
     Parameters
     ----------
-    recording : Recording
-        Opened.
     rate : float
         Ticks a second of the monitor.
     limit : float
         Seconds of the recording to look at.
-    progress : callable
-        Told seconds done and in all.
 
     Raises
     ------

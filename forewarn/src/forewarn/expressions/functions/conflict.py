@@ -32,8 +32,6 @@ def time_to_conflict(
 
     Parameters
     ----------
-    notes : Notes
-        Those of the evaluation.
     path : list of two vectors, shape (k,)
         The xs and ys of the path, in metres. It may begin behind the vehicle. Where it ends, or
         has no points, the vehicle goes straight on.

@@ -34,13 +34,6 @@ MAX_PREDICATES = 1000
 def build_abstraction(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
     """Resolve and compile the abstraction part of a monitor file.
 
-    Parameters
-    ----------
-    spec : MonitorSpec
-        The monitor file.
-    inline : iterable of str
-        Atoms of the formulas; a comparison that no predicate states becomes a predicate.
-
     Raises
     ------
     ConfigError

@@ -17,15 +17,6 @@ def open_feed(
 ) -> Feed:
     """Return a feed for the sources of `abstraction`.
 
-    Parameters
-    ----------
-    spec : MonitorSpec
-        Gives rate, time and settle.
-    abstraction : Abstraction
-        Gives the sources.
-    message_types : mapping of str to MessageType
-        Definition of each topic that is available.
-
     Raises
     ------
     FieldError

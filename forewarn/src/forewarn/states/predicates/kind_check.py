@@ -45,15 +45,7 @@ class Misuse(NamedTuple):
 
 
 def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> Iterator[Misuse]:
-    """Yield every expression over signals that cannot have a value, or no truth value.
-
-    Parameters
-    ----------
-    abstraction : Abstraction
-        The compiled monitor file.
-    types : mapping of str to MessageType
-        The types that are known, by topic.
-    """
+    """Yield every expression over signals that cannot have a value, or no truth value."""
     fields = dict(_sources(abstraction, types))
     for derived in abstraction.derived:
         if _can_tell(derived.expression, fields):
