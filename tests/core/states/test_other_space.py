@@ -42,6 +42,7 @@ class Zone(NamedTuple):
     """What is known of a tick: the zones that it may be in."""
 
     may: tuple[int, ...]
+    ended: bool = False
     active: bool | None = True
     intervened: bool | None = False
 

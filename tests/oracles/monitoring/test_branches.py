@@ -138,21 +138,26 @@ Hull = tuple[float, float, float, bool]
 
 
 def hull(monitor: Monitor, runs: Sequence[Run]) -> Hull:
-    """Return the worst risk of the runs whose state the model knows, with the hull of bounds."""
+    """Return the worst risk of the runs whose state the model knows, with the hull of bounds.
+
+    What a terminal label means is known without a model; but a label that merely may hold, and
+    breaks nothing, is no knowledge of a state that was never seen.
+    """
     assert monitor.model is not None
     table = monitor.properties[0].table
     assert table is not None and table.lower is not None and table.upper is not None
     found, complete = [], True
     for run in runs:
         row = monitor.model.rows.get(run.state)
-        if row is None:
+        if row is None and run.state >= 0:
             complete = False
         elif run.status in (Status.VIOLATED, Status.ENDED):
             found.append((float(run.status is Status.VIOLATED),) * 3)
         else:
             at = row, run.automaton
             found.append((table.values[at], table.lower[at], table.upper[at]))
-    if not found:
+    seen = any(run.state in monitor.model.rows for run in runs if run.state >= 0)
+    if not found or (not complete and not seen and not any(value for value, _, _ in found)):
         return math.nan, 0.0, 1.0, False
     values, lower, upper = zip(*found, strict=True)
     return max(values), min(lower) if complete else 0.0, max(upper) if complete else 1.0, True

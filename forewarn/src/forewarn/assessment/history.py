@@ -124,6 +124,7 @@ class History:
         self._monitor = monitor
         self._ticks = array("q")
         self._states = array("i")
+        self._ended = array("b")
         self._columns = tuple(_Columns() for _ in monitor.properties)
         self.states: dict[int, int] = {}
         self.stale: Counter[str] = Counter()
@@ -138,6 +139,7 @@ class History:
         """Take in one tick."""
         self._ticks.append(verdict.tick)
         state = verdict.observation.state
+        self._ended.append(verdict.observation.ended)
         if state is None:
             self._states.append(UNKNOWN_STATE)
         else:
@@ -180,7 +182,6 @@ class History:
         risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 3)
         status, flags = small[:, 0], small[:, 1]
         automaton = np.array(columns.automaton, dtype=np.int32)
-        terminal = np.array([*map(is_terminal, self.states), False])[state]
         grid, section = self._monitor.grid, compiled.spec
         return Track(
             name=compiled.name,
@@ -197,7 +198,7 @@ class History:
             lower=risks[:, 1],
             upper=risks[:, 2],
             in_model=(flags & 4) != 0,
-            terminal=terminal | (status == Status.ENDED),
+            terminal=np.array(self._ended, dtype=bool) | (status == Status.ENDED),
             ambiguous=(flags & 8) != 0,
             level=small[:, 2],
             automaton=automaton,

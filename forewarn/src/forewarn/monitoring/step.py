@@ -17,7 +17,7 @@ from forewarn.config import MonitorSpec
 from forewarn.models.chain import Floats
 from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step, advance
 from forewarn.monitoring.policy import RESTING, PolicyState, decide
-from forewarn.monitoring.tables import CompiledProperty, LoadedModel
+from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
 from forewarn.signals.clock import Grid
 from forewarn.signals.feed import Snapshot
@@ -257,13 +257,15 @@ class Monitor:
     ) -> Risk:
         """Return the worst risk over all product states that agree with what is known."""
         assert self.model is not None and compiled.table is not None
-        rows, complete = self.model.compatible(observation)
-        if observation.state is not None:
-            rows, complete = np.array([] if row is None else [row], dtype=np.int64), True
-        if not rows.size:
+        found = self.model.compatible(observation)
+        if observation.state is not None and not observation.ended:
+            rows = np.array([] if row is None else [row], dtype=np.int64)
+            found = Compatible(rows, np.full(rows.shape, -1), True)
+        if not found.rows.size:
             return UNSEEN
         live, table = compiled.live, compiled.table
-        at = np.ix_(np.array(before.branches), compiled.row_letters(self.model, rows))
+        rows, complete = found.rows, found.complete
+        at = np.ix_(np.array(before.branches), compiled.letters_in(found))
         outcome = live.outcome[at]
         certain = (outcome == BEGINS) | (outcome == LASTS)
         columns = np.where(outcome == NOTHING, live.following[at], live.initial)
@@ -272,7 +274,9 @@ class Monitor:
             return np.where(outcome == NOTHING, cells[rows, columns], certain)
 
         values = looked_up(table.values)
-        if np.isnan(values).all():
+        # That a label may have ended all is no knowledge of a state that was never seen.
+        foreign = not complete and bool((found.labels >= 0).all()) and not values.any()
+        if foreign or np.isnan(values).all():
             return UNSEEN
         lower, upper = NAN, NAN
         if table.lower is not None and table.upper is not None:

@@ -34,12 +34,15 @@ class Compatible(NamedTuple):
     Attributes
     ----------
     rows : ndarray of int
-        Their rows.
+        Their rows, and a zero for each terminal label: what it means is known without a model.
+    labels : ndarray of int
+        -1 for each of the former, and the numbers of the labels.
     complete : bool
         No other admissible state agrees with it.
     """
 
     rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
     complete: bool
 
 
@@ -79,23 +82,22 @@ class LoadedModel:
         wide = any(state.bit_length() > 62 for state in self.states)
         return np.array(self.states, dtype=object if wide else np.int64)
 
-    @cached_property
-    def labels(self) -> NDArray[np.int64]:
-        """Number of the terminal label of all states, shape (n,); -1 without one."""
-        return np.array(
-            [terminal_index(s) if is_terminal(s) else -1 for s in self.states], dtype=np.int64
-        )
-
     def prepare(self) -> None:
         """Compute what the first state that is partly known needs, rather than in its tick."""
-        _ = self.codes, self.labels
+        _ = self.codes
 
     def compatible(self, observation: Observed) -> Compatible:
         """Return the states that agree with what is known."""
         found = self._memo.get(observation)
         if found is None:
-            rows = np.flatnonzero(self.vocabulary.agreeing(self.codes, observation))
-            found = Compatible(rows, self._is_complete(observation))
+            agrees = self.vocabulary.agreeing(self.codes, observation) & (self.codes >= 0)
+            rows = np.flatnonzero(agrees)
+            opened = [*map(terminal_index, self.vocabulary.terminal_candidates(observation))]
+            found = Compatible(
+                np.append(rows, np.zeros(len(opened), dtype=np.int64)),
+                np.append(np.full(len(rows), -1), np.array(opened, dtype=np.int64)),
+                self._is_complete(observation),
+            )
             if len(self._memo) < MAX_MEMO:
                 self._memo[observation] = found
         return found
@@ -105,10 +107,7 @@ class LoadedModel:
         candidates = self.vocabulary.candidates(observation)
         if candidates is None:
             return False
-        opened = self.vocabulary.terminal_candidates(observation)
-        return all(code in self.rows for code in opened) and all(
-            code in self.rows or not self.validity.admits(code) for code in candidates
-        )
+        return all(code in self.rows or not self.validity.admits(code) for code in candidates)
 
 
 @dataclass(frozen=True)
@@ -185,10 +184,10 @@ class CompiledProperty:
         }
         return tuple(sorted(letters))
 
-    def row_letters(self, model: LoadedModel, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the live letters of some of the model's states."""
-        labels = model.labels[rows]
-        return np.where(labels < 0, self.row_classes[rows], self.live.terminals + labels)
+    def letters_in(self, found: Compatible) -> NDArray[np.int64]:
+        """Return the live letters of states that agree with an observation."""
+        plain = self.row_classes[found.rows]
+        return np.where(found.labels < 0, plain, self.live.terminals + found.labels)
 
     def successors(self, states: tuple[int, ...], classes: tuple[int, ...]) -> tuple[int, ...]:
         """Return where the automaton may be after one of `classes`, violated ones included."""

@@ -39,6 +39,10 @@ class Observed(Protocol):
         """State code if it is fully known."""
 
     @property
+    def ended(self) -> bool:
+        """A terminal label holds for certain, although it may not be known which."""
+
+    @property
     def active(self) -> bool | None:
         """Value of `active_when`; True where there is none."""
 
@@ -100,7 +104,7 @@ class StateSpace(Protocol):
         """Yield the states without terminal label that agree; None if too many to try."""
 
     def terminal_candidates(self, observation: Any) -> tuple[int, ...]:
-        """Return the terminal labels that may hold although the state is not known."""
+        """Return the terminal labels that may hold."""
 
     def agreeing(self, states: NDArray[Any], observation: Any) -> NDArray[np.bool_]:
         """Tell which of some states agree with what is known, shape (n,)."""
@@ -115,11 +119,13 @@ class StateSpace(Protocol):
         }
 
     def truth(self, atom: str, observation: Any) -> bool | None:
-        """Tell whether `atom` holds; None if that is not known."""
-        states = [*(self.candidates(observation) or ()), *self.terminal_candidates(observation)]
-        if observation.state is not None:
-            states = [observation.state]
-        held = {self.holds(atom, state) for state in states}
+        """Tell whether `atom` holds, a predicate apart from terminal labels; None if unknown."""
+        plain = self.candidates(observation)
+        if plain is None:
+            return None
+        held = {self.holds(atom, state) for state in plain}
+        if atom in self.terminals or observation.ended:
+            held |= {self.holds(atom, state) for state in self.terminal_candidates(observation)}
         return held.pop() if len(held) == 1 else None
 
     def observed_key(self, observation: Any) -> str:

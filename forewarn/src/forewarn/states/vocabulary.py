@@ -36,11 +36,14 @@ class Observation(NamedTuple):
     known, mask : int
         Bit i of `known` tells whether predicate i is known, bit i of `mask` whether it holds.
     open_terminals : int
-        Bit i tells that terminal label i may hold: its value is unknown.
+        Bit i tells that terminal label i may hold, where that is not known of all of them.
     active : bool or None
         Value of `active_when`; True where there is none.
     intervened : bool or None
         Value of `intervened_when`; False where there is none.
+    ended : bool
+        A terminal label holds for certain. If an earlier one is unknown, it is not known which:
+        the first of those that hold wins.
     """
 
     state: int | None
@@ -49,6 +52,7 @@ class Observation(NamedTuple):
     open_terminals: int
     active: bool | None
     intervened: bool | None = False
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,8 @@ class Vocabulary(StateSpace):
 
     def candidates(self, observation: Observation) -> Iterator[int] | None:
         """Yield the states without terminal label that agree; None if too many to try."""
+        if observation.ended:
+            return iter(())
         known = observation.known
         free = [1 << i for i in range(len(self.predicates)) if not known >> i & 1]
         if len(free) > MAX_FREE:
@@ -138,13 +144,15 @@ class Vocabulary(StateSpace):
         return (mask | sum(c) for r in range(len(free) + 1) for c in combinations(free, r))
 
     def terminal_candidates(self, observation: Observation) -> tuple[int, ...]:
-        """Return the terminal labels that may hold although the state is not known."""
+        """Return the terminal labels that may hold."""
         opened = observation.open_terminals
+        if observation.state is not None and is_terminal(observation.state):
+            return (observation.state,)
         return tuple(terminal_code(i) for i in range(len(self.terminals)) if opened >> i & 1)
 
     def agreeing(self, states: NDArray[Any], observation: Observation) -> NDArray[np.bool_]:
         """Tell which of some states agree with what is known, shape (n,)."""
-        plain = states >= 0
+        plain = (states >= 0) & (not observation.ended)
         known = observation.known
         if known >> 63:
             states = states.astype(object)
@@ -155,6 +163,8 @@ class Vocabulary(StateSpace):
 
     def letters(self, atoms: Sequence[str], observation: Observation) -> list[int]:
         """Return which of `atoms` may hold together without a terminal label, as bits in order."""
+        if observation.ended:
+            return []
         mask = free = 0
         for i, atom in enumerate(atoms):
             if atom in self.terminals:
@@ -172,11 +182,13 @@ class Vocabulary(StateSpace):
         return letters
 
     def truth(self, atom: str, observation: Observation) -> bool | None:
-        """Tell whether `atom` holds; None if that is not known."""
+        """Tell whether `atom` holds, a predicate apart from terminal labels; None if unknown."""
         if atom in self.terminals:
             index = self.terminals.index(atom)
             unknown = observation.open_terminals >> index & 1
             return None if unknown else observation.state == terminal_code(index)
+        if observation.ended:
+            return False
         bit = 1 << self._index[atom]
         return bool(observation.mask & bit) if observation.known & bit else None
 
@@ -184,6 +196,8 @@ class Vocabulary(StateSpace):
         """Return the state as in the model file, with ``?`` for each predicate that is unknown."""
         if observation.state is not None:
             return self.key(observation.state)
+        if observation.ended:
+            return TERMINAL_MARK + "?"
         digits = "".join(
             "01"[observation.mask >> i & 1] if observation.known >> i & 1 else "?"
             for i in range(len(self.predicates))
@@ -194,6 +208,8 @@ class Vocabulary(StateSpace):
         """Return the state for people: ``moving & ttc<2``, unknown predicates marked ``near?``."""
         if observation.state is not None:
             return self.name(observation.state)
+        if observation.ended:
+            return " or ".join(map(self.name, self.terminal_candidates(observation)))
         parts = []
         for i, name in enumerate(self.predicates):
             if not observation.known >> i & 1:

@@ -157,12 +157,10 @@ class Abstraction:
         At the start of a run, and after a terminal label or an inactive phase, there is no tick
         before: the present values stand in.
         """
-        if current.state is not None and current.state < 0:
+        if current.ended:
             return current
-        begins = previous is None or previous.active is False
-        if begins or (previous is not None and previous.state is not None and previous.state < 0):
+        if previous is None or previous.active is False or previous.ended:
             previous = current
-        assert previous is not None
         width = len(self.predicates)
         # Where a terminal label may have held, the predicates of that tick say nothing.
         before = 0 if previous.open_terminals and previous is not current else previous.known

@@ -350,7 +350,11 @@ def _shape_content(spec: MonitorSpec, used: Iterable[Expression]) -> dict[str, A
 
 
 def _observation_source(predicates: int, terminals: int) -> list[str]:
-    """Return the lines that turn truth values into (state, known, mask, open, ...)."""
+    """Return the lines that turn truth values into the items of an `Observation`.
+
+    The first terminal label that holds is the state. While an earlier one is unknown, it may be
+    either of them.
+    """
     everything = (1 << predicates) - 1
     bits = [f"({1 << i} if p{i} else 0)" for i in range(predicates)]
     known = [f"(0 if p{i} is None else {1 << i})" for i in range(predicates)]
@@ -362,13 +366,19 @@ def _observation_source(predicates: int, terminals: int) -> list[str]:
         "    else:",
         f"        known = {everything}",
     ]
-    unclear = " | ".join(f"({1 << i} if e{i} is None else 0)" for i in range(terminals)) or "0"
+    unclear = [f"({1 << i} if e{i} is None else 0)" for i in range(terminals)]
     for i in range(terminals):
-        lines.append(f"    {'el' if i else ''}if e{i}:")
-        lines.append(f"        return {terminal_code(i)}, known, mask, 0, active, intervened")
+        lines += [
+            f"    {'el' if i else ''}if e{i}:",
+            f"        open = {' | '.join(unclear[:i]) or '0'}",
+            "        if open:",
+            f"            open |= {1 << i}",
+            "            return None, known, mask, open, active, intervened, True",
+            f"        return {terminal_code(i)}, known, mask, 0, active, intervened, True",
+        ]
     lines += [
-        f"    open = {unclear}",
+        f"    open = {' | '.join(unclear) or '0'}",
         f"    state = mask if known == {everything} and not open else None",
-        "    return state, known, mask, open, active, intervened",
+        "    return state, known, mask, open, active, intervened, False",
     ]
     return lines
