@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from google.protobuf import descriptor_pb2
@@ -22,13 +21,13 @@ from apollo_bridge.messages import DAMAGE, Pool, SchemaError
 from apollo_bridge.sections import ChannelInfo, RecordFile, begins_record
 from apollo_bridge.transport import Offer
 from forewarn.errors import RecordingError
-from forewarn.recordings.interface import Sample, TopicInfo, digest_files, make_sample
+from forewarn.recordings.interface import Recording, Sample, TopicInfo, digest_files, make_sample
 from forewarn.recordings.registry import RecordingFormat
 
 _SEGMENT = re.compile(r"(?P<base>.+\.record)\.(?P<number>\d+)\Z")
 
 
-class CyberRecording:
+class CyberRecording(Recording):
     """The segments of a recording; see `forewarn.recordings.Recording` for the members.
 
     Parameters
@@ -73,11 +72,6 @@ class CyberRecording:
         if not segments:
             raise failed[0]
         return segments
-
-    @property
-    def duration(self) -> float:
-        """Seconds between the first and the last message."""
-        return (self.end_ns - self.start_ns) / 1e9
 
     @cached_property
     def topics(self) -> Mapping[str, TopicInfo]:
@@ -129,33 +123,8 @@ class CyberRecording:
         """Return the SHA-256 of the contents of all segments in reading order, in hex."""
         return digest_files([segment.path for segment in self._segments])
 
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing: the format has no tables of text."""
-        return {}
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return nothing: the format has no attachments."""
-        return {}
-
     def close(self) -> None:
         """Do nothing: files are open only while they are read."""
-
-    def __enter__(self) -> CyberRecording:
-        """Return the recording."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the recording."""
-        self.close()
-
-    def _warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
 
     def _collect_warnings(self) -> None:
         for segment in self._segments:

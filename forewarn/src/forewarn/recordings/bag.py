@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from types import TracebackType
 
 import zstandard
 
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import (
+    Recording,
     Sample,
     Storage,
     TopicInfo,
@@ -30,7 +30,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _MESSAGE_LIMIT = 1 << 30
 
 
-class BagRecording:
+class BagRecording(Recording):
     """Files of messages as one recording; see `Recording` for the members.
 
     Parameters
@@ -73,11 +73,6 @@ class BagRecording:
         self.topics: Mapping[str, TopicInfo] = self._topics
         if not self.count:
             self._warn("the recording holds no messages")
-
-    @property
-    def duration(self) -> float:
-        """Seconds between the first and the last message."""
-        return (self.end_ns - self.start_ns) / 1e9
 
     def read(self, topics: Collection[str] | None = None) -> Iterator[Sample]:
         """Yield samples in log-time order; see `Recording.read`."""
@@ -163,7 +158,7 @@ class BagRecording:
             )
 
     def digest(self) -> str:
-        """Return the SHA-256 of the contents of all data files; see `Recording.digest`."""
+        """See `Recording.digest`."""
         return digest_files(self._files)
 
     def metadata(self) -> Mapping[str, Mapping[str, str]]:
@@ -183,10 +178,6 @@ class BagRecording:
         self._collect_warnings()
         return files
 
-    def _warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
-
     def _collect_warnings(self) -> None:
         several = len(self._storages) > 1
         for storage in self._storages:
@@ -199,19 +190,6 @@ class BagRecording:
             storage.close()
         if self._cleanup is not None:
             self._cleanup()
-
-    def __enter__(self) -> BagRecording:
-        """Return the recording; leaving the block closes it."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the recording."""
-        self.close()
 
 
 def _decompressor() -> Callable[[bytes], bytes]:

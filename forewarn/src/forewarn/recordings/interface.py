@@ -8,11 +8,11 @@ and leaves as a mapping.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from forewarn.messages import MessageType
@@ -88,63 +88,77 @@ class Channel(NamedTuple):
     count: int  # type: ignore[assignment]
 
 
-class Storage(Protocol):
-    """One file of a bag, opened."""
-
-    path: Path
-    channels: list[Channel]
-    start_ns: int
-    end_ns: int
-    count: int
-    warnings: list[str]
-
-    def read(self, topics: Collection[str]) -> Iterator[Sample]:
-        """Yield the messages of `topics` as they are stored, in log-time order."""
-
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the named tables of text that the file holds beside its messages."""
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return the named files that travel inside this file."""
-
-    def close(self) -> None:
-        """Release the file."""
-
-
-class Recording(Protocol):
-    """A recording: messages on topics, or named values, in log-time order.
+class Readable(ABC):
+    """What holds messages, or named values, in log-time order.
 
     Attributes
     ----------
     path : Path
         What was opened: a file or a folder.
-    kind : str
-        The format, for people.
-    topics : Mapping of str to TopicInfo
-        All topics, in the order of the file; a definition is parsed when its entry is read.
     start_ns, end_ns : int
         Log times of the first and the last message; both 0 if there is none.
     count : int
         Number of messages; what an index promises, where there is one.
-    size : int
-        Bytes on disk.
     warnings : list of str
-        All that is wrong with the recording and was worked around. Reading may add to it.
+        All that is wrong with it and was worked around. Reading may add to it.
     """
 
     path: Path
-    kind: str
-    topics: Mapping[str, TopicInfo]
     start_ns: int
     end_ns: int
     count: int
-    size: int
     warnings: list[str]
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the named tables of text that it holds beside its messages, if it can."""
+        return {}
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return the named files that travel inside it, if any can."""
+        return {}
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all files."""
+
+    def _warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+
+class Storage(Readable):
+    """One file of a bag, opened."""
+
+    channels: list[Channel]
+
+    @abstractmethod
+    def read(self, topics: Collection[str]) -> Iterator[Sample]:
+        """Yield the messages of `topics` as they are stored, in log-time order."""
+
+
+class Recording(Readable):
+    """A recording; leaving its ``with`` block closes it.
+
+    Attributes
+    ----------
+    kind : str
+        The format, for people.
+    topics : Mapping of str to TopicInfo
+        All topics, in the order of the file; a definition is parsed when its entry is read.
+    size : int
+        Bytes on disk.
+    """
+
+    kind: str
+    topics: Mapping[str, TopicInfo]
+    size: int
 
     @property
     def duration(self) -> float:
         """Seconds between the first and the last message."""
+        return (self.end_ns - self.start_ns) / 1e9
 
+    @abstractmethod
     def read(self, topics: Collection[str] | None = None) -> Iterator[Sample]:
         """Yield samples in log-time order; simultaneous ones in the order of the file.
 
@@ -161,6 +175,7 @@ class Recording(Protocol):
             way that was not seen when it was opened.
         """
 
+    @abstractmethod
     def digest(self) -> str:
         """Return the SHA-256 of the contents of all data files in reading order, in hex.
 
@@ -168,23 +183,16 @@ class Recording(Protocol):
         its digest.
         """
 
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the named tables of text that the recording holds beside its messages."""
+    def __enter__(self: Opened) -> Opened:
+        """Return the recording."""
+        return self
 
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return the named files that travel inside the recording."""
+    def __exit__(self, *raised: object) -> None:
+        """Close the recording."""
+        self.close()
 
-    def close(self) -> None:
-        """Release all files."""
 
-    def __enter__(self) -> Recording: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+Opened = TypeVar("Opened", bound=Recording)
 
 
 def digest_files(paths: Sequence[Path]) -> str:

@@ -16,6 +16,7 @@ from forewarn.recordings.interface import (
     Channel,
     Row,
     Sample,
+    Storage,
     make_sample,
     plural,
 )
@@ -41,7 +42,7 @@ ACCEPTED = "an MCAP file with ROS messages, as `ros2 bag record -s mcap` writes 
 _HEAD = 9
 
 
-class McapFile:
+class McapFile(Storage):
     """One MCAP file.
 
     Parameters
@@ -100,10 +101,6 @@ class McapFile:
         self.count = index.counts.total() - unknown
         self.start_ns = min((segment.start_ns for segment in index.segments), default=0)
         self.end_ns = max((segment.end_ns for segment in index.segments), default=0)
-
-    def _warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
 
     def read(self, topics: Collection[str]) -> Iterator[Sample]:
         """Yield the messages of `topics` in log-time order; unpacks one chunk at a time."""

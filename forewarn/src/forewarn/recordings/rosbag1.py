@@ -73,7 +73,7 @@ def _check_version(path: Path) -> None:
         )
 
 
-class Rosbag1File:
+class Rosbag1File(Storage):
     """A whole ROS 1 bag, read by `rosbags`."""
 
     def __init__(self, path: Path) -> None:
@@ -120,14 +120,6 @@ class Rosbag1File:
             raise RecordingError(
                 f"is damaged ({_text(error)})", accepted=ACCEPTED, file=self.path
             ) from error
-
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing: a ROS 1 bag has no such tables."""
-        return {}
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return nothing: a ROS 1 bag has no attachments."""
-        return {}
 
     def close(self) -> None:
         """Close the file."""
@@ -202,7 +194,7 @@ def _whole_records(buffer: bytes) -> Iterator[Record]:
     return takewhile(lambda record: record.end <= len(buffer), records(buffer))
 
 
-class DamagedRosbag1File:
+class DamagedRosbag1File(Storage):
     """A ROS 1 bag without a sound index: what its chunks hold, up to the damage."""
 
     def __init__(self, path: Path, why: str) -> None:
@@ -361,14 +353,6 @@ class DamagedRosbag1File:
             if number is not None and time_ns is not None and number in wanted:
                 rows.append((time_ns, wanted[number], buffer[record.begin : record.end]))
         return sort_rows(rows, disorder)
-
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing: a ROS 1 bag has no such tables."""
-        return {}
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return nothing: a ROS 1 bag has no attachments."""
-        return {}
 
     def close(self) -> None:
         """Close the file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from itertools import chain, islice, pairwise
 from operator import attrgetter
@@ -100,7 +100,7 @@ def _stand_in(path: Path, folder: Path, warnings: list[str]) -> Path:
     return copy
 
 
-class SqliteFile:
+class SqliteFile(Storage):
     """A whole SQLite bag, read by `rosbags`.
 
     Parameters
@@ -199,14 +199,6 @@ class SqliteFile:
     def _damaged(self, error: Exception) -> RecordingError:
         return RecordingError(f"is damaged ({error})", accepted=ACCEPTED, file=self.path)
 
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing: an SQLite bag has no such tables."""
-        return {}
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return nothing: an SQLite bag has no attachments."""
-        return {}
-
     def close(self) -> None:
         """Close the file."""
         if self._reader.is_open:
@@ -215,7 +207,7 @@ class SqliteFile:
             self._release()
 
 
-class RowByRowSqliteFile:
+class RowByRowSqliteFile(Storage):
     """An SQLite bag that `rosbags` refuses: all its rows, or those before the damage."""
 
     def __init__(
@@ -329,14 +321,6 @@ class RowByRowSqliteFile:
                 yield make_sample((time_ns, name, data))
         if lost:
             self.warnings.append(f"{plural(lost, 'message')} lie in damaged parts of the file")
-
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing: an SQLite bag has no such tables."""
-        return {}
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return nothing: an SQLite bag has no attachments."""
-        return {}
 
     def close(self) -> None:
         """Close the file."""

@@ -23,13 +23,13 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TextIO
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
 from forewarn.recordings.interface import (
     TIME_LIMIT_NS,
+    Recording,
     Sample,
     TopicInfo,
     digest_files,
@@ -55,7 +55,7 @@ def is_trace(path: Path, head: bytes) -> bool:
     return path.name.endswith(SUFFIXES) or begun
 
 
-class JsonTrace:
+class JsonTrace(Recording):
     """A trace of named values; see `Recording` for the members.
 
     All lines are checked when it is opened.
@@ -91,11 +91,6 @@ class JsonTrace:
         if not times:
             self.warnings.append("the recording holds no lines")
 
-    @property
-    def duration(self) -> float:
-        """Seconds between the first and the last line."""
-        return (self.end_ns - self.start_ns) / 1e9
-
     def read(self, topics: Collection[str] | None = None) -> Iterator[Sample]:
         """Yield one sample for each line, in the order of time; topics do not matter."""
         del topics
@@ -130,35 +125,11 @@ class JsonTrace:
     def _error(self, number: int, problem: str) -> RecordingError:
         return RecordingError(problem, accepted=ACCEPTED, file=f"{self.path}:{number}")
 
-    def _warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
-
     def digest(self) -> str:
         """Return the SHA-256 of the contents of the file, in hex."""
         return digest_files([self.path])
 
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return nothing: a trace has no such tables."""
-        return {}
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return nothing: a trace has no attachments."""
-        return {}
-
     def close(self) -> None:
-        """Do nothing: the file is open only while it is read."""
-
-    def __enter__(self) -> JsonTrace:
-        """Return the trace."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
         """Do nothing: the file is open only while it is read."""
 
 

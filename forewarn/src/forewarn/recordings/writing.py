@@ -10,8 +10,8 @@ buffer is full: the file of a killed process may end anywhere, hence the `mcap` 
 from __future__ import annotations
 
 import io
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from mcap.writer import CompressionType, Writer
@@ -28,7 +28,7 @@ _STRING = "std_msgs/msg/String"
 _STRING_DEFINITION = "string data\n"
 
 
-class RecordingWriter:
+class RecordingWriter(AbstractContextManager["RecordingWriter"]):
     """Write messages in CDR, tables of text and whole files to an MCAP file.
 
     ROS 2's own tools read the result. Not safe for use from several threads at once.
@@ -214,16 +214,7 @@ class RecordingWriter:
     def _failed(self, error: OSError) -> RecordingError:
         return RecordingError(f"cannot be written ({error.strerror or error})", file=self.path)
 
-    def __enter__(self) -> RecordingWriter:
-        """Return the writer; leaving the block closes it."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Close the file."""
         self.close()
 
