@@ -22,7 +22,7 @@ from forewarn.assessment.reliability import outcomes
 from forewarn.assessment.replay import RecordedRun, replay
 from forewarn.models import CountModel
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings import open_recording
 
 Visits = dict[str, dict[str, tuple[int, int]]]
@@ -34,7 +34,11 @@ def visits_of(run: RecordedRun, model: CountModel) -> Visits:
     found: Visits = {}
     for track in run.tracks:
         followed, known = outcomes(track)
-        judged = known & (track.state != UNKNOWN_STATE) & (track.status == Status.SATISFIED_SO_FAR)
+        judged = (
+            known
+            & (track.state != UNKNOWN_STATE)
+            & (track.status == PropertyStatus.SATISFIED_SO_FAR)
+        )
         rows: dict[str, tuple[int, int]] = {}
         for position in np.unique(track.state[judged]):
             here = judged & (track.state == position)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluation.closed_loop.demands import Demand, Quantity, QuantityRules, demand_of
 from evaluation.sumo.messages import Published
-from forewarn.monitoring.live_session import Outcome, Watch
+from forewarn.monitoring.live_session import TickResult, Watch
 
 Policies = Mapping[str, Mapping[str, object]]
 
@@ -25,7 +25,7 @@ class Library:
 
     def __init__(self, watch: Watch, policies: Policies | None = None) -> None:
         self.watch = watch
-        self.outcome: Outcome | None = None
+        self.outcome: TickResult | None = None
         self.policies = policies or {}
         self._topics = frozenset(watch.spec.topics)
 

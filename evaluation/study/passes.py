@@ -23,7 +23,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session, run
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings import Recording, Sample, open_recording
 from forewarn.states.predicates.validity import build_validity
 
@@ -165,7 +165,7 @@ def with_risk(compiled: CompiledSpec, model: CountModel, passes: Iterable[Pass])
         )
         row = rows[track.state]
         risk = np.where(row >= 0, values[row, track.automaton], np.nan)
-        violated = track.status == Status.VIOLATED
+        violated = track.status == PropertyStatus.VIOLATED
         risk = np.where(violated, 1.0, risk)
         unseen = np.isnan(risk) & (track.state != UNKNOWN_STATE)
         scored = dataclasses.replace(track, probability=risk, in_model=~unseen)

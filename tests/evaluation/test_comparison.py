@@ -21,7 +21,7 @@ from evaluation.comparison import (
     within,
 )
 from forewarn.assessment.tradeoff import AlertRule, ScoredRun, trade_off
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 
 HORIZON = 5
 RULE = AlertRule(exit=1, hold=0.0)
@@ -30,7 +30,9 @@ RULE = AlertRule(exit=1, hold=0.0)
 def trace(score: Sequence[float], violations: Sequence[int]) -> ScoredRun:
     size = len(score)
     happened = np.isin(np.arange(size), violations)
-    status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
+    status = np.where(happened, PropertyStatus.VIOLATED, PropertyStatus.SATISFIED_SO_FAR).astype(
+        np.int8
+    )
     return ScoredRun(10.0, HORIZON, np.arange(size), np.array(score, float), happened, status)
 
 

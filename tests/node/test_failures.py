@@ -86,7 +86,7 @@ def test_a_tick_that_fails_is_an_error_until_one_succeeds(
         raise ZeroDivisionError("by accident")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Watch, "draft", broken)
+        patch.setattr(Watch, "evaluate", broken)
         probe.wait_for_status("node", "ERROR", "a tick failed: ZeroDivisionError: by accident")
         known = len(probe.risks)
     probe.wait(lambda: len(probe.risks) > known + 2, "ticks again")

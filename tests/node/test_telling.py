@@ -8,9 +8,9 @@ import pytest
 
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_session import Outcome
+from forewarn.monitoring.live_session import TickResult
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.states.predicates import Observation
 from monitor_node.operator_log import Teller
 
@@ -36,16 +36,16 @@ def log() -> Log:
 
 
 def verdict(name: str, violation: bool) -> PropertyVerdict:
-    status = Status.VIOLATED if violation else Status.SATISFIED_SO_FAR
+    status = PropertyStatus.VIOLATED if violation else PropertyStatus.SATISFIED_SO_FAR
     return PropertyVerdict(
         name, status, violation, violation, 0.5, 0.0, 1.0, True, (0,), Level.NONE, 0
     )
 
 
-def outcome(*violated: str, request: Request | None = None) -> Outcome:
+def outcome(*violated: str, request: Request | None = None) -> TickResult:
     properties = tuple(verdict(name, name in violated) for name in ("brake", "red_light"))
     seen = Observation(state=1, known=1, mask=1, open_terminals=0, active=True)
-    return Outcome(Verdict(0, 0, seen, properties, (), ()), (), request)
+    return TickResult(Verdict(0, 0, seen, properties, (), ()), (), request)
 
 
 def asked(action: str, number: int = 1, reason: str = "why", *, active: bool = True) -> Request:

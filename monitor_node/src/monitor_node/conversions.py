@@ -21,7 +21,7 @@ from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.record import encode
 from forewarn.monitoring.risk_rows import RiskRow
 from monitor_node.actuators.interface import Demand
-from monitor_node.explaining import Explanation
+from monitor_node.explaining import RiskExplanation
 from monitor_node.statements import ACT, OBSERVE, Statement
 from monitor_node.status import Status
 
@@ -244,7 +244,7 @@ def serialized(message: Any) -> bytes:
     return bytes(serialize_message(message))
 
 
-def explanation(response: Any, explained: Explanation) -> Any:
+def explanation(response: Any, explained: RiskExplanation) -> Any:
     """Fill in the response of the service explain."""
     response.success = True
     response.stamp = to_time(explained.time_ns)

@@ -14,7 +14,7 @@ from forewarn.monitoring.verdict import Verdict
 Signals = tuple[list[str], list[Any], list[int]]
 
 
-class Explanation(NamedTuple):
+class RiskExplanation(NamedTuple):
     """The fields of the service Explain's response; see there."""
 
     time_ns: int
@@ -36,7 +36,7 @@ def reasons(monitor: Monitor, verdict: Verdict, row: RiskRow) -> Reasons | None:
     return explain_risk(monitor, row.property, state, row.automaton_states[0])
 
 
-def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) -> Explanation:
+def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) -> RiskExplanation:
     """Explain one property at the last tick; `reasons` come on top.
 
     Parameters
@@ -60,7 +60,7 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
         if name in used
     ]
     never = {stale_signal.name for stale_signal in verdict.stale if stale_signal.age is None}
-    return Explanation(
+    return RiskExplanation(
         time_ns=time_ns,
         row=row,
         text=_text(row),

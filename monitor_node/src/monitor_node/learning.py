@@ -10,7 +10,7 @@ from pathlib import Path
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel, check_replaceable, save_model
-from forewarn.monitoring.live_session import Outcome, Watch
+from forewarn.monitoring.live_session import TickResult, Watch
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
 from monitor_node.background import in_background
@@ -60,9 +60,9 @@ class BackgroundLearning:
         self._learner = OnlineLearner(self._watch.compiled, model)
         self._running = None
 
-    def after(self, outcome: Outcome) -> None:
+    def after(self, result: TickResult) -> None:
         """Take in a tick; put tables into force that are ready, and have others solved if due."""
-        verdict, request = outcome.verdict, outcome.request
+        verdict, request = result.verdict, result.request
         if request is not None and request.active and ACTIONS[request.action].shapes:
             acting, action = True, request.action
         else:

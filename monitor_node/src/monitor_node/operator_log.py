@@ -6,7 +6,7 @@ from typing import Protocol
 
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_session import Outcome
+from forewarn.monitoring.live_session import TickResult
 
 
 class Logger(Protocol):
@@ -32,13 +32,13 @@ class Teller:
         self._logger = logger
         self._asked = NO_ACTION
 
-    def tell(self, outcome: Outcome) -> None:
+    def tell(self, result: TickResult) -> None:
         """Log what is new at a tick."""
-        for prop in outcome.verdict.properties:
+        for prop in result.verdict.properties:
             if prop.violation:
                 self._logger.warning(f"{prop.name}: violated")
-        if outcome.request is not None:
-            self.request(outcome.request)
+        if result.request is not None:
+            self.request(result.request)
 
     def request(self, request: Request) -> None:
         """Log a request, unless it is the one of before."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.intervention import Request, withdraw
-from forewarn.monitoring.live_session import Draft, Outcome, Watch
+from forewarn.monitoring.live_session import EvaluatedTick, TickResult, Watch
 from forewarn.monitoring.record import Packed, RecordWriter
 from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
@@ -38,7 +38,7 @@ class Composed(NamedTuple):
     """
 
     tick: int
-    draft: Draft
+    evaluated: EvaluatedTick
     risk: bytes
     request: Any
     standing: conversions.Standing
@@ -84,7 +84,7 @@ class Runtime:
         self.inputs = inputs
         self.outputs = outputs
         self.timing = Timing()
-        self.latest: Outcome | None = None
+        self.latest: TickResult | None = None
         self.failures: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
         self.failed: dict[str, int] = {}
@@ -192,24 +192,24 @@ class Runtime:
 
     def _compose(self, tick: int) -> Composed:
         """Evaluate a tick and put its messages together."""
-        draft = self.watch.draft(tick)
-        outcome, model = draft.outcome, self.watch.monitor.model
+        evaluated = self.watch.evaluate(tick)
+        result, model = evaluated.result, self.watch.monitor.model
         digest = "" if model is None else model.digest
-        time_ns = outcome.verdict.time_ns
-        request = outcome.request or withdraw(draft.advisor, "nothing is asked for")
+        time_ns = result.verdict.time_ns
+        request = result.request or withdraw(evaluated.advisor, "nothing is asked for")
         standing, signature = conversions.Standing.of(request), self.outputs.signature
         said = None
-        if outcome.request is not None or not standing.same(self._standing):
+        if result.request is not None or not standing.same(self._standing):
             said = conversions.intervention(time_ns, request, signature)
-        message = self._risks.fill(time_ns, digest, outcome.rows, signature, standing)
-        return Composed(tick, draft, conversions.serialized(message), said, standing)
+        message = self._risks.fill(time_ns, digest, result.rows, signature, standing)
+        return Composed(tick, evaluated, conversions.serialized(message), said, standing)
 
     def _tick(self, tick: int) -> None:
         composed, self._composed = self._composed, None
         if composed is None or composed.tick != tick:
             composed = self._compose(tick)
-        outcome = self.watch.commit(composed.draft)
-        self._keep(outcome.request)
+        result = self.watch.commit(composed.evaluated)
+        self._keep(result.request)
         if composed.request is not None:
             # First, and if it fails no risk follows: a gate stops when the two differ.
             self.outputs.intervention.publish(composed.request)
@@ -218,20 +218,20 @@ class Runtime:
         if self._record is not None:
             self._write_messages(self.pacer.due_ns(tick))
             self._try(self._record_risk, tick, composed.risk)
-        self._act(outcome.request)
+        self._act(result.request)
         self.outputs.alive()
-        self._teller.tell(outcome)
+        self._teller.tell(result)
         self.pacer.evaluated(tick)
-        self.latest = outcome
+        self.latest = result
         self.take_bounds()
         if self.learning is not None:
-            self.learning.after(outcome)
-        for failure in outcome.verdict.failures:
+            self.learning.after(result)
+        for failure in result.verdict.failures:
             self.failures[failure.where] += 1
             self.reasons[failure.where] = failure.reason
             self.failed[failure.where] = tick
         if self.outputs.state.get_subscription_count():
-            self._publish_state(outcome)
+            self._publish_state(result)
 
     def _request(self, time_ns: int, request: Request) -> None:
         message = conversions.intervention(time_ns, request, self.outputs.signature)
@@ -261,16 +261,16 @@ class Runtime:
         if memory is not None:
             self.note({"event": "recall", "first": first, "memory": dict(memory)})
 
-    def _publish_state(self, outcome: Outcome) -> None:
+    def _publish_state(self, result: TickResult) -> None:
         names, values, stamps = self.signals()
-        observation = outcome.verdict.observation
+        observation = result.verdict.observation
         vocabulary = self.watch.monitor.abstraction.vocabulary
         names += [f"predicates.{name}" for name in vocabulary.predicates]
         names += [f"terminal.{name}" for name in vocabulary.terminals]
         values += [vocabulary.truth(atom, observation) for atom in vocabulary.atoms]
-        stamps += [outcome.verdict.time_ns] * len(vocabulary.atoms)
+        stamps += [result.verdict.time_ns] * len(vocabulary.atoms)
         self.outputs.state.publish(
-            conversions.signals(outcome.verdict.time_ns, names, values, stamps)
+            conversions.signals(result.verdict.time_ns, names, values, stamps)
         )
 
     def signals(self) -> tuple[list[str], list[Any], list[int]]:

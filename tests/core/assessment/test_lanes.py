@@ -13,7 +13,7 @@ from forewarn.assessment.history import Track
 from forewarn.assessment.lanes import OFF, ON, TERMINAL, UNKNOWN, StateLog, requests
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.monitoring.intervention import AdvisorState, advise, wishes_of
+from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
 from forewarn.signals.clock import Grid
 from forewarn.states.predicates import Observation
 from forewarn.states.vocabulary import Vocabulary
@@ -46,7 +46,7 @@ def track(name: str, levels: list[int]) -> Track:
 def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]) -> None:
     columns = [list(one_pair) for one_pair in zip(*pairs, strict=True)]
     found = requests(SPEC, [track(n, c) for n, c in zip(SPEC.properties, columns, strict=True)])
-    chains = [wishes_of(section, Grid(10.0)) for section in SPEC.properties.values()]
+    chains = [answers_of(section, Grid(10.0)) for section in SPEC.properties.values()]
     state, since, before = AdvisorState(), [0, 0], (-1, -1)
     for i, pair in enumerate(pairs):
         since = [s if a == b else 100 + i for s, a, b in zip(since, pair, before, strict=True)]

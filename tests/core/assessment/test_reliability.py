@@ -20,7 +20,7 @@ from forewarn.assessment.reliability import (
     waits,
     wilson,
 )
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 
 PAIRS = st.lists(
     st.tuples(st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.1, 0.3, 1.0]), st.booleans()),
@@ -102,8 +102,8 @@ def test_an_interval_of_a_share_stays_within_zero_and_one() -> None:
 
 
 def test_a_monitor_that_tells_neither_terminal_labels_nor_doubt_is_judged_by_its_status() -> None:
-    status = [Status.SATISFIED_SO_FAR] * 8
-    status[2], status[5] = Status.ENDED, Status.INACTIVE
+    status = [PropertyStatus.SATISFIED_SO_FAR] * 8
+    status[2], status[5] = PropertyStatus.ENDED, PropertyStatus.INACTIVE
     run = ScoredRun(
         rate=10.0,
         horizon=2,

@@ -28,7 +28,7 @@ from forewarn.assessment.tradeoff import (
     trade_off,
 )
 from forewarn.monitoring.policy import RESTING, Level, Rules, decide
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 
 RATE = 10.0
 LEVELS = (0.0, 0.1, 0.25, 0.4, 0.6, 0.9, 1.0)
@@ -39,7 +39,12 @@ def a_track(cells: list[tuple[str, float]], gaps: list[int] | None = None) -> Tr
     """One cell a tick: what happens there (as in test_events, ``u`` unseen), and the risk."""
     facts = [fact for fact, _ in cells]
     risk = np.array([math.nan if f in "-un" else 1.0 if f in "Vv" else r for f, r in cells])
-    kinds = {"V": Status.VIOLATED, "v": Status.VIOLATED, "-": Status.INACTIVE, "E": Status.ENDED}
+    kinds = {
+        "V": PropertyStatus.VIOLATED,
+        "v": PropertyStatus.VIOLATED,
+        "-": PropertyStatus.INACTIVE,
+        "E": PropertyStatus.ENDED,
+    }
     steps = np.array(gaps if gaps is not None else [1] * len(cells), dtype=np.int64)
     return Track(
         name="rule",
@@ -48,7 +53,9 @@ def a_track(cells: list[tuple[str, float]], gaps: list[int] | None = None) -> Tr
         clear=2,
         ticks=100 + np.cumsum(steps),
         state=np.array([-1 if f in "-n" else 0 for f in facts], dtype=np.int32),
-        status=np.array([kinds.get(f, Status.SATISFIED_SO_FAR) for f in facts], dtype=np.int8),
+        status=np.array(
+            [kinds.get(f, PropertyStatus.SATISFIED_SO_FAR) for f in facts], dtype=np.int8
+        ),
         violation=np.array([f == "V" for f in facts], dtype=bool),
         possible=np.zeros(len(cells), dtype=bool),
         lasting=np.array([f == "v" for f in facts], dtype=bool),
@@ -80,7 +87,7 @@ def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
     )
     state, levels = RESTING, []
     for row, tick in enumerate(track.ticks.tolist()):
-        if track.status[row] == Status.INACTIVE:
+        if track.status[row] == PropertyStatus.INACTIVE:
             state = RESTING
         else:
             figure, unseen = float(track.probability[row]), not track.in_model[row]
@@ -184,7 +191,9 @@ def a_trace(
 ) -> ScoredRun:
     n = len(values)
     happened = np.isin(np.arange(n), violations)
-    status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
+    status = np.where(happened, PropertyStatus.VIOLATED, PropertyStatus.SATISFIED_SO_FAR).astype(
+        np.int8
+    )
     return ScoredRun(
         RATE, horizon, np.arange(n), np.array(values, dtype=np.float64), happened, status
     )

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from forewarn.assessment.episodes import AlertRule, ScoredRun
 from forewarn.assessment.tradeoff import detections, trade_off
-from forewarn.assessment.tuning import GRID, LEAST_VIOLATIONS, Unit, Wish, prove, scaled, tune
+from forewarn.assessment.tuning import GRID, LEAST_VIOLATIONS, Goal, Unit, prove, scaled, tune
 from forewarn.cli.tune_output import conclusions, obstacles, warnings
 from forewarn.config.sections import PropertySpec, Thresholds
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 
 SECTION = PropertySpec(
     formula="always(not crash)",
@@ -29,9 +29,9 @@ RATE = 10.0
 HORIZON = 30
 
 
-def a_wish(*arguments: Any, **options: Any) -> Wish:
-    """Return a wish that is content with one violation."""
-    return Wish(*arguments, **{"least_violations": 1, **options})
+def a_goal(*arguments: Any, **options: Any) -> Goal:
+    """Return a goal that is content with one violation."""
+    return Goal(*arguments, **{"least_violations": 1, **options})
 
 
 def a_run(peaks: list[float], noise: list[float] = [], lead: int = 10) -> ScoredRun:  # noqa: B006
@@ -45,7 +45,9 @@ def a_run(peaks: list[float], noise: list[float] = [], lead: int = 10) -> Scored
     for i, peak in enumerate(noise, len(peaks)):
         score[i, 5] = peak
     happened = violation.ravel()
-    status = np.where(happened, Status.VIOLATED, Status.SATISFIED_SO_FAR).astype(np.int8)
+    status = np.where(happened, PropertyStatus.VIOLATED, PropertyStatus.SATISFIED_SO_FAR).astype(
+        np.int8
+    )
     return ScoredRun(RATE, HORIZON, np.arange(score.size), score.ravel(), happened, status)
 
 
@@ -54,25 +56,25 @@ def test_the_longest_lead_within_the_budget_wins() -> None:
     late = np.flatnonzero(run.violation)[:, None] - np.arange(5)
     run.score[late] = 0.9  # 0.35 one second before each violation, 0.9 in its last half
     hours = len(run.ticks) / RATE / 3600
-    found = tune("crash", SECTION, [run], a_wish(1.5 / hours, alert_share=1.0))
+    found = tune("crash", SECTION, [run], a_goal(1.5 / hours, alert_share=1.0))
     assert found.chosen is not None
     assert (found.chosen.thresholds.act, found.chosen.lead) == (0.28, 1.0)  # of 0.21 to 0.35
     assert found.chosen.point.false_alarms == 1
-    stricter = tune("crash", SECTION, [run], a_wish(0.5 / hours, alert_share=1.0))
+    stricter = tune("crash", SECTION, [run], a_goal(0.5 / hours, alert_share=1.0))
     assert stricter.chosen is not None
     assert (stricter.chosen.thresholds.act, stricter.chosen.lead) == (0.65, 0.4)  # of 0.41 to 0.9
     assert (stricter.support.runs, stricter.support.violations) == (1, 2)
 
 
 def test_equal_leads_are_told_apart_by_false_alarms_and_then_the_middle_is_taken() -> None:
-    found = tune("crash", SECTION, [a_run([0.9], [0.3])], a_wish(1e6, alert_share=1.0))
+    found = tune("crash", SECTION, [a_run([0.9], [0.3])], a_goal(1e6, alert_share=1.0))
     assert found.chosen is not None
     assert found.chosen.thresholds.act == pytest.approx(0.605, abs=0.006)  # of 0.31 to 0.9
     assert found.chosen.point.false_alarms == 0
 
 
 def test_where_every_threshold_finds_the_same_the_middle_one_is_chosen() -> None:
-    found = tune("crash", SECTION, [a_run([1.0] * 6)], a_wish(1.0, alert_share=1.0))
+    found = tune("crash", SECTION, [a_run([1.0] * 6)], a_goal(1.0, alert_share=1.0))
     assert {(c.lead, c.point.false_alarms) for c in found.candidates} == {(1.0, 0)}
     assert found.chosen is not None
     assert found.chosen.thresholds.act == pytest.approx(0.5, abs=0.006)
@@ -80,12 +82,12 @@ def test_where_every_threshold_finds_the_same_the_middle_one_is_chosen() -> None
 
 def test_of_two_ranges_that_are_equal_the_lower_one_is_taken() -> None:
     run = a_run([0.0, 0.0])
-    run.violation[:], run.status[:] = False, Status.SATISFIED_SO_FAR
-    run.violation[80], run.status[80] = True, Status.VIOLATED
+    run.violation[:], run.status[:] = False, PropertyStatus.SATISFIED_SO_FAR
+    run.violation[80], run.status[80] = True, PropertyStatus.VIOLATED
     run.score[30], run.score[31:40], run.score[40:81] = 0.5, 0.1, 0.9
     # An alert is released below 0.4 of its threshold. Up to 0.25 the bump is in the right alert,
     # which is as long as the horizon in any case; up to 0.5 it is a false one; above, it is none.
-    found = tune("crash", SECTION, [run], a_wish(1e9, alert_share=1.0))
+    found = tune("crash", SECTION, [run], a_goal(1e9, alert_share=1.0))
     false = {c.thresholds.act: c.point.false_alarms for c in found.candidates if c.lead == 3.0}
     assert (false[0.2], false[0.4], false[0.8]) == (0, 1, 0)
     assert found.chosen is not None
@@ -94,7 +96,7 @@ def test_of_two_ranges_that_are_equal_the_lower_one_is_taken() -> None:
 
 @pytest.mark.parametrize(("count", "chosen"), [(4, False), (5, True)])
 def test_nothing_is_recommended_from_too_few_violations(count: int, chosen: bool) -> None:
-    found = tune("crash", SECTION, [a_run([0.9] * count)], Wish(1.0, alert_share=1.0))
+    found = tune("crash", SECTION, [a_run([0.9] * count)], Goal(1.0, alert_share=1.0))
     assert LEAST_VIOLATIONS == 5
     assert (found.chosen is not None) == chosen
     assert found.candidates  # the trade-off is shown in any case
@@ -110,9 +112,9 @@ def test_nothing_is_recommended_from_too_few_violations(count: int, chosen: bool
 
 def test_folds_support_a_guarantee_and_do_not_prove_it() -> None:
     runs = [a_run([0.9]) for _ in range(60)]
-    alone = tune("crash", SECTION, runs, a_wish(1.0, miss_rate=0.1, alert_share=1.0))
+    alone = tune("crash", SECTION, runs, a_goal(1.0, miss_rate=0.1, alert_share=1.0))
     crossed = tune(
-        "crash", SECTION, runs, a_wish(1.0, miss_rate=0.1, alert_share=1.0, crossed=True)
+        "crash", SECTION, runs, a_goal(1.0, miss_rate=0.1, alert_share=1.0, crossed=True)
     )
     assert alone.chosen is not None and crossed.chosen is not None
     assert (alone.chosen.supported, alone.chosen.proven) == (True, True)
@@ -135,9 +137,9 @@ def test_blocks_of_one_long_run_count_as_runs_do() -> None:
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
-    wish = a_wish(1e9, miss_rate=0.4, alert_share=1.0)
+    goal = a_goal(1e9, miss_rate=0.4, alert_share=1.0)
     apart, whole = (
-        tune("crash", SECTION, traces, replace(wish, block=block))
+        tune("crash", SECTION, traces, replace(goal, block=block))
         for traces, block in ((runs, None), ([long], size))
     )
     assert apart.support == whole.support
@@ -147,8 +149,8 @@ def test_blocks_of_one_long_run_count_as_runs_do() -> None:
 def test_an_alarm_that_never_ends_is_no_foresight() -> None:
     always = a_run([0.9])
     always = always._replace(score=np.maximum(always.score, 0.05))
-    wish = a_wish(false_alarms_per_hour=1e6, alert_share=0.5)
-    found = tune("crash", SECTION, [always], wish)
+    goal = a_goal(false_alarms_per_hour=1e6, alert_share=0.5)
+    found = tune("crash", SECTION, [always], goal)
     assert found.chosen is not None
     assert found.chosen.thresholds.act > 0.05
     first = found.candidates[0]
@@ -177,7 +179,7 @@ def test_scaled_thresholds_are_always_valid(
 
 def test_the_present_thresholds_are_judged_as_well() -> None:
     runs = [a_run([0.9, 0.45])]
-    found = tune("crash", SECTION, runs, a_wish(1.0, alert_share=1.0))
+    found = tune("crash", SECTION, runs, a_goal(1.0, alert_share=1.0))
     assert found.present.thresholds == SECTION.thresholds
     assert found.present.point.missed == 1
     (same,) = trade_off(runs, [0.5], release=0.2, exit=1, hold=0.0)
@@ -185,17 +187,17 @@ def test_the_present_thresholds_are_judged_as_well() -> None:
 
 
 def test_nothing_is_chosen_without_violations_or_within_an_impossible_budget() -> None:
-    assert tune("crash", SECTION, [a_run([], [0.5])], a_wish(1e6)).chosen is None
+    assert tune("crash", SECTION, [a_run([], [0.5])], a_goal(1e6)).chosen is None
     noisy = a_run([0.9], [0.999] * 3)
-    assert tune("crash", SECTION, [noisy], a_wish(1.0)).chosen is None
+    assert tune("crash", SECTION, [noisy], a_goal(1.0)).chosen is None
 
 
 def test_several_enters_are_tried_at_their_share_of_the_error() -> None:
     flicker = a_run([0.6], [0.9, 0.9])  # one tick of noise above what precedes the violation
-    alone = tune("crash", SECTION, [flicker], a_wish(1.0))
+    alone = tune("crash", SECTION, [flicker], a_goal(1.0))
     assert alone.chosen is None
-    wish = a_wish(1.0, miss_rate=0.9, confidence=0.5, enter=(1, 2), alert_share=1.0)
-    found = tune("crash", SECTION, [flicker], wish)
+    goal = a_goal(1.0, miss_rate=0.9, confidence=0.5, enter=(1, 2), alert_share=1.0)
+    found = tune("crash", SECTION, [flicker], goal)
     assert found.chosen is not None
     assert (found.chosen.enter, found.chosen.thresholds.act) == (2, 0.3)  # of 0.001 to 0.6
     assert found.support.least_miss_rate == pytest.approx(0.75)  # at 75 %, not 50 %
@@ -203,13 +205,13 @@ def test_several_enters_are_tried_at_their_share_of_the_error() -> None:
 
 def test_too_few_violations_prove_nothing() -> None:
     runs = [a_run([0.9]) for _ in range(12)]
-    wish = a_wish(1.0, miss_rate=0.05, confidence=0.95, alert_share=1.0)
-    found = tune("crash", SECTION, runs, wish)
+    goal = a_goal(1.0, miss_rate=0.05, confidence=0.95, alert_share=1.0)
+    found = tune("crash", SECTION, runs, goal)
     assert found.chosen is None
     assert found.support.trials == 12
     assert found.support.needed_trials == 59
     assert found.support.least_miss_rate == pytest.approx(0.2209, abs=1e-4)
-    enough = tune("crash", SECTION, runs * 5, wish)
+    enough = tune("crash", SECTION, runs * 5, goal)
     assert enough.chosen is not None
     assert enough.chosen.miss_bound <= 0.05
     assert enough.chosen.false_alarm_bound == pytest.approx(
@@ -228,14 +230,14 @@ def broken_promises(unit: Unit, together: int) -> float:
     one run are `together` times the same: the worst dependence.
     """
     generator = np.random.default_rng(2021)
-    wish = a_wish(1.0, miss_rate=ALPHA, confidence=1 - DELTA, unit=unit)
+    goal = a_goal(1.0, miss_rate=ALPHA, confidence=1 - DELTA, unit=unit)
     grid = np.array(GRID)
     happened = np.full(40, together)
     wrong = 0
     for _ in range(WORLDS):
         peaks = generator.random(40)
         detected = together * (peaks[:, None] >= grid).astype(np.int64)
-        _, proven = prove(happened, detected, wish)
+        _, proven = prove(happened, detected, goal)
         wrong += proven > 0 and grid[proven - 1] > ALPHA
     return wrong / WORLDS
 
@@ -258,10 +260,10 @@ def test_violations_that_depend_are_why_runs_are_counted() -> None:
 def test_the_guarantee_is_tested_on_what_the_runs_detected() -> None:
     generator = np.random.default_rng(1)
     peaks = generator.random((30, 2)).round(3)
-    wish = a_wish(1e9, miss_rate=0.4, alert_share=1.0)
-    found = tune("crash", SECTION, [a_run(run) for run in peaks.tolist()], wish)
+    goal = a_goal(1e9, miss_rate=0.4, alert_share=1.0)
+    found = tune("crash", SECTION, [a_run(run) for run in peaks.tolist()], goal)
     detected = (peaks[:, :, None] >= np.array(GRID)).sum(axis=1)
-    p_values, proven = prove(np.full(30, 2), detected, wish)
+    p_values, proven = prove(np.full(30, 2), detected, goal)
     assert p_values is not None
     assert 10 < proven < len(GRID) - 10
     assert [c.p_value for c in found.candidates] == pytest.approx(p_values.tolist())
@@ -270,7 +272,7 @@ def test_the_guarantee_is_tested_on_what_the_runs_detected() -> None:
 
 def test_a_section_with_another_enter_is_tuned_with_it() -> None:
     section = replace_enter(2)
-    found = tune("crash", section, [a_run([0.6], [0.9])], a_wish(1.0, alert_share=1.0))
+    found = tune("crash", section, [a_run([0.6], [0.9])], a_goal(1.0, alert_share=1.0))
     assert found.chosen is not None and found.chosen.enter == 2
 
 

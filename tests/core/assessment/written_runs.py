@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from forewarn.assessment.history import Track
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 
 STATUS = {
-    ".": Status.SATISFIED_SO_FAR,
-    "V": Status.VIOLATED,
-    "v": Status.VIOLATED,
-    "-": Status.INACTIVE,
-    "E": Status.ENDED,
-    "T": Status.VIOLATED,
-    "?": Status.UNKNOWN,
-    "~": Status.SATISFIED_SO_FAR,
+    ".": PropertyStatus.SATISFIED_SO_FAR,
+    "V": PropertyStatus.VIOLATED,
+    "v": PropertyStatus.VIOLATED,
+    "-": PropertyStatus.INACTIVE,
+    "E": PropertyStatus.ENDED,
+    "T": PropertyStatus.VIOLATED,
+    "?": PropertyStatus.UNKNOWN,
+    "~": PropertyStatus.SATISFIED_SO_FAR,
 }
 
 

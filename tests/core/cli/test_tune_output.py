@@ -1,4 +1,4 @@
-"""What stands against a wish is said in figures."""
+"""What stands against a goal is said in figures."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from forewarn.assessment.tradeoff import Point
-from forewarn.assessment.tuning import Candidate, Support, Tuning, Wish
+from forewarn.assessment.tuning import Candidate, Goal, Support, Tuning
 from forewarn.cli.tune_output import conclusions, listed
 from forewarn.config.sections import Thresholds
 
-WISH = Wish(2.0, miss_rate=0.1)
+GOAL = Goal(2.0, miss_rate=0.1)
 SUPPORT = Support(30, 25, 50, 10.0, 25, 0.088, 22, 1.15)
 
 
@@ -35,7 +35,7 @@ def a_candidate(act: float, detected: int, false: int, **changes: Any) -> Candid
 
 
 def said(*candidates: Candidate, support: Support = SUPPORT) -> list[str]:
-    return conclusions(Tuning("crash", WISH, support, candidates, candidates[0], None))
+    return conclusions(Tuning("crash", GOAL, support, candidates, candidates[0], None))
 
 
 def test_guarantee_and_budget_may_be_apart() -> None:
@@ -78,9 +78,9 @@ def test_too_few_runs_are_named_with_the_number_and_the_time_it_takes() -> None:
 def test_values_of_enter_that_share_a_confidence_are_said_to() -> None:
     """Each of two is tested at 95 %, so that both together are right at 90 %."""
     few = replace(SUPPORT, trials=1, least_miss_rate=0.95, needed_trials=29)
-    wish = replace(WISH, enter=(1, 2))
+    goal = replace(GOAL, enter=(1, 2))
     many = (a_candidate(0.1, 50, 5),)
-    (line,) = conclusions(Tuning("crash", wish, few, many, many[0], None))
+    (line,) = conclusions(Tuning("crash", goal, few, many, many[0], None))
     assert line.startswith(
         "0 misses in 1 run with a violation support a miss rate of 95 % at 90 % for 2 values of "
         "`enter` together, not 10 %: 29 are needed"
@@ -90,7 +90,7 @@ def test_values_of_enter_that_share_a_confidence_are_said_to() -> None:
 def test_many_false_alarms_are_written_out() -> None:
     chosen = a_candidate(0.5, 50, 1400, false_alarm_bound=165.83)
     support = replace(SUPPORT, trials=1)
-    tuning = Tuning("crash", WISH, support, (chosen,), chosen, chosen)
+    tuning = Tuning("crash", GOAL, support, (chosen,), chosen, chosen)
     promise, alarms = conclusions(tuning)[1:]
     assert "Learn then Test; 1 run with a violation, exchangeable" in promise
     assert alarms.startswith(
@@ -106,7 +106,7 @@ def test_what_never_foresees_is_said() -> None:
 @pytest.mark.parametrize("count", [5, 200])
 def test_a_table_shows_some_of_many_and_what_is_marked(count: int) -> None:
     many = tuple(a_candidate((i + 1) / 1000, 50 - i // 5, 100 - i // 3) for i in range(count))
-    tuning = Tuning("crash", WISH, SUPPORT, many, many[3], many[-2])
+    tuning = Tuning("crash", GOAL, SUPPORT, many, many[3], many[-2])
     shown = [candidate.thresholds.act for candidate in listed(tuning)]
     assert shown == sorted(shown)
     assert {many[3].thresholds.act, many[-2].thresholds.act} <= set(shown)

@@ -15,11 +15,11 @@ from forewarn.config import PropertySpec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import (
     AdvisorState,
+    Answer,
     Request,
-    Wish,
     advise,
-    unseen_wishes,
-    wishes_of,
+    answers_of,
+    unseen_answers,
     withdraw,
 )
 from forewarn.monitoring.policy import (
@@ -36,7 +36,7 @@ from forewarn.signals.clock import Grid
 
 RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
 SHORT = replace(RULES, hold=0)
-STOP, SLOW = (Wish("COMFORTABLE_STOP", None),), (Wish("LIMIT_SPEED", 5.0),)
+STOP, SLOW = (Answer("COMFORTABLE_STOP", None),), (Answer("LIMIT_SPEED", 5.0),)
 
 
 def levels(figures: list[float | None], rules: Rules = RULES, begin: int = 0) -> list[int]:
@@ -170,7 +170,7 @@ def row(name: str, **values: object) -> RiskRow:
     return BLANK._replace(property=name, **{"level": 2, **values})
 
 
-def ask(rows: list[RiskRow], chains: list[tuple[Wish, ...]]) -> Request:
+def ask(rows: list[RiskRow], chains: list[tuple[Answer, ...]]) -> Request:
     _, request = advise(AdvisorState(), rows, [0] * len(rows), chains, act=True)
     assert request is not None
     return request
@@ -184,15 +184,15 @@ def test_each_step_of_a_chain_has_its_own_limit() -> None:
             "escalation": [{"after": 0.3, "action": "LIMIT_SPEED", "speed_limit": 2.5}],
         }
     )
-    assert wishes_of(section, Grid(10.0)) == (
-        Wish("REPLAN", section.speed_limit, 0),
-        Wish("LIMIT_SPEED", 2.5, 3),
+    assert answers_of(section, Grid(10.0)) == (
+        Answer("REPLAN", section.speed_limit, 0),
+        Answer("LIMIT_SPEED", 2.5, 3),
     )
 
 
 def test_of_two_steps_within_a_tick_the_last_one_counts() -> None:
-    chain = (Wish("LIMIT_SPEED", 2.0), Wish("COMFORTABLE_STOP", None, 1))
-    chain = (*chain, Wish("EMERGENCY_STOP", None, 1))
+    chain = (Answer("LIMIT_SPEED", 2.0), Answer("COMFORTABLE_STOP", None, 1))
+    chain = (*chain, Answer("EMERGENCY_STOP", None, 1))
     asked = []
     for tick in range(3):
         _, request = advise(AdvisorState(), [row("p", tick=tick)], [0], [chain], act=True)
@@ -220,18 +220,18 @@ actuators: {}
     ["{nav2: {}}", "{autoware: {}}", "{twist: {input: a, output: b, max_speed: 1, max_turn: 1}}"],
 )
 def test_after_its_limit_an_unknown_state_limits_the_speed_by_any_actuator(actuators: str) -> None:
-    found = unseen_wishes(parse_spec(parse_document(SPEC.format(actuators))))
-    assert found == {"acts": Wish("LIMIT_SPEED", 0.75), "default": Wish("LIMIT_SPEED", 0.5)}
+    found = unseen_answers(parse_spec(parse_document(SPEC.format(actuators))))
+    assert found == {"acts": Answer("LIMIT_SPEED", 0.75), "default": Answer("LIMIT_SPEED", 0.5)}
 
 
 def test_without_an_actuator_an_unknown_state_only_warns() -> None:
-    assert unseen_wishes(parse_spec(parse_document(SPEC.format("{}")))) == {}
+    assert unseen_answers(parse_spec(parse_document(SPEC.format("{}")))) == {}
 
 
-UNSEEN = {"p": Wish("LIMIT_SPEED", 0.75)}
+UNSEEN = {"p": Answer("LIMIT_SPEED", 0.75)}
 
 
-def unseen(rows: list[RiskRow], chains: list[tuple[Wish, ...]]) -> tuple[str, float]:
+def unseen(rows: list[RiskRow], chains: list[tuple[Answer, ...]]) -> tuple[str, float]:
     _, request = advise(AdvisorState(), rows, [0] * len(rows), chains, UNSEEN, act=True)
     assert request is not None
     return request.action, request.speed_limit
@@ -248,7 +248,7 @@ def test_a_limit_for_an_unknown_state_takes_the_place_of_its_warning_and_of_noth
 @pytest.mark.parametrize("order", [1, -1])
 def test_that_limit_stands_beside_what_others_ask_for(order: int) -> None:
     strange = row("p", level=1, in_model=False)
-    for chain, asked in ((SLOW, "LIMIT_SPEED"), ((Wish("REPLAN", None),), "LIMIT_SPEED")):
+    for chain, asked in ((SLOW, "LIMIT_SPEED"), ((Answer("REPLAN", None),), "LIMIT_SPEED")):
         rows, chains = [strange, row("q", level=2)][::order], [STOP, chain][::order]
         assert unseen(rows, chains) == (asked, 0.75)
     action, _ = unseen([strange, row("q", level=2)][::order], [STOP, STOP][::order])
@@ -256,7 +256,7 @@ def test_that_limit_stands_beside_what_others_ask_for(order: int) -> None:
 
 
 def test_a_limit_beside_another_action_has_no_say() -> None:
-    chains = [SLOW, (Wish("REPLAN", 0.1),)]
+    chains = [SLOW, (Answer("REPLAN", 0.1),)]
     assert ask([row("p", level=2), row("q", level=2)], chains).speed_limit == 5.0
 
 
@@ -303,7 +303,7 @@ def test_the_figure_that_decides_is_compared_and_an_unknown_one_is_the_worst(ord
 
 def test_only_what_limits_the_speed_has_a_say_in_the_limit() -> None:
     only_warns = row("q", level=1)
-    slowest = (Wish("LIMIT_SPEED", 1.0),)
+    slowest = (Answer("LIMIT_SPEED", 1.0),)
     assert ask([row("p"), only_warns], [SLOW, slowest]).speed_limit == 5.0
     assert math.isnan(ask([row("p"), row("q")], [STOP, SLOW]).speed_limit)
 
@@ -349,6 +349,6 @@ ORDER = ("WARN", "REPLAN", "LIMIT_SPEED", "PULL_OVER", "COMFORTABLE_STOP", "EMER
 @pytest.mark.parametrize(("milder", "stronger"), list(itertools.combinations(ORDER, 2)))
 def test_the_stronger_of_two_actions_wins_whatever_the_risk(milder: str, stronger: str) -> None:
     rows = [row("a", probability=0.6), row("b", probability=0.9)]
-    chains = [(Wish(stronger, 1.0),), (Wish(milder, 1.0),)]
+    chains = [(Answer(stronger, 1.0),), (Answer(milder, 1.0),)]
     assert ask(rows, chains).action == stronger
     assert ask(rows[::-1], chains[::-1]).property == "a"

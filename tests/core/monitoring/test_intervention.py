@@ -5,7 +5,7 @@ import math
 import pytest
 
 from forewarn.config.sections import PropertySpec
-from forewarn.monitoring.intervention import AdvisorState, advise, wishes_of
+from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import Grid
 
@@ -25,7 +25,7 @@ def section(**values: object) -> PropertySpec:
 
 
 def test_an_alert_escalates_with_the_time_it_lasts() -> None:
-    chain = wishes_of(
+    chain = answers_of(
         section(
             intervention="LIMIT_SPEED",
             speed_limit=5.0,
@@ -50,15 +50,15 @@ def test_an_alert_escalates_with_the_time_it_lasts() -> None:
 
 
 def test_a_warning_does_not_escalate() -> None:
-    chain = wishes_of(section(escalation=[{"after": 1.0, "action": "EMERGENCY_STOP"}]), GRID)
+    chain = answers_of(section(escalation=[{"after": 1.0, "action": "EMERGENCY_STOP"}]), GRID)
     _, request = advise(AdvisorState(), [row("p", 1, 500)], [0], [chain], act=True)
     assert request.action == "WARN"
 
 
 def test_the_strongest_action_wins_and_all_that_alert_are_named() -> None:
-    stop = wishes_of(section(intervention="EMERGENCY_STOP"), GRID)
-    slow = wishes_of(section(intervention="LIMIT_SPEED", speed_limit=3.0), GRID)
-    slower = wishes_of(section(intervention="LIMIT_SPEED", speed_limit=2.0), GRID)
+    stop = answers_of(section(intervention="EMERGENCY_STOP"), GRID)
+    slow = answers_of(section(intervention="LIMIT_SPEED", speed_limit=3.0), GRID)
+    slower = answers_of(section(intervention="LIMIT_SPEED", speed_limit=2.0), GRID)
     rows = [row("slow", 2), row("stop", 2, risk=0.6), row("calm", 0), row("slower", 2)]
     chains = [slow, stop, stop, slower]
     _, request = advise(AdvisorState(), rows, [0] * 4, chains, act=False)
@@ -80,7 +80,7 @@ def test_the_strongest_action_wins_and_all_that_alert_are_named() -> None:
 )
 def test_the_reason_says_what_decided(changes: dict[str, object], expected: str) -> None:
     alert = row("p", 2)._replace(stale_signals=("x", "y"), stale_ages=(0.5, math.inf), **changes)
-    chain = wishes_of(section(), GRID)
+    chain = answers_of(section(), GRID)
     _, request = advise(AdvisorState(), [alert], [0], [chain], act=True)
     assert expected in request.reason
     assert "x is 0.5 s old" in request.evidence

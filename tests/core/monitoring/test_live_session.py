@@ -78,9 +78,9 @@ def ticks(
 def test_a_draft_changes_nothing_until_it_is_committed(watch: Watch) -> None:
     ticks(watch, 0, 2)
     tell(watch, 2)
-    first = watch.draft(2)
-    again = watch.draft(2)
-    assert same_bits(tuple(first.outcome.rows), tuple(again.outcome.rows))
+    first = watch.evaluate(2)
+    again = watch.evaluate(2)
+    assert same_bits(tuple(first.result.rows), tuple(again.result.rows))
     assert watch.session.state.tick == 1
     watch.commit(again)
     assert watch.session.state.tick == 2
@@ -91,7 +91,7 @@ def test_a_draft_that_something_arrived_after_is_replaced(watch: Watch) -> None:
     for item in (watch, other):
         ticks(item, 0, 2)
     tell(watch, 2)
-    watch.draft(2)
+    watch.evaluate(2)
     tell(watch, 2, slow=1.0)
     tell(other, 2)
     tell(other, 2, slow=1.0)

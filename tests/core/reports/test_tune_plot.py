@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forewarn.assessment.tradeoff import Point
-from forewarn.assessment.tuning import Candidate, Support, Tuning, Wish
+from forewarn.assessment.tuning import Candidate, Goal, Support, Tuning
 from forewarn.cli.tune_plot import render
 from forewarn.config.sections import Thresholds
 
@@ -25,8 +25,8 @@ def a_candidate(act: float, detected: int, false: int, alert_hours: float) -> Ca
 def tunings() -> list[Tuning]:
     some = (a_candidate(0.1, 10, 90, 9.0), a_candidate(0.3, 9, 30, 0.5), a_candidate(0.6, 5, 0, 0))
     support = Support(10, 8, 10, 10.0, 8, 0.1, None, 1.0)
-    wish = Wish(3.5, alert_share=0.2)
-    return [Tuning(name, wish, support, some, some[1], some[2]) for name in ("red", "crash")]
+    goal = Goal(3.5, alert_share=0.2)
+    return [Tuning(name, goal, support, some, some[1], some[2]) for name in ("red", "crash")]
 
 
 @pytest.mark.parametrize("width", [1200, 500])

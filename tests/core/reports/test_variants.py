@@ -13,7 +13,7 @@ from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings import open_recording
 from forewarn.reports.html import render
 from forewarn.reports.timeline import INACTIVE, timeline
@@ -73,7 +73,7 @@ def test_phases_that_are_not_monitored_are_marked(corridor_run: Any, tmp_path: P
     drawn = timeline(monitor, run)
     (strip,) = [t for t in drawn.rows[0]["traces"] if t.get("equals") == INACTIVE and
                 t["column"].startswith("missing")]  # fmt: skip
-    inactive = run.tracks[0].status == Status.INACTIVE
+    inactive = run.tracks[0].status == PropertyStatus.INACTIVE
     assert 50 < inactive.sum() < 550
     assert ((drawn.columns[strip["column"]].values == INACTIVE) == inactive).all()
 

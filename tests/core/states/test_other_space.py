@@ -19,7 +19,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings import open_recording
 from forewarn.signals.feed import Snapshot
 from forewarn.signals.sources import SourceSignal
@@ -160,7 +160,7 @@ def test_the_session_with_a_signal_that_goes_missing(compiled: CompiledSpec, tra
     assert (row.state, row.state_key, row.in_model) == ("low", "low", True)
     missing = watch.tick(6)  # ticks 1 to 5 were missed, and x is stale
     [prop] = missing.verdict.properties
-    assert prop.status is Status.UNKNOWN
+    assert prop.status is PropertyStatus.UNKNOWN
     assert prop.possible_violation
     assert missing.rows[0].state == "?"
     watch.accept("", 7 * tick_ns, {"x": 0.5})
@@ -170,6 +170,6 @@ def test_the_session_with_a_signal_that_goes_missing(compiled: CompiledSpec, tra
     [near] = watch.tick(13).verdict.properties
     # From the low zone one step leads no farther than the middle one: it is certain to be calm.
     assert outcome.verdict.properties[0].probability == known.verdict.properties[0].probability
-    assert near.status is Status.SATISFIED_SO_FAR
+    assert near.status is PropertyStatus.SATISFIED_SO_FAR
     assert near.probability > known.verdict.properties[0].probability
     assert not math.isnan(near.upper)

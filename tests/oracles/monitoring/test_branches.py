@@ -26,7 +26,7 @@ from forewarn.logic import compile_formula, format_formula, parse_formula, step
 from forewarn.models import CountModel, Smoothing
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.verdict import PropertyVerdict, Status
+from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict
 from forewarn.signals.feed import Snapshot
 
 ATOMS = ("pa", "pb", "crashed")
@@ -84,7 +84,7 @@ class Run:
     automaton: int
     state: int = 0
     tick: int = -1
-    status: Status = Status.SATISFIED_SO_FAR
+    status: PropertyStatus = PropertyStatus.SATISFIED_SO_FAR
     breach: int | None = None
     waits: bool = False
     over: bool = False
@@ -97,7 +97,9 @@ class Run:
         calm = replace(self, state=state, tick=tick, breach=None, waits=False, began=False)
         named = "crashed" in automaton.atoms
         if state < 0 and (self.over or state == ENDED or not named):
-            return replace(calm, automaton=automaton.initial, over=True, status=Status.ENDED)
+            return replace(
+                calm, automaton=automaton.initial, over=True, status=PropertyStatus.ENDED
+            )
         names = {"pa"} if state in (1, 3) else set()
         names |= {"pb"} if state in (2, 3) else set()
         names = {"crashed"} if state == CRASHED else names
@@ -109,16 +111,18 @@ class Run:
             return replace(
                 calm,
                 automaton=first,
-                status=Status.VIOLATED,
+                status=PropertyStatus.VIOLATED,
                 began=began,
                 breach=tick if began else self.breach,
                 waits=first == automaton.violated and state >= 0,
                 over=state < 0,
             )
         if state < 0:
-            return replace(calm, automaton=automaton.initial, over=True, status=Status.ENDED)
+            return replace(
+                calm, automaton=automaton.initial, over=True, status=PropertyStatus.ENDED
+            )
         held = after == automaton.satisfied
-        status = Status.CANNOT_BE_VIOLATED if held else Status.SATISFIED_SO_FAR
+        status = PropertyStatus.CANNOT_BE_VIOLATED if held else PropertyStatus.SATISFIED_SO_FAR
         return replace(calm, automaton=after, over=False, status=status)
 
 
@@ -151,8 +155,8 @@ def hull(monitor: Monitor, runs: Sequence[Run]) -> Hull:
         row = monitor.model.rows.get(run.state)
         if row is None and run.state >= 0:
             complete = False
-        elif run.status in (Status.VIOLATED, Status.ENDED):
-            found.append((float(run.status is Status.VIOLATED),) * 3)
+        elif run.status in (PropertyStatus.VIOLATED, PropertyStatus.ENDED):
+            found.append((float(run.status is PropertyStatus.VIOLATED),) * 3)
         else:
             at = row, run.automaton
             found.append((table.values[at], table.lower[at], table.upper[at]))
@@ -163,11 +167,15 @@ def hull(monitor: Monitor, runs: Sequence[Run]) -> Hull:
     return max(values), min(lower) if complete else 0.0, max(upper) if complete else 1.0, True
 
 
-def status_of(runs: Sequence[Run]) -> Status:
+def status_of(runs: Sequence[Run]) -> PropertyStatus:
     found = {run.status for run in runs}
     if len(found) == 1:
         return found.pop()
-    return Status.UNKNOWN if Status.VIOLATED in found else Status.SATISFIED_SO_FAR
+    return (
+        PropertyStatus.UNKNOWN
+        if PropertyStatus.VIOLATED in found
+        else PropertyStatus.SATISFIED_SO_FAR
+    )
 
 
 def compare(monitor: Monitor, ticks: Sequence[tuple[float | None, ...] | None]) -> None:
@@ -184,7 +192,7 @@ def compare(monitor: Monitor, ticks: Sequence[tuple[float | None, ...] | None]) 
             continue
         state, verdict = monitor.step(state, Snapshot(tick, values))
         ours: PropertyVerdict = verdict.properties[0]
-        certain = all(run.status is Status.VIOLATED for run in runs)
+        certain = all(run.status is PropertyStatus.VIOLATED for run in runs)
         told = any(
             run.breach is not None and any(run.breach <= at for at in counted) for run in runs
         )
@@ -196,7 +204,7 @@ def compare(monitor: Monitor, ticks: Sequence[tuple[float | None, ...] | None]) 
         assert ours.status is status_of(list(runs))
         if certain:
             assert ours[4:8] == (1.0, 1.0, 1.0, True)
-        elif ours.status is Status.ENDED:
+        elif ours.status is PropertyStatus.ENDED:
             assert ours[4:8] == (0.0, 0.0, 0.0, True)
         else:
             assert ours[4:8] == pytest.approx(hull(monitor, list(runs)), abs=0, nan_ok=True)
@@ -262,7 +270,7 @@ def test_the_table_is_the_share_of_paths_that_the_monitor_calls_violated(
     for row, code in enumerate(STATES):
         state, verdict = monitor.step(monitor.start(), Snapshot(0, signals(code)))
         ours = verdict.properties[0]
-        if ours.status is Status.VIOLATED:
+        if ours.status is PropertyStatus.VIOLATED:
             assert ours.probability == 1.0
             continue
         found = share(state, row, 1)
@@ -283,7 +291,7 @@ def test_the_obligation_of_a_terminal_label_ends_with_the_episode() -> None:
     for tick in range(20):
         state, verdict = monitor.step(state, Snapshot(tick, (0.0, 0.0, 2.0)))
         found.append(verdict.properties[0])
-    assert {item.status for item in found} == {Status.ENDED}
+    assert {item.status for item in found} == {PropertyStatus.ENDED}
     assert {item.probability for item in found} == {0.0}
     assert not any(item.violation or item.possible_violation for item in found)
 
@@ -299,7 +307,7 @@ def test_an_alert_that_is_on_keeps_its_hold_while_a_terminal_label_is_held() -> 
         state, verdict = monitor.step(state, Snapshot(tick, (0.0, 0.0, 2.0)))
         levels.append(int(verdict.properties[0].level))
         statuses.append(verdict.properties[0].status)
-    assert statuses == [Status.VIOLATED] + [Status.ENDED] * 7
+    assert statuses == [PropertyStatus.VIOLATED] + [PropertyStatus.ENDED] * 7
     assert levels[0] == 2
     assert levels.index(0) == 4
 

@@ -21,7 +21,7 @@ from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import CompiledSpec, build_monitor, compile_spec
 from forewarn.monitoring.risk_rows import same_bits
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.verdict import Status, Verdict
+from forewarn.monitoring.verdict import PropertyStatus, Verdict
 from forewarn.signals.feed import Failure, Snapshot, StaleSignal
 
 K = 2
@@ -109,7 +109,7 @@ def test_an_episode_starts_afresh_after_a_terminal_label(ticks: list[tuple[float
 
 def test_a_terminal_label_that_the_formula_does_not_name_ends_the_obligation() -> None:
     verdicts = play([(1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 1.0), (0.0, 0.0, 1.0)])
-    assert [v.properties[0].status for v in verdicts[1:]] == [Status.ENDED] * 3
+    assert [v.properties[0].status for v in verdicts[1:]] == [PropertyStatus.ENDED] * 3
     assert [v.properties[0].probability for v in verdicts[1:]] == [0.0] * 3
 
 
@@ -117,7 +117,13 @@ def test_an_invariant_is_counted_once_and_armed_when_its_condition_clears() -> N
     bad, good = (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)
     verdicts = [v.properties[1] for v in play([bad, bad, bad, good, bad])]
     assert [v.violation for v in verdicts] == [True, False, False, False, True]
-    assert [v.status is Status.VIOLATED for v in verdicts] == [True, True, True, False, True]
+    assert [v.status is PropertyStatus.VIOLATED for v in verdicts] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+    ]
     assert [v.probability for v in verdicts[:3]] == [1.0] * 3
 
 
@@ -226,7 +232,7 @@ def test_an_ignored_gap_leaves_alerts_as_they_are() -> None:
     level = verdict.properties[0].level
     for tick in range(2, 6):
         state, verdict = MONITOR.step(state, Snapshot(tick, gap, suspended=True))
-        assert verdict.properties[0].status is Status.UNKNOWN
+        assert verdict.properties[0].status is PropertyStatus.UNKNOWN
         assert math.isnan(verdict.properties[0].probability)
         assert verdict.properties[0].level == level
 
@@ -241,10 +247,10 @@ def test_inactive_phases_are_not_monitored() -> None:
         state, verdict = monitor.step(state, Snapshot(tick, (1.0, 0.0, e)))
         found.append(verdict.properties[0].status)
     assert found == [
-        Status.SATISFIED_SO_FAR,
-        Status.INACTIVE,
-        Status.INACTIVE,
-        Status.SATISFIED_SO_FAR,
+        PropertyStatus.SATISFIED_SO_FAR,
+        PropertyStatus.INACTIVE,
+        PropertyStatus.INACTIVE,
+        PropertyStatus.SATISFIED_SO_FAR,
     ]
 
 
@@ -286,7 +292,7 @@ def test_waiting_ends_with_startup_and_with_the_first_known_state(start: int) ->
         state, found = monitor.start(), []
         for tick, values in enumerate(ticks, start):
             state, verdict = monitor.step(state, Snapshot(tick, values))
-            found.append(verdict.properties[0].status is Status.UNKNOWN)
+            found.append(verdict.properties[0].status is PropertyStatus.UNKNOWN)
         return found
 
     dark = (0.0, None, 0.0)

@@ -25,7 +25,7 @@ from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.verdict import Status, Verdict
+from forewarn.monitoring.verdict import PropertyStatus, Verdict
 from forewarn.recordings import open_recording
 from forewarn.signals.feed import Snapshot
 
@@ -121,7 +121,9 @@ def test_verdicts_are_the_hull_of_all_completions(rows: list[Row]) -> None:
                 break  # from here on the monitor leaves out the completions that are over
             assert not ours.violation
             assert not ours.possible_violation
-            assert (ours.status is Status.ENDED) == all(t.status is Status.ENDED for t in theirs)
+            assert (ours.status is PropertyStatus.ENDED) == all(
+                t.status is PropertyStatus.ENDED for t in theirs
+            )
             assert set(ours.automaton) == {q for t in theirs for q in t.automaton}
 
 
@@ -133,8 +135,8 @@ def test_a_collision_behind_an_arrival_is_not_hidden(labels: bool) -> None:
     safe, prompt, stays, _ = verdict.properties
     assert safe.possible_violation and not safe.violation
     assert (safe.probability, safe.lower, safe.upper, safe.in_model) == (1.0, 0.0, 1.0, True)
-    assert (prompt.status, prompt.probability) == (Status.ENDED, 0.0)
-    assert (stays.status, stays.probability) == (Status.ENDED, 0.0)
+    assert (prompt.status, prompt.probability) == (PropertyStatus.ENDED, 0.0)
+    assert (stays.status, stays.probability) == (PropertyStatus.ENDED, 0.0)
     space = COMPILED.abstraction.vocabulary
     assert space.observed_name(verdict.observation) == "collision or arrived"
     assert space.observed_key(verdict.observation) == "!?"

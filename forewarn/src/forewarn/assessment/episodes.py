@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.history import UNKNOWN_STATE, Track
 from forewarn.config.sections import PropertySpec
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.signals.clock import Grid
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ class ScoredRun(NamedTuple):
     violation : ndarray of bool
         A violation happened.
     status : ndarray of int8
-        A `Status`.
+        A `PropertyStatus`.
     unseen : ndarray of bool or None
         The state is unknown to the model, for which the policy has an answer of its own; None
         for monitors without such states.
@@ -172,12 +172,12 @@ def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> S
     unseen = ~track.in_model
     # Without a model only a violation raises an alert: the policy is shown 0 at all other ticks.
     nothing = np.isnan(track.probability) & np.isnan(track.lower) & track.in_model
-    score[nothing & (track.status != Status.INACTIVE)] = 0.0
+    score[nothing & (track.status != PropertyStatus.INACTIVE)] = 0.0
     score[np.isnan(track.probability) & track.in_model & ~nothing] = math.nan  # not judged
     if len(track.ticks):
         known = np.maximum.accumulate(track.state != UNKNOWN_STATE)
         waits = ~known & (track.ticks - track.ticks[0] < startup * track.rate)
-        waits &= track.status != Status.VIOLATED
+        waits &= track.status != PropertyStatus.VIOLATED
         score[waits], unseen[waits] = math.nan, False
     return ScoredRun(
         rate=track.rate,
@@ -305,7 +305,7 @@ class _Rows(NamedTuple):
 
 def _rows(scored: ScoredRun, rule: AlertRule) -> _Rows:
     n = len(scored.ticks)
-    inactive = scored.status == Status.INACTIVE
+    inactive = scored.status == PropertyStatus.INACTIVE
     high, calm = _asked(scored, rule)
     high[inactive], calm[inactive] = -math.inf, math.inf  # a phase without monitoring forgets all
     stop = np.concatenate((inactive, [True]))
@@ -330,7 +330,7 @@ def _asked(scored: ScoredRun, rule: AlertRule) -> tuple[Floats, Floats]:
     high = np.where(unknown, -math.inf, scored.score)
     calm = np.where(unknown, math.inf, scored.score)
     if scored.unseen is not None and scored.unseen.any():
-        unseen = scored.unseen & (scored.status != Status.INACTIVE)
+        unseen = scored.unseen & (scored.status != PropertyStatus.INACTIVE)
         begins = unseen & ~np.concatenate(([False], unseen[:-1]))
         since = np.maximum.accumulate(np.where(begins, scored.ticks, np.iinfo(np.int64).min))
         limit = Grid(scored.rate).ticks(rule.unseen_limit)

@@ -25,7 +25,7 @@ from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.excursions import Excursions, find_excursions
 from forewarn.assessment.history import Track
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 
 SECONDS_AN_HOUR = 3600.0
 
@@ -144,7 +144,7 @@ def find_events(track: Track, *, whole_leads: bool = False) -> Events:
 
 def watched(run: Track | ScoredRun) -> NDArray[np.bool_]:
     """Tell for every tick whether the property was judged at it."""
-    return ~np.isin(run.status, (Status.INACTIVE, Status.UNKNOWN))
+    return ~np.isin(run.status, (PropertyStatus.INACTIVE, PropertyStatus.UNKNOWN))
 
 
 def _episodes(on: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

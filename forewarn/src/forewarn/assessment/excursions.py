@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.history import Track
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 
 Bools = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -60,9 +60,9 @@ class Excursions(NamedTuple):
 
 def find_excursions(run: Track | ScoredRun) -> Excursions:
     """Return the excursions of a property over a run."""
-    lasting = run.status == Status.VIOLATED if run.lasting is None else run.lasting
+    lasting = run.status == PropertyStatus.VIOLATED if run.lasting is None else run.lasting
     known = np.ones(len(run.ticks), dtype=bool) if run.unsure is None else ~run.unsure
-    fresh = np.isin(run.status, (Status.INACTIVE, Status.ENDED))
+    fresh = np.isin(run.status, (PropertyStatus.INACTIVE, PropertyStatus.ENDED))
     if run.terminal is not None:  # the tick after one that the rule names begins a new episode
         fresh = fresh | (_before(run.terminal) & ~run.terminal)
     breach = run.violation | (lasting & known)

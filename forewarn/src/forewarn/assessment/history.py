@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from forewarn.checking.labels import ENDED as LETTER_ENDED
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
-from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.states.interface import is_terminal
 
 UNKNOWN_STATE = -1
@@ -40,7 +40,7 @@ class Track:
     state : ndarray of int32
         Position in `History.states`; -1 where the state is not fully known.
     status : ndarray of int8
-        A `Status`.
+        A `PropertyStatus`.
     violation, possible : ndarray of bool
         A violation happened, or may have happened.
     lasting : ndarray of bool
@@ -193,12 +193,12 @@ class History:
             status=status,
             violation=(flags & 1) != 0,
             possible=(flags & 2) != 0,
-            lasting=self._lasting(compiled, state, automaton) | (status == Status.VIOLATED),
+            lasting=self._lasting(compiled, state, automaton) | (status == PropertyStatus.VIOLATED),
             probability=risks[:, 0],
             lower=risks[:, 1],
             upper=risks[:, 2],
             in_model=(flags & 4) != 0,
-            terminal=np.array(self._ended, dtype=bool) | (status == Status.ENDED),
+            terminal=np.array(self._ended, dtype=bool) | (status == PropertyStatus.ENDED),
             ambiguous=(flags & 8) != 0,
             level=small[:, 2],
             automaton=automaton,

@@ -13,7 +13,7 @@ from forewarn.assessment.history import Track
 from forewarn.config import MonitorSpec
 from forewarn.config.actions import SEVERITY, WARN
 from forewarn.config.sections import PropertySpec
-from forewarn.monitoring.intervention import wishes_of
+from forewarn.monitoring.intervention import answers_of
 from forewarn.monitoring.policy import Level
 from forewarn.signals.clock import Grid
 from forewarn.states.interface import Observed, StateSpace, is_terminal
@@ -83,7 +83,7 @@ class StateLog:
 def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:
     """Return a lane for each action that was asked for, the strongest at the bottom.
 
-    The strongest wish of all alerts wins at each tick, as in `monitoring.intervention.advise`.
+    The strongest answer of all alerts wins at each tick, as in `monitoring.intervention.advise`.
 
     Parameters
     ----------
@@ -103,13 +103,13 @@ def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:
 
 
 def _urgency(section: PropertySpec, track: Track) -> NDArray[np.int32]:
-    """Return level and severity of one property's wish as a number, for every tick."""
+    """Return level and severity of one property's answer as a number, for every tick."""
     level = track.level.astype(np.int32)
     begins = np.diff(level, prepend=-1) != 0
     lasted = track.ticks - np.maximum.accumulate(np.where(begins, track.ticks, track.ticks.min()))
     severity = np.zeros(len(level), dtype=np.int32)
-    for wish in wishes_of(section, Grid(track.rate)):
-        severity[lasted >= wish.after] = SEVERITY.index(wish.intervention)
+    for answer in answers_of(section, Grid(track.rate)):
+        severity[lasted >= answer.after] = SEVERITY.index(answer.intervention)
     severity[level == Level.WARN] = SEVERITY.index(WARN)
     severity[level == Level.NONE] = 0
     return level * len(SEVERITY) + severity

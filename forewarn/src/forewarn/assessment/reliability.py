@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.history import UNKNOWN_STATE, Track
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 
 Ticks = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-UNDECIDED = (Status.SATISFIED_SO_FAR, Status.CANNOT_BE_VIOLATED)
+UNDECIDED = (PropertyStatus.SATISFIED_SO_FAR, PropertyStatus.CANNOT_BE_VIOLATED)
 NEVER = np.iinfo(np.int64).max
 Z95 = 1.959963984540054
 
@@ -90,10 +90,10 @@ class Waits(NamedTuple):
 def waits(run: Track | ScoredRun) -> Waits:
     """Return what the rows of a run wait for."""
     ticks = run.ticks
-    ended = run.status == Status.ENDED
+    ended = run.status == PropertyStatus.ENDED
     if run.terminal is not None:
         ended = ended | run.terminal
-    lost = run.status == Status.INACTIVE
+    lost = run.status == PropertyStatus.INACTIVE
     if run.unsure is not None:
         lost = lost | run.unsure
     broken = np.diff(ticks, append=NEVER) != 1  # the tick after this row is missing

@@ -1,4 +1,4 @@
-"""From a wish to thresholds: the longest lead time that a budget of false alarms allows.
+"""From a goal to thresholds: the longest lead time that a budget of false alarms allows.
 
 The thresholds that are tried are fixed before any recording is seen, and a guarantee is tested from
 the most cautious one on (`guarantee`), so that it holds for whatever is chosen.
@@ -54,7 +54,7 @@ GRID = tuple(
 
 
 @dataclass(frozen=True)
-class Wish:
+class Goal:
     """What the user asks for.
 
     Attributes
@@ -115,7 +115,7 @@ class Candidate:
         Exact upper bounds of the miss rate and of the false alarms an hour, for thresholds that
         were fixed before the recordings were made.
     p_value : float or None
-        Of "more is missed than the wish allows"; None if no guarantee was asked for.
+        Of "more is missed than the goal allows"; None if no guarantee was asked for.
     supported : bool
         The test of the guarantee is passed, or none was asked for.
     proven : bool
@@ -180,12 +180,12 @@ class Tuning:
     present : Candidate
         The thresholds of the monitor file.
     chosen : Candidate or None
-        None if nothing fulfils the wish and foresees half of the violations at least, or there are
+        None if nothing reaches the goal and foresees half of the violations at least, or there are
         too few violations to tell.
     """
 
     name: str
-    wish: Wish
+    goal: Goal
     support: Support
     candidates: tuple[Candidate, ...]
     present: Candidate
@@ -210,7 +210,7 @@ def scaled(thresholds: Thresholds, act: float) -> Thresholds:
     )
 
 
-def tune(name: str, section: PropertySpec, scored_runs: Sequence[ScoredRun], wish: Wish) -> Tuning:
+def tune(name: str, section: PropertySpec, scored_runs: Sequence[ScoredRun], goal: Goal) -> Tuning:
     """Choose thresholds for a property.
 
     Among the thresholds whose guarantee holds, if one was asked for, and which keep the budget,
@@ -226,26 +226,26 @@ def tune(name: str, section: PropertySpec, scored_runs: Sequence[ScoredRun], wis
         Its section of the monitor file, whose proportions between thresholds are kept.
     scored_runs : sequence of ScoredRun
         One for each run, which the model must not have learned from.
-    wish : Wish
+    goal : Goal
         What is asked for. With several values of `enter`, each is tested at its share of the
         error, so that the guarantee holds for all of them together.
     """
-    enters = wish.enter or (section.enter,)
-    strict = replace(wish, confidence=1 - (1 - wish.confidence) / len(enters))
+    enters = goal.enter or (section.enter,)
+    strict = replace(goal, confidence=1 - (1 - goal.confidence) / len(enters))
     candidates = [
         candidate
         for enter in enters
         for candidate in _sweep(section, scored_runs, strict, enter, GRID)
     ]
-    (present,) = _sweep(section, scored_runs, wish, section.enter, (section.thresholds.act,))
+    (present,) = _sweep(section, scored_runs, goal, section.enter, (section.thresholds.act,))
     support = _support(scored_runs, strict)
-    enough = support.violations >= wish.least_violations
+    enough = support.violations >= goal.least_violations
     chosen = _choose(candidates) if enough else None
-    return Tuning(name, wish, support, tuple(candidates), present, chosen)
+    return Tuning(name, goal, support, tuple(candidates), present, chosen)
 
 
 def _choose(candidates: Sequence[Candidate]) -> Candidate | None:
-    """Return the middle of the lowest range of the best thresholds that fulfil the wish."""
+    """Return the middle of the lowest range of the best thresholds that reach the goal."""
     fit = [c.affordable and c.supported and c.lead > 0 for c in candidates]
     best = max((_merit(c) for c, fits in zip(candidates, fit, strict=True) if fits), default=None)
     flat: list[Candidate] = []
@@ -268,7 +268,7 @@ def _merit(candidate: Candidate) -> tuple[float, float, int]:
 def _sweep(
     section: PropertySpec,
     scored_runs: Sequence[ScoredRun],
-    wish: Wish,
+    goal: Goal,
     enter: int,
     grid: Sequence[float],
 ) -> list[Candidate]:
@@ -276,16 +276,16 @@ def _sweep(
     release = {level.act: level.release for level in levels}
     rule = replace(AlertRule.of(section), release=release.__getitem__, enter=enter)
     points = trade_off(scored_runs, grid, rule=rule)
-    happened, detected = detections(scored_runs, grid, rule=rule, block=wish.block)
+    happened, detected = detections(scored_runs, grid, rule=rule, block=goal.block)
     losses = run_losses(happened, detected)
-    p_values, proven = prove(happened, detected, wish)
-    bounds = _miss_bounds(points, losses, wish)
+    p_values, proven = prove(happened, detected, goal)
+    bounds = _miss_bounds(points, losses, goal)
     return [
         _candidate(
             enter,
             thresholds,
             point,
-            wish,
+            goal,
             missed=float(bounds[i]),
             p_value=None if p_values is None else float(p_values[i]),
             supported=i < proven,
@@ -300,8 +300,8 @@ def run_losses(happened: Counts, detected: Counts) -> Floats:
     return 1 - detected[some] / happened[some, None]
 
 
-def prove(happened: Counts, detected: Counts, wish: Wish) -> tuple[Floats | None, int]:
-    """Test the guarantee of a wish for one threshold after the other.
+def prove(happened: Counts, detected: Counts, goal: Goal) -> tuple[Floats | None, int]:
+    """Test the guarantee of a goal for one threshold after the other.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def prove(happened: Counts, detected: Counts, wish: Wish) -> tuple[Floats | None
         Violations of each run.
     detected : ndarray of int, shape (n, k)
         How many of them each threshold detected, from the most cautious one on.
-    wish : Wish
+    goal : Goal
         The miss rate, the confidence and what is exchangeable.
 
     Returns
@@ -319,27 +319,27 @@ def prove(happened: Counts, detected: Counts, wish: Wish) -> tuple[Floats | None
     proven : int
         For how many thresholds, from the first on, the guarantee holds.
     """
-    if wish.miss_rate is None:
+    if goal.miss_rate is None:
         return None, detected.shape[1]
-    if wish.unit == "run":
-        p_values = bounded_p(run_losses(happened, detected), wish.miss_rate)
+    if goal.unit == "run":
+        p_values = bounded_p(run_losses(happened, detected), goal.miss_rate)
     else:
         missed = happened.sum() - detected.sum(axis=0)
-        p_values = binomial_p(missed, int(happened.sum()), wish.miss_rate)
-    return p_values, fixed_sequence(p_values, 1 - wish.confidence)
+        p_values = binomial_p(missed, int(happened.sum()), goal.miss_rate)
+    return p_values, fixed_sequence(p_values, 1 - goal.confidence)
 
 
-def _miss_bounds(points: Sequence[Point], losses: Floats, wish: Wish) -> Floats:
-    if wish.unit == "run":
-        return loss_bounds(losses, wish.confidence)
-    return np.array([miss_bound(p.missed, p.violations, wish.confidence) for p in points])
+def _miss_bounds(points: Sequence[Point], losses: Floats, goal: Goal) -> Floats:
+    if goal.unit == "run":
+        return loss_bounds(losses, goal.confidence)
+    return np.array([miss_bound(p.missed, p.violations, goal.confidence) for p in points])
 
 
 def _candidate(
     enter: int,
     thresholds: Thresholds,
     point: Point,
-    wish: Wish,
+    goal: Goal,
     *,
     missed: float,
     p_value: float | None,
@@ -354,21 +354,21 @@ def _candidate(
         lead=float(np.median(leads)) if leads.size else np.nan,
         mean_lead=float(np.mean(leads)) if leads.size else np.nan,
         miss_bound=missed,
-        false_alarm_bound=rate_bound(point.false_alarms, point.hours, wish.confidence),
+        false_alarm_bound=rate_bound(point.false_alarms, point.hours, goal.confidence),
         p_value=p_value,
         supported=supported,
-        proven=supported and p_value is not None and not wish.crossed,
+        proven=supported and p_value is not None and not goal.crossed,
         affordable=rate is not None
         and share is not None
-        and rate <= wish.false_alarms_per_hour
-        and share <= wish.alert_share,
+        and rate <= goal.false_alarms_per_hour
+        and share <= goal.alert_share,
     )
 
 
-def _support(scored_runs: Sequence[ScoredRun], wish: Wish) -> Support:
-    happened, _ = detections(scored_runs, [1.0], rule=AlertRule(), block=wish.block)
+def _support(scored_runs: Sequence[ScoredRun], goal: Goal) -> Support:
+    happened, _ = detections(scored_runs, [1.0], rule=AlertRule(), block=goal.block)
     violations, runs = int(happened.sum()), int((happened > 0).sum())
-    trials = runs if wish.unit == "run" else violations
+    trials = runs if goal.unit == "run" else violations
     (point,) = trade_off(scored_runs, [1.0])
     return Support(
         runs=len(happened),
@@ -376,9 +376,9 @@ def _support(scored_runs: Sequence[ScoredRun], wish: Wish) -> Support:
         violations=violations,
         hours=point.hours,
         trials=trials,
-        least_miss_rate=miss_bound(0, trials, wish.confidence),
+        least_miss_rate=miss_bound(0, trials, goal.confidence),
         needed_trials=None
-        if wish.miss_rate is None
-        else needed_trials(wish.miss_rate, wish.confidence),
-        needed_hours=needed_exposure(wish.false_alarms_per_hour, wish.confidence),
+        if goal.miss_rate is None
+        else needed_trials(goal.miss_rate, goal.confidence),
+        needed_hours=needed_exposure(goal.false_alarms_per_hour, goal.confidence),
     )

@@ -24,11 +24,11 @@ _WORDS = {*_UNARY, "A", "E", "U"}
 
 
 @dataclass(frozen=True)
-class Node:
+class CtlFormula:
     """A formula: an operator and its operands, or a name (operator ``name``)."""
 
     operator: str
-    operands: tuple[Node, ...] = ()
+    operands: tuple[CtlFormula, ...] = ()
     name: str = ""
 
 
@@ -38,7 +38,7 @@ def is_ctl(text: str) -> bool:
     return re.search(r"\b(P|R|S|T|LRA)(max|min)?\s*(=\?|[<>]=?)", bare) is None
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> CtlFormula:
     """Parse a CTL formula; raises CheckingError with the position."""
     parser = _Parser(text)
     result = parser.implication()
@@ -86,31 +86,31 @@ class _Parser:
         if self.next < len(self.tokens):
             self._fail(self._at(), "&, |, =>, <=> or the end")
 
-    def implication(self) -> Node:
+    def implication(self) -> CtlFormula:
         left = self._or()
         if self._take("=>"):
-            return Node("|", (Node("!", (left,)), self.implication()))
+            return CtlFormula("|", (CtlFormula("!", (left,)), self.implication()))
         if self._take("<=>"):
             right = self.implication()
-            both = Node("&", (left, right))
-            return Node("|", (both, Node("!", (Node("|", (left, right)),))))
+            both = CtlFormula("&", (left, right))
+            return CtlFormula("|", (both, CtlFormula("!", (CtlFormula("|", (left, right)),))))
         return left
 
-    def _or(self) -> Node:
+    def _or(self) -> CtlFormula:
         left = self._and()
         while self._take("|"):
-            left = Node("|", (left, self._and()))
+            left = CtlFormula("|", (left, self._and()))
         return left
 
-    def _and(self) -> Node:
+    def _and(self) -> CtlFormula:
         left = self._unary()
         while self._take("&"):
-            left = Node("&", (left, self._unary()))
+            left = CtlFormula("&", (left, self._unary()))
         return left
 
-    def _unary(self) -> Node:
+    def _unary(self) -> CtlFormula:
         if self._take("!"):
-            return Node("!", (self._unary(),))
+            return CtlFormula("!", (self._unary(),))
         if self._take("("):
             inner = self.implication()
             self._need(")")
@@ -118,7 +118,7 @@ class _Parser:
         word = self._peek()
         if word in _UNARY:
             self.next += 1
-            return Node(word, (self._unary(),))
+            return CtlFormula(word, (self._unary(),))
         if word in {"A", "E"}:
             self.next += 1
             close = "]" if self._take("[") else ")"
@@ -128,18 +128,18 @@ class _Parser:
             self._need("U")
             right = self.implication()
             self._need(close)
-            return Node(f"{word}U", (left, right))
+            return CtlFormula(f"{word}U", (left, right))
         if word in {"true", "false"}:
             self.next += 1
-            return Node(word)
+            return CtlFormula(word)
         if word and word not in _WORDS and (word[0] == '"' or word[0].isalpha() or word[0] == "_"):
             self.next += 1
-            return Node("name", name=word.strip('"'))
+            return CtlFormula("name", name=word.strip('"'))
         self._fail(self._at(), "a name, !, (, AX, AG, AF, EX, EG, EF, A [p U q] or E [p U q]")
 
 
 def evaluate(
-    formula: Node, leaf: Callable[[str], Mask], matrix: sparse.csr_matrix, ask: Ask
+    formula: CtlFormula, leaf: Callable[[str], Mask], matrix: sparse.csr_matrix, ask: Ask
 ) -> Mask:
     """Return the states in which `formula` holds, shape (n,).
 

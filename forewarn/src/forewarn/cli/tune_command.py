@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import remarks
-from forewarn.assessment.tuning import LEAST_VIOLATIONS, Tuning, Unit, Wish, tune
+from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
@@ -174,9 +174,9 @@ def run(options: Options, output: Output) -> int:
     for judged in runs:
         for line in remarks(judged):
             output.note(f"{judged.name}: {line}")
-    wish = _wish(options, monitor.spec.rate)
+    goal = _goal(options, monitor.spec.rate)
     tunings = [
-        tune(name, monitor.spec.properties[name], traces_of(monitor, runs, name), wish)
+        tune(name, monitor.spec.properties[name], traces_of(monitor, runs, name), goal)
         for name in _chosen(options, monitor.spec)
     ]
     for tuning in tunings:
@@ -229,8 +229,8 @@ def _runs(
     return found
 
 
-def _wish(options: Options, rate: float) -> Wish:
-    return Wish(
+def _goal(options: Options, rate: float) -> Goal:
+    return Goal(
         false_alarms_per_hour=options.false_alarms_per_hour,
         miss_rate=options.miss_rate,
         confidence=options.confidence,

@@ -47,7 +47,7 @@ def print_tuning(tuning: Tuning, output: Output) -> None:
 
 
 def _unit(tuning: Tuning) -> str:
-    return "run" if tuning.wish.block is None else "block"
+    return "run" if tuning.goal.block is None else "block"
 
 
 def warnings(tuning: Tuning) -> list[str]:
@@ -55,10 +55,10 @@ def warnings(tuning: Tuning) -> list[str]:
     count = tuning.support.violations
     if not count or count >= FEW_VIOLATIONS:
         return []
-    bound = 100 * miss_bound(0, count, tuning.wish.confidence)
+    bound = 100 * miss_bound(0, count, tuning.goal.confidence)
     return [
         f"ONLY {_many(count, 'violation').upper()}: lead times and recall are anecdotes; even with "
-        f"none missed, {bound:.0f} % may be missed in truth (at {100 * tuning.wish.confidence:g} "
+        f"none missed, {bound:.0f} % may be missed in truth (at {100 * tuning.goal.confidence:g} "
         f"%); {FEW_VIOLATIONS} or more are needed for a choice to rest on"
     ]
 
@@ -102,7 +102,7 @@ def _cells(candidate: Candidate, tuning: Tuning) -> list[str]:
         remarks.append("<- chosen")
     if _place(candidate) == _place(tuning.present):
         remarks.append("in the file")
-    if tuning.wish.miss_rate is not None and candidate.supported:
+    if tuning.goal.miss_rate is not None and candidate.supported:
         remarks.append("proven" if candidate.proven else "supported")
     return [
         f"{candidate.thresholds.act:g}",
@@ -126,8 +126,8 @@ def _place(candidate: Candidate) -> tuple[int, float]:
 
 
 def conclusions(tuning: Tuning) -> list[str]:
-    """Return what the choice promises, or what stands against the wish."""
-    chosen, wish = tuning.chosen, tuning.wish
+    """Return what the choice promises, or what stands against the goal."""
+    chosen, goal = tuning.chosen, tuning.goal
     if chosen is None:
         return obstacles(tuning)
     levels, point = chosen.thresholds, chosen.point
@@ -136,26 +136,26 @@ def conclusions(tuning: Tuning) -> list[str]:
         f"{chosen.enter}: {point.detected} of {point.violations} violations foreseen, median lead "
         f"{chosen.lead:.2f} s (misses count as 0 s, leads up to the horizon)"
     ]
-    if wish.miss_rate is not None:
+    if goal.miss_rate is not None:
         lines.append(_promise(tuning))
     rate = point.false_alarms_per_hour or 0.0
     line = (
         f"false alarms: {_hourly(rate)} an hour on these recordings; fewer than "
-        f"{_hourly(chosen.false_alarm_bound)} an hour at {100 * wish.confidence:g} % (exact "
+        f"{_hourly(chosen.false_alarm_bound)} an hour at {100 * goal.confidence:g} % (exact "
         "Poisson bound, for thresholds fixed beforehand)"
     )
     if tuning.support.hours < tuning.support.needed_hours:
         line += (
-            f"; to show {wish.false_alarms_per_hour:g} an hour without a single one it takes "
+            f"; to show {goal.false_alarms_per_hour:g} an hour without a single one it takes "
             f"{span(tuning.support.needed_hours * 3600)}"
         )
     return [*lines, line]
 
 
 def _promise(tuning: Tuning) -> str:
-    wish, found = tuning.wish, tuning.support
-    assert wish.miss_rate is not None
-    if wish.unit == "run":
+    goal, found = tuning.goal, tuning.support
+    assert goal.miss_rate is not None
+    if goal.unit == "run":
         unit = _unit(tuning)
         what = f"of the violations of a {unit} are missed, on average over {unit}s that have one"
         counted = f"{_many(found.trials, unit)} with a violation, exchangeable with those to come"
@@ -164,8 +164,8 @@ def _promise(tuning: Tuning) -> str:
         counted = (
             f"{_many(found.trials, 'violation')}, independent and exchangeable with those to come"
         )
-    limit, sure = f"at most {100 * wish.miss_rate:g} % {what}", f"{100 * wish.confidence:g} %"
-    if wish.crossed:
+    limit, sure = f"at most {100 * goal.miss_rate:g} % {what}", f"{100 * goal.confidence:g} %"
+    if goal.crossed:
         return (
             f"supported, not proven: {limit}, by models that were learned from the other folds "
             f"({sure}; {counted}). They share recordings, and the model that will be in use is "
@@ -176,23 +176,23 @@ def _promise(tuning: Tuning) -> str:
 
 def obstacles(tuning: Tuning) -> list[str]:
     """Return why nothing could be chosen, and what it would take."""
-    wish, found = tuning.wish, tuning.support
+    goal, found = tuning.goal, tuning.support
     if not found.violations:
         return ["no violation in these recordings: there is nothing to foresee, so nothing to tune"]
-    if found.violations < wish.least_violations:
+    if found.violations < goal.least_violations:
         return [
             f"nothing is recommended from {_many(found.violations, 'violation')}: record at least "
-            f"{wish.least_violations}, or say --least-violations {found.violations}"
+            f"{goal.least_violations}, or say --least-violations {found.violations}"
         ]
     useful = [c for c in tuning.candidates if c.lead > 0]
     if not useful:
         return ["no threshold foresees half of the violations"]
-    quiet = [c for c in useful if (c.point.alert_share or 0.0) <= wish.alert_share]
+    quiet = [c for c in useful if (c.point.alert_share or 0.0) <= goal.alert_share]
     if not quiet:
         least = min(useful, key=lambda c: c.point.alert_share or 0.0)
         return [
             "every threshold that foresees half of the violations is in alert for more than "
-            f"{100 * wish.alert_share:g} % of the time; the least is "
+            f"{100 * goal.alert_share:g} % of the time; the least is "
             f"{share(least.point.alert_share)}, at act {least.thresholds.act:g}"
         ]
     supported = [c for c in quiet if c.supported]
@@ -213,7 +213,7 @@ def _cheapest(candidates: Sequence[Candidate]) -> Candidate:
 
 def _apart(tuning: Tuning, supported: Sequence[Candidate], affordable: Sequence[Candidate]) -> str:
     """Say how far guarantee and budget are apart."""
-    wish = tuning.wish
+    goal = tuning.goal
     highest = max(c.thresholds.act for c in tuning.candidates if c.supported)
     text = f"the guarantee needs act {highest:g} or less, which "
     if supported:
@@ -221,20 +221,20 @@ def _apart(tuning: Tuning, supported: Sequence[Candidate], affordable: Sequence[
         rate = _hourly(least.point.false_alarms_per_hour or 0.0)
         text += f"costs {rate} false alarms an hour at the best (act {least.thresholds.act:g})"
     else:
-        text += f"is in alert for more than {100 * wish.alert_share:g} % of the time"
+        text += f"is in alert for more than {100 * goal.alert_share:g} % of the time"
     return (
-        f"{text}; the budget of {wish.false_alarms_per_hour:g} an hour needs act "
+        f"{text}; the budget of {goal.false_alarms_per_hour:g} an hour needs act "
         f"{min(c.thresholds.act for c in affordable):g} or more"
     )
 
 
 def _unaffordable(tuning: Tuning, quiet: Sequence[Candidate]) -> str:
-    wish = tuning.wish
+    goal = tuning.goal
     least = _cheapest(quiet)
     rate = _hourly(least.point.false_alarms_per_hour or 0.0)
     text = (
         "no threshold that foresees half of the violations keeps to "
-        f"{wish.false_alarms_per_hour:g} false alarms an hour; the fewest are "
+        f"{goal.false_alarms_per_hour:g} false alarms an hour; the fewest are "
         f"{rate} an hour, at act {least.thresholds.act:g}"
     )
     within = [c for c in tuning.candidates if c.affordable]
@@ -245,19 +245,19 @@ def _unaffordable(tuning: Tuning, quiet: Sequence[Candidate]) -> str:
 
 
 def _unproven(tuning: Tuning) -> str:
-    wish, found = tuning.wish, tuning.support
-    assert wish.miss_rate is not None and found.needed_trials is not None
-    if wish.unit == "run":
+    goal, found = tuning.goal, tuning.support
+    assert goal.miss_rate is not None and found.needed_trials is not None
+    if goal.unit == "run":
         counted = f"{_many(found.trials, _unit(tuning))} with a violation"
     else:
         counted = _many(found.trials, "violation")
-    sure = f"{100 * wish.confidence:g} %"
-    if len(wish.enter) > 1:
-        sure += f" for {len(wish.enter)} values of `enter` together"
+    sure = f"{100 * goal.confidence:g} %"
+    if len(goal.enter) > 1:
+        sure += f" for {len(goal.enter)} values of `enter` together"
     if found.trials < found.needed_trials:
         text = (
             f"0 misses in {counted} support a miss rate of "
-            f"{100 * found.least_miss_rate:.3g} % at {sure}, not {100 * wish.miss_rate:g} %: "
+            f"{100 * found.least_miss_rate:.3g} % at {sure}, not {100 * goal.miss_rate:g} %: "
             f"{found.needed_trials} are needed"
         )
         if found.trials:
@@ -268,14 +268,14 @@ def _unproven(tuning: Tuning) -> str:
     return (
         f"even at act {safest.thresholds.act:g}, {safest.point.missed} of {found.violations} "
         f"violations are missed: with {counted} that shows no miss rate of "
-        f"{100 * wish.miss_rate:g} % at {sure}, but one of {100 * safest.miss_bound:.3g} %"
+        f"{100 * goal.miss_rate:g} % at {sure}, but one of {100 * safest.miss_bound:.3g} %"
     )
 
 
 def record(tuning: Tuning) -> dict[str, Any]:
     """Return all of it for ``--json``."""
     return {
-        "wish": tuning.wish,
+        "wish": tuning.goal,
         "support": tuning.support,
         "present": candidate_record(tuning.present),
         "chosen": None if tuning.chosen is None else candidate_record(tuning.chosen),
@@ -311,5 +311,5 @@ def candidate_record(candidate: Candidate) -> dict[str, Any]:
 
 
 def summary(tunings: Sequence[Tuning]) -> int:
-    """Return the exit code: 1 if a wish could not be fulfilled."""
+    """Return the exit code: 1 if a goal could not be fulfilled."""
     return 1 if any(tuning.chosen is None for tuning in tunings) else 0

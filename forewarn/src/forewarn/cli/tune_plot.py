@@ -33,7 +33,7 @@ def render(tunings: Sequence[Tuning]) -> str:
         ],
     )
     for row, tuning in enumerate(tunings, 1):
-        limit = tuning.wish.alert_share
+        limit = tuning.goal.alert_share
         for column in (1, 2):
             for enter in sorted({candidate.enter for candidate in tuning.candidates}):
                 found = [candidate for candidate in tuning.candidates if candidate.enter == enter]
@@ -50,7 +50,7 @@ def render(tunings: Sequence[Tuning]) -> str:
             if tuning.chosen is not None:
                 figure.add_trace(_mark(go, tuning.chosen, column, "chosen"), row, column)
             figure.add_vline(
-                tuning.wish.false_alarms_per_hour,
+                tuning.goal.false_alarms_per_hour,
                 row=row,
                 col=column,
                 line={"color": "#2a6fb0", "width": 1, "dash": "dot"},
@@ -70,11 +70,11 @@ def render(tunings: Sequence[Tuning]) -> str:
 
 def _explained(tunings: Sequence[Tuning]) -> list[str]:
     """Return the title, and what dots and lines mean, in lines that a narrow page has room for."""
-    wish = tunings[0].wish
+    goal = tunings[0].goal
     return [
         "<b>What each threshold would give</b> (point at a dot)",
-        f"dotted: the budget of {wish.false_alarms_per_hour:g} an hour",
-        f"grey dots: in alert for more than {100 * wish.alert_share:g} % of the time",
+        f"dotted: the budget of {goal.false_alarms_per_hour:g} an hour",
+        f"grey dots: in alert for more than {100 * goal.alert_share:g} % of the time",
     ]
 
 

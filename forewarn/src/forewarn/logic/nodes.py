@@ -34,7 +34,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Node:
+class InternedFormula:
     """One interned formula; `args` are the numbers of its operands.
 
     `kind` is ``prop``, ``and``, ``or`` or one of the four temporal kinds, whose `args` are
@@ -51,19 +51,19 @@ class Arena:
     """Holds interned nodes; the only way to make one."""
 
     def __init__(self, n_letters: int) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[InternedFormula] = []
         self.tables: list[Table] = []
         self.texts: list[str] = []
         self.has_future: list[bool] = []
         #: The nodes with a past operator that the node contains, itself included.
         self.past_parts: list[frozenset[int]] = []
-        self._numbers: dict[Node, int] = {}
+        self._numbers: dict[InternedFormula, int] = {}
         self._table_numbers: dict[bytes, int] = {}
         self._implied: dict[tuple[int, int], bool] = {}
         self.proposition(np.zeros(n_letters, dtype=np.bool_), "false")
         self.proposition(np.ones(n_letters, dtype=np.bool_), "true")
 
-    def _intern(self, node: Node) -> int:
+    def _intern(self, node: InternedFormula) -> int:
         number = self._numbers.get(node)
         if number is None:
             number = len(self.nodes)
@@ -82,7 +82,7 @@ class Arena:
         if index == len(self.tables):
             self.tables.append(table)
             self.texts.append(text)
-        return self._intern(Node("prop", table=index))
+        return self._intern(InternedFormula("prop", table=index))
 
     def conjunction(self, parts: Iterable[int]) -> int:
         """Return the conjunction of `parts`."""
@@ -107,7 +107,7 @@ class Arena:
         kept = sorted(flat - redundant)
         if len(kept) <= 1:
             return kept[0] if kept else neutral
-        return self._intern(Node(kind, tuple(kept)))
+        return self._intern(InternedFormula(kind, tuple(kept)))
 
     def _redundant(self, parts: set[int], *, stronger_stays: bool) -> set[int]:
         redundant: set[int] = set()
@@ -148,7 +148,7 @@ class Arena:
             simpler = self._distribute(kind, right, steps)
             if simpler is not None:
                 return simpler
-        return self._intern(Node(kind, (left, right), steps))
+        return self._intern(InternedFormula(kind, (left, right), steps))
 
     def _distribute(self, kind: str, right: int, steps: Steps) -> int | None:
         """Push eventually into disjunctions and into itself; always likewise; next into both."""
@@ -181,7 +181,7 @@ class Arena:
             found = self._implied[key] = self._implies(self.nodes[x], self.nodes[y], x, y)
         return found
 
-    def _implies(self, first: Node, second: Node, x: int, y: int) -> bool:
+    def _implies(self, first: InternedFormula, second: InternedFormula, x: int, y: int) -> bool:
         if first.kind == "prop" and second.kind == "prop":
             return not (self.tables[first.table] & ~self.tables[second.table]).any()
         if second.kind == "and":
@@ -196,7 +196,7 @@ class Arena:
             return self._same_kind_implies(first, second) or self._now_implies(first, second, x, y)
         return self._now_implies(first, second, x, y)
 
-    def _same_kind_implies(self, first: Node, second: Node) -> bool:
+    def _same_kind_implies(self, first: InternedFormula, second: InternedFormula) -> bool:
         if first.kind not in FUTURE | PAST:
             return False
         wide, narrow = second.steps, first.steps
@@ -206,7 +206,7 @@ class Arena:
             self.implies(a, b) for a, b in zip(first.args, second.args, strict=True)
         )
 
-    def _now_implies(self, first: Node, second: Node, x: int, y: int) -> bool:
+    def _now_implies(self, first: InternedFormula, second: InternedFormula, x: int, y: int) -> bool:
         reached_now = second.kind in ("until", "since") and not second.steps.lower
         if reached_now and self.implies(x, second.args[1]):
             return True

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from forewarn.errors import FormulaError
-from forewarn.logic.nodes import FALSE, PAST, TRUE, Arena, Node
+from forewarn.logic.nodes import FALSE, PAST, TRUE, Arena, InternedFormula
 
 #: A conjunction of obligations, and a disjunction of such.
 Clause = frozenset[int]
@@ -90,7 +90,7 @@ class Progression:
             return (YES if holds else NO,) * length
         return (1 << length) - 1 if holds else 0
 
-    def _looks_ahead(self, node: Node) -> bool:
+    def _looks_ahead(self, node: InternedFormula) -> bool:
         return any(self.arena.has_future[arg] for arg in node.args)
 
     def _remember(
@@ -106,7 +106,7 @@ class Progression:
         return self._shift_formulas(node, progressed, left, right)
 
     def _shift_formulas(
-        self, node: Node, memory: list[Clauses], left: Clauses, right: Clauses
+        self, node: InternedFormula, memory: list[Clauses], left: Clauses, right: Clauses
     ) -> tuple[Clauses, Memory]:
         """Do as `_shift_mask` does, with formulas for bits."""
         dual = node.kind == "trigger"
@@ -154,7 +154,9 @@ class Progression:
             return reduce(self._and if node.kind == "and" else self._or, values)
         return self._expand_future(node, letter_class, now)
 
-    def _expand_future(self, node: Node, letter_class: int, now: dict[int, Clauses]) -> Clauses:
+    def _expand_future(
+        self, node: InternedFormula, letter_class: int, now: dict[int, Clauses]
+    ) -> Clauses:
         dual = node.kind == "release"
         bridge, meet = (self._or, self._and) if dual else (self._and, self._or)
         lower, upper = node.steps
@@ -235,12 +237,12 @@ class Progression:
         return known
 
 
-def _memory_length(node: Node) -> int:
+def _memory_length(node: InternedFormula) -> int:
     lower, upper = node.steps
     return lower + 1 if upper is None else upper
 
 
-def _shift_mask(node: Node, memory: int, left: bool, right: bool) -> tuple[bool, int]:
+def _shift_mask(node: InternedFormula, memory: int, left: bool, right: bool) -> tuple[bool, int]:
     """Advance the memory of ``left since[l:u] right`` (or its dual) by one tick.
 
     Bit k of the memory says that the operator will hold k ticks from now because of the past,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.logic import Automaton
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.states.interface import StateSpace, terminal_code, terminal_index
 
 #: What a letter does in a branch: nothing that matters, the end of an episode, a violation, or one
@@ -35,7 +35,7 @@ class Step(NamedTuple):
         States of the automaton that they stand for: between episodes it is in its initial one.
     latched : bool
         The violation for which some of them wait has been counted.
-    status : Status
+    status : PropertyStatus
         VIOLATED or ENDED if it is so in every branch, UNKNOWN if some are violated.
     violation : bool
         A violation is certain, and has not been counted yet.
@@ -46,7 +46,7 @@ class Step(NamedTuple):
     branches: tuple[int, ...]
     automaton: tuple[int, ...]
     latched: bool
-    status: Status
+    status: PropertyStatus
     violation: bool
     possible: bool
 
@@ -76,7 +76,7 @@ class LiveAutomaton:
         NOTHING, ENDS, BEGINS or LASTS.
     calm : tuple of Step or None, length branches * letters
         Where one branch and one letter make the whole step, and nothing that matters happens.
-    certain : tuple of Status, length branches
+    certain : tuple of PropertyStatus, length branches
         What is certain in a branch that is not violated.
     """
 
@@ -88,7 +88,7 @@ class LiveAutomaton:
     following: NDArray[np.int32]
     outcome: NDArray[np.uint8]
     calm: tuple[Step | None, ...]
-    certain: tuple[Status, ...]
+    certain: tuple[PropertyStatus, ...]
 
     def letter(self, state: int) -> int:
         """Return the letter of a terminal state."""
@@ -121,7 +121,9 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
         block[over] = ENDS
     outcome[:, width + read] = block
     certain = tuple(
-        Status.CANNOT_BE_VIOLATED if q == automaton.satisfied else Status.SATISFIED_SO_FAR
+        PropertyStatus.CANNOT_BE_VIOLATED
+        if q == automaton.satisfied
+        else PropertyStatus.SATISFIED_SO_FAR
         for q in range(n + named)
     )
     steps = [Step((q,), (q,), False, status, False, False) for q, status in enumerate(certain)]
@@ -176,14 +178,14 @@ def _judged(live: LiveAutomaton, latched: bool, reached: set[tuple[int, int]]) -
     outcomes = {outcome for _, outcome in reached}
     counted = latched and LASTS in outcomes
     if outcomes <= IN_BREACH and not counted:
-        return Step(after, automaton, live.violated in after, Status.VIOLATED, True, False)
+        return Step(after, automaton, live.violated in after, PropertyStatus.VIOLATED, True, False)
     if outcomes <= IN_BREACH:
-        status = Status.VIOLATED
+        status = PropertyStatus.VIOLATED
     elif outcomes & IN_BREACH:
-        status = Status.UNKNOWN
+        status = PropertyStatus.UNKNOWN
     elif outcomes == {ENDS}:
-        status = Status.ENDED
+        status = PropertyStatus.ENDED
     else:
-        status = live.certain[after[0]] if len(after) == 1 else Status.SATISFIED_SO_FAR
+        status = live.certain[after[0]] if len(after) == 1 else PropertyStatus.SATISFIED_SO_FAR
     lasts = latched and (live.violated, LASTS) in reached
     return Step(after, automaton, lasts, status, False, BEGINS in outcomes)

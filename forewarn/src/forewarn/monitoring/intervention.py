@@ -44,7 +44,7 @@ class AdvisorState(NamedTuple):
     asking: bool = False
 
 
-class Wish(NamedTuple):
+class Answer(NamedTuple):
     """What one property asks for, from `after` ticks of its alert on."""
 
     intervention: str
@@ -52,22 +52,22 @@ class Wish(NamedTuple):
     after: int = 0
 
 
-WARNING = Wish(WARN, None)
-NO_WISHES: Mapping[str, Wish] = MappingProxyType({})
+WARNING = Answer(WARN, None)
+NO_ANSWERS: Mapping[str, Answer] = MappingProxyType({})
 
 
-def wishes_of(section: PropertySpec, grid: Grid) -> tuple[Wish, ...]:
+def answers_of(section: PropertySpec, grid: Grid) -> tuple[Answer, ...]:
     """Return the escalation chain of a property, the first step first."""
     return (
-        Wish(section.intervention, section.speed_limit),
+        Answer(section.intervention, section.speed_limit),
         *(
-            Wish(step.action, step.speed_limit, math.ceil(step.after * grid.rate - 1e-9))
+            Answer(step.action, step.speed_limit, math.ceil(step.after * grid.rate - 1e-9))
             for step in section.escalation
         ),
     )
 
 
-def unseen_wishes(spec: MonitorSpec) -> dict[str, Wish]:
+def unseen_answers(spec: MonitorSpec) -> dict[str, Answer]:
     """Return what each property asks for in a state that it still does not know after its limit.
 
     That is a speed limit where an actuator can set one, and else, or if the property does not act
@@ -77,7 +77,7 @@ def unseen_wishes(spec: MonitorSpec) -> dict[str, Wish]:
     if actuators.autoware is None and actuators.nav2 is None and actuators.twist is None:
         return {}
     return {
-        name: Wish(LIMIT_SPEED, section.unseen_speed)
+        name: Answer(LIMIT_SPEED, section.unseen_speed)
         for name, section in spec.properties.items()
         if section.unseen == "act"
     }
@@ -87,8 +87,8 @@ def advise(
     state: AdvisorState,
     rows: Sequence[RiskRow],
     since: Sequence[int],
-    wishes: Sequence[Sequence[Wish]],
-    unseen: Mapping[str, Wish] = NO_WISHES,
+    answers: Sequence[Sequence[Answer]],
+    unseen: Mapping[str, Answer] = NO_ANSWERS,
     *,
     act: bool,
 ) -> tuple[AdvisorState, Request | None]:
@@ -102,24 +102,24 @@ def advise(
         One for each property.
     since : sequence of int
         Tick at which the level of each property began.
-    wishes : sequence of sequence of Wish
+    answers : sequence of sequence of Answer
         Escalation chain of each property.
-    unseen : mapping of str to Wish
+    unseen : mapping of str to Answer
         What a property asks for at WARN in a state unknown to the model, if more than a warning.
     act : bool
         False while the monitor only observes.
     """
     alerting = [
-        (row, _wish(row, _due(chain, row.tick - begin), unseen))
-        for row, begin, chain in zip(rows, since, wishes, strict=True)
+        (row, _answer(row, _due(chain, row.tick - begin), unseen))
+        for row, begin, chain in zip(rows, since, answers, strict=True)
         if row.level
     ]
     if not alerting:
         withdrawn = withdraw(state, "no property alerts any more") if state.asking else None
         return state._replace(asking=False), withdrawn
     episodes = state.episodes + (not state.asking)
-    row, wish = max(alerting, key=_urgency)
-    action = wish.intervention
+    row, answer = max(alerting, key=_urgency)
+    action = answer.intervention
     limits = [
         alert.speed_limit
         for _, alert in alerting
@@ -144,21 +144,21 @@ def withdraw(state: AdvisorState, reason: str) -> Request:
     return Request(state.episodes, NO_ACTION, False, "", (), math.nan, math.nan, reason, ())
 
 
-def _due(chain: Sequence[Wish], lasted: int) -> Wish:
+def _due(chain: Sequence[Answer], lasted: int) -> Answer:
     # Times rise, but several may lie within the same tick: the last of them counts.
-    return next(wish for wish in reversed(chain) if wish.after <= lasted)
+    return next(answer for answer in reversed(chain) if answer.after <= lasted)
 
 
-def _wish(row: RiskRow, due: Wish, unseen: Mapping[str, Wish]) -> Wish:
+def _answer(row: RiskRow, due: Answer, unseen: Mapping[str, Answer]) -> Answer:
     if row.level == Level.ACT:
         return due
     return WARNING if row.in_model else unseen.get(row.property, WARNING)
 
 
-def _urgency(alert: tuple[RiskRow, Wish]) -> tuple[int, int, float]:
-    row, wish = alert
+def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
+    row, answer = alert
     figure = row.upper if row.figure else row.probability
-    return SEVERITY.index(wish.intervention), row.level, math.inf if figure != figure else figure
+    return SEVERITY.index(answer.intervention), row.level, math.inf if figure != figure else figure
 
 
 def _reason(row: RiskRow) -> str:

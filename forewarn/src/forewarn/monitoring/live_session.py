@@ -20,11 +20,11 @@ from forewarn.monitoring.build import CompiledSpec, build_monitor, with_section
 from forewarn.monitoring.external_signals import ExternalSignals
 from forewarn.monitoring.intervention import (
     AdvisorState,
+    Answer,
     Request,
-    Wish,
     advise,
-    unseen_wishes,
-    wishes_of,
+    answers_of,
+    unseen_answers,
     withdraw,
 )
 from forewarn.monitoring.policy import RESTING, Level, release
@@ -36,7 +36,7 @@ from forewarn.signals.feed import Payload
 from forewarn.states.predicates import Observation
 
 
-class Outcome(NamedTuple):
+class TickResult(NamedTuple):
     """One tick: the verdict, what is published about it, and what the planner is asked to do."""
 
     verdict: Verdict
@@ -44,10 +44,10 @@ class Outcome(NamedTuple):
     request: Request | None
 
 
-class Draft(NamedTuple):
-    """A tick that has been evaluated: its outcome, and all that is to be remembered of it."""
+class EvaluatedTick(NamedTuple):
+    """A tick that has been evaluated: its result, and all that is to be remembered of it."""
 
-    outcome: Outcome
+    result: TickResult
     state: MonitorState
     violations: list[int]
     mutes: dict[str, float]
@@ -102,7 +102,7 @@ class Watch:
         self._why: dict[str, str] = {}  # who muted a property, and why; may outlast the mute
         self._waiting: dict[str, int] = {}  # ticks of mutes that begin with the next first tick
         self._heard: dict[str, int] = {}  # tick at which a property was heard again after a mute
-        self._wishes, self._unseen = self._chains(), unseen_wishes(self.spec)
+        self._answers, self._unseen = self._chains(), unseen_answers(self.spec)
 
     @property
     def monitor(self) -> Monitor:
@@ -131,15 +131,15 @@ class Watch:
                 return
         self.session.accept(topic, time_ns, payload)
 
-    def tick(self, tick: int) -> Outcome:
+    def tick(self, tick: int) -> TickResult:
         """Evaluate one tick; it must lie after the last one."""
-        return self.commit(self.draft(tick))
+        return self.commit(self.evaluate(tick))
 
-    def draft(self, tick: int) -> Draft:
+    def evaluate(self, tick: int) -> EvaluatedTick:
         """Evaluate one tick and remember nothing of it, but for samples that have been decoded.
 
         A node may do so shortly before the tick is due. If nothing more arrives for the tick, the
-        draft holds; otherwise another one replaces it.
+        evaluated tick holds; otherwise another one replaces it.
         """
         session = self.session
         state, verdict = session.monitor.step(session.state, session.feed.snapshot(tick))
@@ -154,18 +154,20 @@ class Watch:
         act = self.spec.mode == "act"
         # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
         since = [max(prop.alert_since, heard.get(prop.name, 0)) for prop in verdict.properties]
-        advisor, request = advise(self.advisor, rows, since, self._wishes, self._unseen, act=act)
-        return Draft(Outcome(verdict, rows, request), state, violations, mutes, heard, advisor)
+        advisor, request = advise(self.advisor, rows, since, self._answers, self._unseen, act=act)
+        return EvaluatedTick(
+            TickResult(verdict, rows, request), state, violations, mutes, heard, advisor
+        )
 
-    def commit(self, draft: Draft) -> Outcome:
-        """Make a draft the truth; it must be the newest one, and no command come in between."""
-        self.session.state = draft.state
-        self.violations = draft.violations
-        self._mutes = draft.mutes
+    def commit(self, evaluated: EvaluatedTick) -> TickResult:
+        """Remember an evaluated tick: the newest one, with no command since it was evaluated."""
+        self.session.state = evaluated.state
+        self.violations = evaluated.violations
+        self._mutes = evaluated.mutes
         self._waiting = {}
-        self._heard = draft.heard
-        self.advisor = draft.advisor
-        return draft.outcome
+        self._heard = evaluated.heard
+        self.advisor = evaluated.advisor
+        return evaluated.result
 
     def withdraw(self, reason: str) -> Request | None:
         """End the present intervention, if there is one, and return what tells the planner."""
@@ -337,7 +339,7 @@ class Watch:
             If a value is out of range; then nothing has changed.
         """
         self.session.swap(self.with_policy(self.monitor, {name: values}))
-        self._wishes, self._unseen = self._chains(), unseen_wishes(self.spec)
+        self._answers, self._unseen = self._chains(), unseen_answers(self.spec)
 
     @staticmethod
     def with_policy(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
@@ -381,9 +383,9 @@ class Watch:
             )
         )
 
-    def _chains(self) -> tuple[tuple[Wish, ...], ...]:
+    def _chains(self) -> tuple[tuple[Answer, ...], ...]:
         sections = self.spec.properties.values()
-        return tuple(wishes_of(section, self.session.grid) for section in sections)
+        return tuple(answers_of(section, self.session.grid) for section in sections)
 
     @property
     def muted(self) -> Collection[str]:

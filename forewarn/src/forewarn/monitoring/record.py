@@ -39,7 +39,7 @@ from forewarn.monitoring.carried import (
     with_tables,
 )
 from forewarn.monitoring.checkpoint import recall
-from forewarn.monitoring.live_session import Outcome, Watch
+from forewarn.monitoring.live_session import TickResult, Watch
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import Recording, RecordingWriter, open_recording
@@ -207,21 +207,21 @@ def encode(details: Mapping[str, Any]) -> str:
 class ReplayedTick:
     """One tick of a record: what it says now, and what was published then."""
 
-    outcome: Outcome
+    result: TickResult
     published: tuple[RiskRow, ...]
     stamp_ns: int
     conditions: tuple[str, ...] = ()
 
     def differences(self) -> Iterator[str]:
         """Yield one line for each field that is not the same to the last bit."""
-        verdict = self.outcome.verdict
+        verdict = self.result.verdict
         if verdict.time_ns != self.stamp_ns:
             yield f"tick {verdict.tick}: stamp {self.stamp_ns}, replayed {verdict.time_ns}"
         for condition in self.conditions:
             yield f"tick {verdict.tick}: {condition} is not what it was"
-        if len(self.outcome.rows) != len(self.published):
+        if len(self.result.rows) != len(self.published):
             yield f"tick {verdict.tick}: {len(self.published)} properties were published"
-        for now, then in zip(self.outcome.rows, self.published, strict=False):
+        for now, then in zip(self.result.rows, self.published, strict=False):
             for field, new, old in zip(RiskRow._fields, now, then, strict=True):
                 if not same_bits(new, old):
                     yield f"tick {verdict.tick}: {now.property}.{field}: {old!r}, replayed {new!r}"
@@ -296,9 +296,9 @@ class _Replay:
         rows = tuple(_published(risk) for risk in message.risks)
         stamp = message.header.stamp
         tick = rows[0].tick
-        outcome = self.watch.tick(tick)
+        result = self.watch.tick(tick)
         wrong = tuple(self.conditions.wrong)
-        return ReplayedTick(outcome, rows, stamp.sec * 1_000_000_000 + stamp.nanosec, wrong)
+        return ReplayedTick(result, rows, stamp.sec * 1_000_000_000 + stamp.nanosec, wrong)
 
     def _event(self, event: dict[str, Any]) -> None:
         kind = event["event"]

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
-from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.interface import Observed
 
 UNKNOWN, INACTIVE, SATISFIED_SO_FAR, VIOLATED, CANNOT_BE_VIOLATED = range(5)
 VERDICTS = {
-    Status.UNKNOWN: UNKNOWN,
-    Status.INACTIVE: INACTIVE,
-    Status.SATISFIED_SO_FAR: SATISFIED_SO_FAR,
-    Status.VIOLATED: VIOLATED,
-    Status.CANNOT_BE_VIOLATED: CANNOT_BE_VIOLATED,
-    Status.ENDED: CANNOT_BE_VIOLATED,  # the episode is over, and its obligations with it
+    PropertyStatus.UNKNOWN: UNKNOWN,
+    PropertyStatus.INACTIVE: INACTIVE,
+    PropertyStatus.SATISFIED_SO_FAR: SATISFIED_SO_FAR,
+    PropertyStatus.VIOLATED: VIOLATED,
+    PropertyStatus.CANNOT_BE_VIOLATED: CANNOT_BE_VIOLATED,
+    PropertyStatus.ENDED: CANNOT_BE_VIOLATED,  # the episode is over, and its obligations with it
 }
 BOUNDS = {"none": 0, "credible": 1, "sound": 2}
 FIGURES = {"risk": 0, "upper": 1}
@@ -155,7 +155,7 @@ def _ahead(
     """Return the expected time to a violation, and from WARN on the likely way there."""
     model, outlook = monitor.model, compiled.outlook
     certain = observation.state is not None and len(verdict.automaton) == 1
-    if model is None or outlook is None or not certain or verdict.status is Status.VIOLATED:
+    if model is None or outlook is None or not certain or verdict.status is PropertyStatus.VIOLATED:
         return math.nan, ()
     assert observation.state is not None
     row = model.rows.get(observation.state)

@@ -18,7 +18,7 @@ from forewarn.models.chain import Floats
 from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step, advance
 from forewarn.monitoring.policy import RESTING, PolicyState, decide
 from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
-from forewarn.monitoring.verdict import PropertyVerdict, Status, Verdict
+from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.clock import Grid
 from forewarn.signals.feed import Snapshot
 from forewarn.states.predicates import Abstraction, Observation
@@ -26,7 +26,7 @@ from forewarn.states.predicates import Abstraction, Observation
 NAN = math.nan
 MAX_GAP = 10_000
 # A member of an enumeration costs more to look up than the comparison with it.
-UNKNOWN, VIOLATED, ENDED = Status.UNKNOWN, Status.VIOLATED, Status.ENDED
+UNKNOWN, VIOLATED, ENDED = PropertyStatus.UNKNOWN, PropertyStatus.VIOLATED, PropertyStatus.ENDED
 
 
 class PropertyState(NamedTuple):
@@ -213,8 +213,8 @@ class Monitor:
         if observation.active is False:
             start = (compiled.automaton.initial,)
             after = PropertyState(start, False, RESTING)
-            nothing = Step(start, start, False, Status.INACTIVE, False, False)
-            return after, _verdict(compiled, after, nothing, Status.INACTIVE, NO_RISK)
+            nothing = Step(start, start, False, PropertyStatus.INACTIVE, False, False)
+            return after, _verdict(compiled, after, nothing, PropertyStatus.INACTIVE, NO_RISK)
         code = observation.state
         if code is not None:
             letters = compiled.letters_of(code)
@@ -297,7 +297,7 @@ def _look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
 
 
 def _verdict(
-    compiled: CompiledProperty, after: PropertyState, step: Step, status: Status, risk: Risk
+    compiled: CompiledProperty, after: PropertyState, step: Step, status: PropertyStatus, risk: Risk
 ) -> PropertyVerdict:
     return PropertyVerdict(
         compiled.name,

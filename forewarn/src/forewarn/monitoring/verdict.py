@@ -11,7 +11,7 @@ from forewarn.signals.feed import Failure, StaleSignal
 from forewarn.states.predicates import Observation
 
 
-class Status(IntEnum):
+class PropertyStatus(IntEnum):
     """What is certain about a property, apart from any probability."""
 
     UNKNOWN = 0
@@ -29,7 +29,7 @@ class PropertyVerdict(NamedTuple):
     ----------
     name : str
         The property.
-    status : Status
+    status : PropertyStatus
         VIOLATED also while a condition that violates an invariant lasts.
     violation : bool
         A violation happened at this tick; True once for each.
@@ -48,7 +48,7 @@ class PropertyVerdict(NamedTuple):
     """
 
     name: str
-    status: Status
+    status: PropertyStatus
     violation: bool
     possible_violation: bool
     probability: float

@@ -23,7 +23,7 @@ from forewarn.assessment.signal_values import SignalSeries
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.verdict import Status
+from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.reports.packing import Column
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS
@@ -199,16 +199,16 @@ def _missing(track: Track) -> NDArray[np.float64]:
     missing = np.zeros(len(track.ticks))
     without = np.isnan(track.probability)
     missing[without & ~track.in_model] = NEVER_SEEN
-    missing[without & (track.status == Status.UNKNOWN)] = INPUTS_UNKNOWN
+    missing[without & (track.status == PropertyStatus.UNKNOWN)] = INPUTS_UNKNOWN
     missing[without & (track.state < 0) & track.in_model] = INPUTS_UNKNOWN
-    missing[track.status == Status.INACTIVE] = INACTIVE
+    missing[track.status == PropertyStatus.INACTIVE] = INACTIVE
     return missing
 
 
 def _why_no_risk(monitor: Monitor, track: Track) -> str:
     if monitor.model is None:
         return "no risk without a model; what holds, and violations, are shown"
-    if (track.status == Status.INACTIVE).all():
+    if (track.status == PropertyStatus.INACTIVE).all():
         return "no risk: never active (active_when)"
     if (track.state < 0).all():
         return "no risk: the state was never fully known (see what was left out, below)"
