@@ -96,19 +96,19 @@ class Monitor:
         promised.deadline = Duration(seconds=0.2)
         self.risk = probe.node.create_publisher(RiskArray, "/monitor/output/risk", promised)
         self.signed = {"session": session, "mode": mode}
-        self._number = 0
+        self.number = 0
         self.asked = Intervention(speed_limit=math.nan)
         self.mute = False
         self.timer = probe.node.create_timer(0.1, self._tick)
 
     def _tick(self) -> None:
-        self._number += 2
+        self.number += 2
         for name, value in self.signed.items():
             setattr(self.asked, name, value)
-        self.asked.sequence = self._number
+        self.asked.sequence = self.number
         if not self.mute:
             self.intervention.publish(self.asked)
-        verdict = RiskArray(**self.signed, sequence=self._number + 1, intervention_id=self.asked.id)
+        verdict = RiskArray(**self.signed, sequence=self.number + 1, intervention_id=self.asked.id)
         for name in ("action", "active", "speed_limit"):
             setattr(verdict, name, getattr(self.asked, name))
         verdict.risks = [Risk()]

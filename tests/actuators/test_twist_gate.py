@@ -86,6 +86,22 @@ def test_an_observing_twin_does_not_lift_a_stop(gate: Callable[..., Robot]) -> N
     assert {twist.linear.x for _, twist in robot.obeyed[stood : ended - 5]} == {0.0}
 
 
+def test_a_monitor_in_whose_name_somebody_spoke_is_heard_once_it_is_alone(
+    gate: Callable[..., Robot],
+) -> None:
+    """Its intervention was refused, and it repeats none while it asks for nothing."""
+    robot = gate()
+    forger = Monitor(robot.probe)
+    forger.number = 2**40
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor = Monitor(robot.probe)
+    robot.probe.wait(lambda: monitor.number > 0, "its first verdict")
+    monitor.mute = True
+    robot.wait_for(0.0)
+    forger.close()
+    robot.wait_for(1.0, "nothing is asked for")
+
+
 def test_an_intervention_that_could_not_be_published_stops_the_robot(
     gate: Callable[..., Robot],
 ) -> None:

@@ -33,6 +33,7 @@ from monitor_node.watchdog import Watchdog
 
 STEP, TICK, LOOK = 0.02, 5, 5  # seconds; steps between verdicts, and between looks at the graph
 TIMEOUT, PERIOD, LEASE = 0.5, TICK * STEP, 0.5
+KEPT = 10  # interventions that the middleware keeps
 RULES = GateRules(
     Pace(2.0, 2.0),
     comfortable=Stop(Rates(1.0, 2.0), 2.0),
@@ -75,6 +76,7 @@ class Monitor:
     known: bool = False  # what it asks for has reached the gate
     spoke: float = -math.inf
     lost: bool = False  # an intervention that does not get through
+    missed: bool = False  # the last one did not
     past: list[tuple[str, Statement]] = field(default_factory=list)
 
     @property
@@ -112,6 +114,7 @@ class Gate(RuleBasedStateMachine):
         self.measured: Velocity | None = None
         self.forger_until = self.blind_until = -math.inf
         self.since = self.urgent_since = 0.0
+        self.asked = -math.inf
 
     @property
     def now(self) -> float:
@@ -173,7 +176,7 @@ class Gate(RuleBasedStateMachine):
             if not monitor.lost:
                 self.deliver("intervene", statement)
                 monitor.past.append(("intervene", statement))
-            monitor.told, monitor.lost = asked, False
+            monitor.told, monitor.lost, monitor.missed = asked, False, monitor.lost
         statement = monitor.statement()
         self.deliver("verdict", statement)
         monitor.past.append(("verdict", statement))
@@ -264,6 +267,16 @@ class Gate(RuleBasedStateMachine):
         if self.steps % LOOK == 0:
             forger = self.now <= self.forger_until
             self.watchdog.publishers(len(alive) + forger, self.now)
+            if self.watchdog.misses_intervention(self.now) and self.now - self.asked > TIMEOUT:
+                self.asked = self.now
+                for monitor in alive:
+                    self.repeat(monitor)
+
+    def repeat(self, monitor: Monitor) -> None:
+        """Say once more what the middleware keeps for late subscribers."""
+        said = [statement for method, statement in monitor.past if method == "intervene"]
+        for statement in said[-KEPT:]:
+            self.deliver("intervene", statement)
 
     # What must hold
 
@@ -295,6 +308,23 @@ class Gate(RuleBasedStateMachine):
         self.advance(100)
         self.start(acting=True, phase=0)
         self.advance(350)
+        assert self.gate.output == self.command
+
+    @precondition(lambda self: self.monitors)
+    @rule(which=st.integers(0))
+    def outlive(self, which: int) -> None:
+        """When one monitor is left that asks for nothing, commands pass again, whatever was."""
+        one = self.monitors[which % len(self.monitors)]
+        if one.dead:
+            return
+        for monitor in self.monitors:
+            monitor.running, monitor.dead = False, monitor.dead or monitor is not one
+        one.running = True
+        one.action, one.limit = "NONE", math.nan
+        self.command, self.measured = Velocity(1.0, yaw=0.5), None
+        if one.lost or one.missed:
+            one.told, one.lost, one.missed = None, False, False
+        self.advance(450)
         assert self.gate.output == self.command
 
 

@@ -271,6 +271,75 @@ def test_nobody_speaks_in_the_name_of_another() -> None:
     assert told.action(11.1) == "NONE"
 
 
+FORGED = 2**64 - 1
+
+
+def test_a_forged_number_does_not_keep_the_robot_for_ever(told: Told) -> None:
+    """Without identities only the graph tells of the forger, and only while it is there."""
+    told.tick(10.1, sequence=FORGED)
+    told.watchdog.publishers(2, 10.1)
+    for k in range(8):
+        told.tick(10.2 + 0.1 * k, **STOP)
+        assert told.action(10.2 + 0.1 * k) == ("NONE" if k < 5 else "COMFORTABLE_STOP")
+    assert told.reason(10.9) == "the monitor's topics have another publisher"
+    told.watchdog.publishers(1, 11.0)
+    told.tick(11.0, **STOP)
+    assert told.action(11.0) == "COMFORTABLE_STOP"
+    assert told.reason(11.0) == "the monitor's numbers fall: somebody has spoken in its name"
+    for k in range(1, 7):
+        told.tick(11.0 + 0.1 * k, **STOP)
+    assert told.reason(11.6) == "the monitor"
+    told.tick(11.7, id=8)
+    assert told.action(11.7) == "NONE"
+
+
+def test_an_intervention_that_was_refused_is_asked_for_once_more() -> None:
+    told = Told()
+    told.tick(10.0, writer=b"wrong")
+    told.tick(10.25, writer=b"right")
+    for k in range(8):
+        told.judge(10.75 + 0.25 * k, writer=b"right")
+        asks = told.watchdog.misses_intervention(10.75 + 0.25 * k)
+        assert asks == (k >= 3), "its first verdict alone is that at 10.75"
+    told.intervene(12.75, sequence=1, writer=b"right")
+    told.judge(12.75, writer=b"right")
+    assert told.action(12.75) == "NONE"
+
+
+def test_an_intervention_that_was_forged_is_asked_for_once_more(told: Told) -> None:
+    """The true one is not repeated while nothing is asked for."""
+    told.intervene(10.1, sequence=FORGED, id=3)
+    for k in range(1, 6):
+        told.judge(10.1 + 0.1 * k)
+        assert not told.watchdog.misses_intervention(10.1 + 0.1 * k)
+    assert "contradict" in told.reason(10.6)
+    told.judge(10.7)
+    assert told.watchdog.misses_intervention(10.7)
+    told.intervene(10.7, sequence=1)  # as it is kept for late subscribers
+    assert not told.watchdog.misses_intervention(10.7)
+    for k in range(7):
+        assert told.action(10.7 + 0.1 * k) == "COMFORTABLE_STOP"
+        told.judge(10.7 + 0.1 * k)
+    assert told.action(11.3) == "NONE"
+    told.intervene(11.3, id=4)
+    assert not told.watchdog.misses_intervention(12.0), "whom nobody hears is not asked"
+
+
+@pytest.mark.parametrize(
+    ("publishers", "now", "sequence"),
+    [(1, 10.5, 3), (2, 20.0, 3), (1, 20.0, 50)],
+    ids=["not long since", "not alone", "the same number"],
+)
+def test_what_comes_late_is_left_out(
+    told: Told, publishers: int, now: float, sequence: int
+) -> None:
+    told.tick(10.0, sequence=50, **STOP)
+    told.watchdog.publishers(publishers, now)
+    told.tick(now, sequence=sequence, id=8)
+    assert told.watchdog.late == 2
+    assert "numbers fall" not in told.reason(now)
+
+
 def test_who_was_there_before_the_monitor_does_not_keep_the_robot_for_ever() -> None:
     told = Told()
     told.tick(10.0, writer=b"wrong")

@@ -75,6 +75,7 @@ class TwistGate(SimulatedTime):
         self._refused = 0
         self._applied: tuple[Demand, str] | None = None
         self._open_until = -math.inf
+        self._interventions: Any = None
         self._listen(monitor.rate)
         self._publish_to()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -130,10 +131,19 @@ class TwistGate(SimulatedTime):
                 incompatible_qos=self._incompatible,
             ),
         )
-        latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.create_subscription(
-            Intervention, f"{name}/output/intervention", with_writer(self._intervene), latched
+        self._ask()
+
+    def _ask(self) -> None:
+        """Subscribe to interventions, be it anew: whoever publishes them says the last ones."""
+        if self._interventions is not None:
+            self.destroy_subscription(self._interventions)
+        self._interventions = self.create_subscription(
+            Intervention,
+            f"{self.spec.monitor}/output/intervention",
+            with_writer(self._intervene),
+            QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL),
         )
+        self._asked = time.monotonic()
 
     def _publish_to(self) -> None:
         kind = TwistStamped if self.spec.stamped else Twist
@@ -176,7 +186,10 @@ class TwistGate(SimulatedTime):
         """Count who may speak for the monitor: a dead publisher stays in the graph for a while."""
         topics = (f"{self.spec.monitor}/output/{output}" for output in ("risk", "intervention"))
         known = max(self.count_publishers(topic) for topic in topics)
-        self.watchdog.publishers(known - self._dead, time.monotonic())
+        now = time.monotonic()
+        self.watchdog.publishers(known - self._dead, now)
+        if self.watchdog.misses_intervention(now) and now - self._asked > self.watchdog.timeout:
+            self._ask()
 
     def _incompatible(self, event: Any) -> None:
         self.get_logger().error(

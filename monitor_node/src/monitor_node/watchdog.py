@@ -5,6 +5,10 @@ intervention and a risk array that agree, while no other session speaks and no o
 alive. Whatever does not fit in ends that trust: another session, another publisher, content that
 cannot be understood. Without trust the robot is stopped, and a trust that has ended takes another
 full verdict, no sooner than `timeout` after the last thing that did not fit in.
+
+The numbers of a session rise, so that a late message brings nothing back. Should one have been
+heard that is higher than the monitor's own, somebody else has said it: once nothing newer has come
+for `timeout` and nobody else is there, the monitor's own numbers count again, after such a doubt.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from monitor_node.statements import Statement, strongest
 NOTHING_ASKED = "nothing is asked for"
 BY_MONITOR = "the monitor"
 TWO = "another monitor speaks as well"
+COUNTED_BACK = "the monitor's numbers fall: somebody has spoken in its name"
 NEVER = -math.inf
 MOST_SESSIONS = 8
 RISK, INTERVENTION = "risk", "intervention"
@@ -111,6 +116,17 @@ class Watchdog:
         self._publishers = number
         self._rivals_since = min(self._rivals_since, now) if number > 1 else math.inf
 
+    def misses_intervention(self, now: float) -> bool:
+        """Tell whether a monitor should be asked for its interventions once more.
+
+        It repeats those that are over to late subscribers only. What was heard last of it may be
+        forged, or may have been refused.
+        """
+        return any(
+            now - heard.last <= self.timeout < now - heard.differ_since
+            for heard in self._heard.values()
+        )
+
     def missed_deadline(self) -> None:
         """No verdict has come in time, as the middleware has it; the next one heals that."""
         self._missed = True
@@ -137,7 +153,10 @@ class Watchdog:
         heard.last = now
         if before is not None and statement.sequence <= before.sequence:
             self.late += 1  # a late one must not bring back what has been withdrawn meanwhile
-            return None
+            same = statement.sequence == before.sequence
+            if same or now - heard.at[topic] <= self.timeout or self._publishers > 1:
+                return None
+            self._distrust(COUNTED_BACK, now)
         heard.take(topic, statement, now)
         return heard
 
