@@ -42,6 +42,19 @@ def test_what_nothing_noticed_needs_an_explanation_and_an_explanation_a_change()
     assert ["stale" in finding for finding in findings(explained, [])] == [True]
 
 
+def test_lengths_that_are_not_compared_need_no_explanation() -> None:
+    was = "for a, b in zip(x, y, strict=True):"
+    for becomes in (
+        was.replace("True", "False"),
+        was.replace("True", "None"),
+        "for a, b in zip(x, y, ):",
+    ):
+        assert findings(Subject("a.py", [], {}), [Change("f", was, becomes)]) == []
+    assert findings(Subject("a.py", [], {}), [Change("f", "x, strict=True, ):", "x, ):")]) == []
+    for becomes in ("for a, b in zip(x, None, strict=True):", "for a, b in zip(x, strict=True):"):
+        assert len(findings(Subject("a.py", [], {}), [Change("f", was, becomes)])) == 1
+
+
 def test_the_table_names_modules_and_tests_that_exist(repository: Path) -> None:
     text = (repository / "evaluation" / "mutation" / "modules.yaml").read_text("utf-8")
     known = subjects(text)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from written_runs import clips, track
 
 from forewarn.assessment.calibration import fit
-from forewarn.assessment.events import Outcome, find_events, score
+from forewarn.assessment.events import Alert, Events, Outcome, Violation, find_events, score
 from forewarn.assessment.reliability import NEVER, calibrate, pool, predictions, wilson
 from forewarn.config.sections import PropertySpec
 
@@ -192,25 +195,44 @@ def foresight(
     return start, lead if horizon is None else min(lead, horizon)
 
 
+NAN = math.nan
+AT_THE_END_OF_AN_EPISODE = [("A", f, 0.5, True) for f in "..TV"]
+CERTAIN_ONLY_AT_ITS_END = [("A", ".", r, True) for r in (0.2, 0.3, 0.9)] + [(".", ".", 1.0, True)]
+
+
 @settings(max_examples=400, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(".wAA"), st.sampled_from("......VvET-?~")), max_size=24),
+    st.lists(
+        st.tuples(
+            st.sampled_from(".wAA"),
+            st.sampled_from("......VvET-?~"),
+            st.sampled_from([0.0, 0.25, 1.0, NAN]),
+            st.booleans(),
+        ),
+        max_size=24,
+    ),
     st.sampled_from([None, 1, 2, 5]),
     st.sampled_from([1, 2, 4]),
 )
+@example(AT_THE_END_OF_AN_EPISODE, None, 1)
+@example(CERTAIN_ONLY_AT_ITS_END, 2, 1)
+@example(CERTAIN_ONLY_AT_ITS_END, 3, 1)
+@example(CERTAIN_ONLY_AT_ITS_END, 4, 1)
 def test_events_follow_the_definition_word_for_word(
-    rows: list[tuple[str, str]], horizon: int | None, clear: int
+    rows: list[tuple[str, str, float, bool]], horizon: int | None, clear: int
 ) -> None:
     levels, facts = "".join(r[0] for r in rows), "".join(r[1] for r in rows)
-    events = find_events(track(levels, facts, horizon=horizon, clear=clear, first=0))
+    run = track(levels, facts, horizon=horizon, clear=clear, first=0, risk=[r[2] for r in rows])
+    events = find_events(replace(run, in_model=np.array([r[3] for r in rows], dtype=bool)))
     counted, not_cleared = walked(facts, clear)
     assert [v.tick for v in events.violations] == counted
     for violation in events.violations:
         found = foresight(levels, facts, violation.tick, not_cleared, horizon)
+        assert violation.name == "rule"
         assert violation.alert == (None if found is None else found[0])
         assert violation.lead == (None if found is None else pytest.approx(found[1] / 10))
     for alert in events.alerts:
-        reach = len(facts) if horizon is None else alert.start + horizon
+        reach = math.inf if horizon is None else alert.start + horizon
         hits = [v for v in counted if alert.start < v]
         if not_cleared[alert.start]:
             expected = Outcome.LATE
@@ -220,12 +242,43 @@ def test_events_follow_the_definition_word_for_word(
             expected = Outcome.NEAR
         else:
             expected = Outcome.FALSE
+        risks = [risk for _, _, risk, _ in rows[alert.start : alert.end + 1]]
+        assert alert.name == "rule"
         assert alert.outcome is expected
+        assert alert.peak == pytest.approx(
+            max((risk for risk in risks if risk == risk), default=NAN), nan_ok=True
+        )
+        assert alert.unseen is not rows[alert.start][3]
+        assert alert.cut_short is (expected is Outcome.FALSE and reach > len(facts) - 1)
     covered = {t for a in events.alerts for t in range(a.start, a.end + 1)}
     assert covered == {t for t, level in enumerate(levels) if level == "A"}
     watched = [t for t, fact in enumerate(facts) if fact not in "-?"]
     assert events.hours * 36000 == pytest.approx(len(watched))
     assert events.alert_hours * 36000 == pytest.approx(len(covered & set(watched)))
+
+
+def test_a_score_adds_up_what_happened_in_all_runs() -> None:
+    def alert(outcome: Outcome, unseen: bool = False, cut_short: bool = False) -> Alert:
+        return Alert("rule", 0, 1, outcome, 0.5, unseen, cut_short)
+
+    foresaw, near, late, false = Outcome
+    kinds = [*[foresaw] * 4, *[near] * 3, *[late] * 2]
+    wrong = [alert(false), alert(false, unseen=True), alert(false, True, True)]
+    known = [alert(kind, unseen=True) for kind in kinds]
+    leads = [Violation("rule", k, 0, 0.1 * k * k) for k in range(101)]
+    missed = [Violation("rule", 200, None, None)]
+    runs = [
+        Events((*known, wrong[0]), tuple(leads[:40]), 1.0, 0.25),
+        Events(tuple(wrong[1:]), tuple(leads[:39:-1] + missed), 2.0, 0.5),
+    ]
+    total = score("rule", runs)
+    assert (total.name, total.violations, total.detected, total.missed) == ("rule", 102, 101, 1)
+    assert (total.alerts, total.right, total.late, total.false_alarms) == (12, 7, 2, 3)
+    assert (total.unseen, total.cut_short) == (2, 1)
+    assert (total.hours, total.alert_hours, total.alert_share) == (3.0, 0.75, 0.25)
+    assert (total.precision, total.false_alarms_per_hour) == (0.7, 1.0)
+    # The k-th percentile of the first 101 squares is k squared.
+    assert total.lead == pytest.approx((335.0, 250.0, 0.0, 2.5, 1000.0))
 
 
 def expected_outcome(facts: str, t: int, horizon: int | None) -> bool | None:

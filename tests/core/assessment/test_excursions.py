@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from written_runs import track as written
 
+from forewarn.assessment.episodes import Trace
 from forewarn.assessment.events import find_events
 from forewarn.assessment.excursions import find_excursions
 from forewarn.assessment.history import History, Track
@@ -85,3 +87,16 @@ def test_a_breach_lasts_while_the_same_letter_would_violate(
                 quiet += 1
                 open_ = open_ and quiet < max(clear, 1)
     assert find_excursions(track).begins.tolist() == expected
+
+
+@settings(deadline=None)
+@given(st.text("...VvE-", max_size=20), st.integers(0, 4))
+def test_a_monitor_that_tells_nothing_but_its_status_has_the_same_excursions(
+    facts: str, clear: int
+) -> None:
+    run = written("." * len(facts), facts, clear=clear)
+    bare = Trace(
+        run.rate, run.horizon, run.ticks, run.probability, run.violation, run.status, clear=clear
+    )
+    for ours, theirs in zip(find_excursions(bare), find_excursions(run), strict=True):
+        assert ours.tolist() == theirs.tolist()

@@ -13,6 +13,7 @@ others, the share of the time in alert among them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -124,19 +125,20 @@ def find_events(track: Track, *, whole_leads: bool = False) -> Events:
         Lead times may be longer than the horizon.
     """
     on = track.level == Level.ACT
-    starts, ends = _episodes(on)
+    edges = np.flatnonzero(np.diff(on, prepend=False, append=False))
+    starts, ends = edges[::2], edges[1::2] - 1
     found = find_excursions(track)
     happened = np.flatnonzero(found.begins)
     alerts = tuple(
-        _alert(track, int(start), int(end), happened, late=bool(found.open[start]))
-        for start, end in zip(starts, ends, strict=True)
+        _alert(track, start, end, happened, late=bool(found.open[start]))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     )
-    limit = None if whole_leads else track.horizon
+    limit = math.inf if whole_leads or track.horizon is None else track.horizon
     seen = watched(track)
     hour = track.rate * SECONDS_AN_HOUR
     return Events(
         alerts,
-        _violations(track, found, starts, ends, limit),
+        _violations(track, found, on, limit),
         float(seen.sum()) / hour,
         float((seen & on).sum()) / hour,
     )
@@ -147,22 +149,16 @@ def watched(run: Track | ScoredRun) -> NDArray[np.bool_]:
     return ~np.isin(run.status, (PropertyStatus.INACTIVE, PropertyStatus.UNKNOWN))
 
 
-def _episodes(on: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first and the last row of every run of True."""
-    edges = np.diff(np.concatenate(([0], on.astype(np.int8), [0])))
-    return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
-
-
 def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp], *, late: bool) -> Alert:
     ticks = track.ticks
     first, last = int(ticks[start]), int(ticks[end])
-    limit = None if track.horizon is None else first + track.horizon
+    limit = math.inf if track.horizon is None else first + track.horizon
     after = ticks[happened[happened > start]]
     if late:
         outcome = Outcome.LATE
     elif (after <= last).any():
         outcome = Outcome.FORESAW
-    elif after.size and (limit is None or after[0] <= limit):
+    elif (after <= limit).any():
         outcome = Outcome.NEAR
     else:
         outcome = Outcome.FALSE
@@ -173,36 +169,26 @@ def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp], *, la
         start=first,
         end=last,
         outcome=outcome,
-        peak=float(known.max()) if known.size else float("nan"),
+        peak=float(known.max()) if known.size else math.nan,
         unseen=not track.in_model[start],
-        cut_short=outcome is Outcome.FALSE and (limit is None or limit > int(ticks[-1])),
+        cut_short=outcome is Outcome.FALSE and limit > int(ticks[-1]),
     )
 
 
 def _violations(
-    track: Track,
-    found: Excursions,
-    starts: NDArray[np.intp],
-    ends: NDArray[np.intp],
-    limit: int | None,
+    track: Track, found: Excursions, on: NDArray[np.bool_], limit: float
 ) -> tuple[Violation, ...]:
+    changed = np.diff(on, prepend=False)  # where an alert is on, this was last so at its start
     rows = np.flatnonzero(found.begins)
-    index = np.searchsorted(starts, rows, side="right") - 1
-    on = np.flatnonzero((index >= 0) & (np.append(ends, -1)[index] >= rows))
-    foreseen: dict[int, tuple[int, float]] = {}
-    for row, start, base in zip(
-        rows[on].tolist(),
-        starts[index[on]].tolist(),
-        found.base(starts[index[on]], rows[on]).tolist(),
-        strict=True,
-    ):
-        if base < row:
-            lead = int(track.ticks[row] - track.ticks[base])
-            seconds = min(lead, lead if limit is None else limit) / track.rate
-            foreseen[row] = int(track.ticks[start]), seconds
+    began = np.maximum.accumulate(changed * np.arange(len(on)))[rows]
+    base = np.where(on[rows], found.base(began, rows), rows)
+    leads = np.minimum(track.ticks[rows] - track.ticks[base], limit) / track.rate
+    alerts = zip(track.ticks[began].tolist(), leads.tolist(), strict=True)
     return tuple(
-        Violation(track.name, int(track.ticks[row]), *foreseen.get(row, (None, None)))
-        for row in rows.tolist()
+        Violation(track.name, tick, *(alert if foreseen else (None, None)))
+        for tick, foreseen, alert in zip(
+            track.ticks[rows].tolist(), (base < rows).tolist(), alerts, strict=True
+        )
     )
 
 

@@ -53,7 +53,7 @@ class Excursions(NamedTuple):
         row : ndarray of int, shape (m,)
             Rows of the violations that count, at which the alerts are on.
         """
-        before = np.where(row > 0, _last(self.open)[row - 1], -1)
+        before = _last(self.open)[row - 1]  # row 0 has none before it, and is its own base anyhow
         found = np.maximum(start, before + 1)
         return np.where(self.open[start], row, np.minimum(found, row))
 
@@ -67,8 +67,8 @@ def find_excursions(run: Track | ScoredRun) -> Excursions:
         fresh = fresh | (_before(run.terminal) & ~run.terminal)
     breach = run.violation | (lasting & known)
     quiet = np.cumsum(known & ~breach)
-    at = _last(breach)
-    cleared = quiet - np.where(at < 0, 0, quiet[at]) >= max(run.clear, 1)
+    # Before the first breach this says nothing, and there is nothing to clear.
+    cleared = quiet - quiet[_last(breach)] >= max(run.clear, 1)
     is_open = _last(run.violation) > _last(cleared | (fresh & ~run.violation))
     return Excursions(run.violation & (fresh | ~_before(is_open)), is_open)
 
