@@ -234,7 +234,7 @@ class Demo:
                 _stop(process)
 
     def _replay(self) -> None:
-        from forewarn.monitoring.record import replay_record
+        from forewarn.assessment.record_replay import replay_record
 
         ticks = 0
         for tick in replay_record(self.record):

@@ -24,13 +24,13 @@ from planners import Planner
 from rclpy.serialization import deserialize_message
 from small_world import MONITOR, TYPES, serialized
 
+from forewarn.assessment.record_replay import replay_record
 from forewarn.config import load_spec
 from forewarn.messages import installed_message_type
 from forewarn.models import load_model
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.intervention import withdraw
 from forewarn.monitoring.live_session import Watch
-from forewarn.monitoring.record import replay_record
 from monitor_node.conversions import RiskMessages, Signature, Standing
 from monitor_node.conversions import serialized as serialized_message
 from monitor_node.journal import Journal

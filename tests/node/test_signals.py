@@ -16,7 +16,7 @@ from live_process import LIMIT, Process, environment
 from live_ros import monitor_parameters
 from small_world import GATED, MONITOR
 
-from forewarn.monitoring.record import replay_record
+from forewarn.assessment.record_replay import replay_record
 from monitor_node.interrupt import SIGNALS, Interrupt
 
 pytestmark = pytest.mark.ros

@@ -14,12 +14,12 @@ from forewarn_msgs.srv import LoadModel, Mute, Release, Reset
 from live_ros import MONITOR, Probe, Process, Stepper, of
 from small_world import TYPES
 
+from forewarn.assessment.record_replay import replay_record
 from forewarn.checking import risk_table
 from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.carried import Taken
-from forewarn.monitoring.record import replay_record
 from forewarn.monitoring.session import Session, recorded_types, run
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import RecordingWriter, Sample, open_recording

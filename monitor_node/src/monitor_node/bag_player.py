@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
@@ -17,14 +16,14 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.errors import ForewarnError, InputError
 from forewarn.recordings import Recording, Sample, open_recording
-from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS
 from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_metadata import recorded_qualities
 from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
 from monitor_node.inputs import ARRIVALS
 from monitor_node.interrupt import Interrupt, middleware
-from monitor_node.lockstep import LockStep, Step
+from monitor_node.lockstep import Announced, Grounds, LockStep, Step
 from monitor_node.message_types import message_class
 from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
@@ -40,22 +39,6 @@ LOCK_STEP_DEPTH = 1000
 
 class PlayError(InputError):
     """Playing cannot begin or go on."""
-
-
-class Grounds(NamedTuple):
-    """What the monitor has announced.
-
-    Attributes
-    ----------
-    grid, settle_ns : Grid, int
-        When it evaluates its ticks.
-    inputs : frozenset of str
-        Names of its inputs on the graph.
-    """
-
-    grid: Grid
-    settle_ns: int
-    inputs: frozenset[str]
 
 
 class BagPlayer(SimulatedTime):
@@ -83,9 +66,8 @@ class BagPlayer(SimulatedTime):
         )
         self._outlets: dict[str, Any] = {}
         self._qualities: dict[str, Quality] = {}
-        self._grounds: Grounds | None = None
-        self._started: list[int] = []
-        self._decided_ns = self._seen_ns = -1
+        self._announced = Announced()
+        self._decided_ns = -1
         kept = QoSProfile(depth=KEPT_EVENTS, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(String, f"{self._monitor}/debug/events", self._on_event, kept)
         self.create_subscription(
@@ -164,17 +146,7 @@ class BagPlayer(SimulatedTime):
     # What the monitor says
 
     def _on_event(self, message: Any) -> None:
-        event = json.loads(message.data)
-        if event["event"] == "activate":
-            self._grounds = Grounds(
-                Grid(event["rate"]),
-                event["settle_ns"],
-                frozenset(event["inputs"].values()),
-            )
-        elif event["event"] == "start":
-            self._started.append(event["tick"])
-        elif event["event"] == "clock":
-            self._seen_ns = event["time_ns"]
+        self._announced.hear(message.data)
 
     def _on_risk(self, message: Any) -> None:
         self._decided_ns = conversions.from_time(message.header.stamp)
@@ -207,23 +179,23 @@ class BagPlayer(SimulatedTime):
     def _meet_monitor(self, *, clock: bool) -> Grounds:
         """Wait until the monitor is active and listens to all that it wants of the recording."""
         self._await(
-            lambda: self._grounds is not None,
+            lambda: self._announced.grounds is not None,
             lambda: (
                 f"no active monitor called {self._monitor} in {self._value('timeout'):g} s "
                 "(accepted: a node that is active; see the parameters monitor and timeout)"
             ),
         )
-        assert self._grounds is not None
+        assert self._announced.grounds is not None
         self._await(lambda: not self._unmatched(clock), lambda: "; ".join(self._unmatched(clock)))
-        return self._grounds
+        return self._announced.grounds
 
     def _unmatched(self, clock: bool) -> list[str]:
         """Return which of the monitor's inputs are not yet connected, and why."""
-        assert self._grounds is not None
+        assert self._announced.grounds is not None
         found = []
         for topic, publisher in self._outlets.items():
             name = publisher.topic_name
-            if name not in self._grounds.inputs:
+            if name not in self._announced.grounds.inputs:
                 continue
             offer = self._qualities[topic]
             if not any(request == offer for request in self._requests(name)):
@@ -244,7 +216,7 @@ class BagPlayer(SimulatedTime):
             found.append(f"{self._arrivals_publisher.topic_name}: {self._monitor} is not connected")
         return found
 
-    def _requests(self, name: str) -> Iterator[Quality]:
+    def _requests(self, name: str) -> list[Quality]:
         infos = self.get_subscriptions_info_by_topic(name)
         return [
             offered(info.qos_profile)
@@ -275,8 +247,7 @@ class BagPlayer(SimulatedTime):
         start_ns, end_ns = self._span(recording)
         plan = LockStep(grounds.grid, grounds.settle_ns, start_ns, end_ns)
         while True:
-            self._started.clear()
-            self._seen_ns = -1
+            self._announced.forget()
             pace = _Pace(self._value("rate"))
             for step in plan.steps(self._samples(recording, start_ns)):
                 self._deliver(step.samples)
@@ -311,8 +282,8 @@ class BagPlayer(SimulatedTime):
         if step.tick is not None:
             return self._decided_ns == plan.grid.time_ns(step.tick)
         if step.clock_ns > plan.grid.time_ns(plan.first):
-            return self._seen_ns == step.clock_ns
-        return bool(self._started) and self._started[-1] == plan.first
+            return self._announced.seen_ns == step.clock_ns
+        return self._announced.started == plan.first
 
     def _silence(self, step: Step, plan: LockStep) -> str:
         if step.tick is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from builtin_interfaces.msg import Time
@@ -18,8 +18,8 @@ from std_msgs.msg import Header, String
 
 from forewarn.config.actions import ACTIONS
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.record import encode
 from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.monitoring.session_events import Event, encode
 from monitor_node.actuators.interface import Demand
 from monitor_node.explaining import RiskExplanation
 from monitor_node.statements import ACT, OBSERVE, Statement
@@ -215,9 +215,9 @@ def number(value: Any) -> float:
     return float(value) if isinstance(value, (bool, int, float)) else math.nan
 
 
-def event(details: Mapping[str, Any]) -> String:
+def event(happened: Event) -> String:
     """Return an event as the JSON text that records hold, too."""
-    return String(data=encode(details))
+    return String(data=encode(happened))
 
 
 def diagnostics(time_ns: int, node: str, statuses: Iterable[Status]) -> DiagnosticArray:

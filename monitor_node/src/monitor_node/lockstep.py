@@ -9,8 +9,87 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from forewarn.monitoring.session_events import (
+    Acknowledge,
+    Activate,
+    ClockHeard,
+    ModelChange,
+    Mute,
+    PolicyChange,
+    Recall,
+    Release,
+    Reset,
+    Start,
+    UnknownEvent,
+    decode,
+    unhandled,
+)
 from forewarn.recordings import Sample
 from forewarn.signals.clock import Grid
+
+
+class Grounds(NamedTuple):
+    """What the monitor has announced.
+
+    Attributes
+    ----------
+    grid, settle_ns : Grid, int
+        When it evaluates its ticks.
+    inputs : frozenset of str
+        Names of its inputs on the graph.
+    """
+
+    grid: Grid
+    settle_ns: int
+    inputs: frozenset[str]
+
+
+class Announced:
+    """What a player needs of all that the monitor tells on its topic of events.
+
+    Attributes
+    ----------
+    grounds : Grounds or None
+        What it said last when it was activated.
+    started : int or None
+        The tick at which it began, since `forget`.
+    seen_ns : int
+        The clock that it has heard before its first tick; -1 for none, since `forget`.
+    """
+
+    def __init__(self) -> None:
+        self.grounds: Grounds | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Play anew: the monitor has to begin and to hear the clock once more."""
+        self.started: int | None = None
+        self.seen_ns = -1
+
+    def hear(self, text: str) -> None:
+        """Take in an event; raises RecordingError if the text is none."""
+        event = decode(text)
+        match event:
+            case Activate():
+                inputs = frozenset(event.inputs.values())
+                self.grounds = Grounds(Grid(event.rate), event.settle_ns, inputs)
+            case Start():
+                self.started = event.tick
+            case ClockHeard():
+                self.seen_ns = event.time_ns
+            case (
+                Recall()
+                | Reset()
+                | Release()
+                | Mute()
+                | Acknowledge()
+                | PolicyChange()
+                | ModelChange()
+                | UnknownEvent()
+            ):
+                pass  # changes the risk and not when it is published
+            case _:
+                unhandled(event)
 
 
 class Step(NamedTuple):

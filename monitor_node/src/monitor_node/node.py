@@ -23,6 +23,7 @@ from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.external_signals import EXTERNAL_TYPE
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
+from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.predicates.inputs import open_feed
@@ -336,7 +337,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
     def _policy_changed(self, name: str, values: Mapping[str, object]) -> None:
         self.get_logger().info(f"properties.{name}: {values}")
         if self.runtime is not None:
-            self.runtime.note({"event": "policy", "property": name, "values": dict(values)})
+            self.runtime.note(PolicyChange(name, dict(values)))
 
     def _clock_moved(self, jump: TimeJump) -> None:
         if self._ticker is not None:

@@ -15,6 +15,16 @@ from forewarn.models import CountModel
 from forewarn.monitoring.intervention import Request, withdraw
 from forewarn.monitoring.live_session import EvaluatedTick, TickResult, Watch
 from forewarn.monitoring.record import Packed, RecordWriter
+from forewarn.monitoring.session_events import (
+    Activate,
+    ClockHeard,
+    Event,
+    ModelChange,
+    Mute,
+    PolicyChange,
+    Recall,
+    Start,
+)
 from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
@@ -27,8 +37,6 @@ from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart
 from monitor_node.policies import changed_policies
 from monitor_node.timing import Timing
-
-Event = dict[str, Any]
 
 
 class Composed(NamedTuple):
@@ -117,14 +125,11 @@ class Runtime:
             self._request(time_ns, withdraw(self.watch.advisor, "the monitor was activated"))
         self.outputs.events.publish(
             conversions.event(
-                {
-                    "event": "activate",
-                    "rate": self.watch.spec.rate,
-                    "settle_ns": self.pacer.settle_ns,
-                    "inputs": {
-                        topic_input.topic: topic_input.name for topic_input in self.inputs.inputs
-                    },
-                }
+                Activate(
+                    self.watch.spec.rate,
+                    self.pacer.settle_ns,
+                    {topic_input.topic: topic_input.name for topic_input in self.inputs.inputs},
+                )
             )
         )
 
@@ -159,8 +164,7 @@ class Runtime:
             self._restart(restart)
         elif self.pacer.simulated and self.pacer.last is None and self.pacer.settle_ns:
             # Only a player in lock-step needs to know that the clock was heard, and only here.
-            event = conversions.event({"event": "clock", "time_ns": now_ns})
-            self.outputs.events.publish(event)
+            self.outputs.events.publish(conversions.event(ClockHeard(now_ns)))
 
     def _accept(self) -> float:
         """Hand over all messages that wait, and return when the first of them arrived."""
@@ -259,7 +263,7 @@ class Runtime:
             self._warn(f"{self.journal.path}: not recalled: {error}")
             return
         if memory is not None:
-            self.note({"event": "recall", "first": first, "memory": dict(memory)})
+            self.note(Recall(first, memory))
 
     def _publish_state(self, result: TickResult) -> None:
         names, values, stamps = self.signals()
@@ -297,22 +301,9 @@ class Runtime:
         if restart.jump_ns:
             self._warn(f"{restart.reason}: samples, obligations and alerts are forgotten")
             self.inputs.ask_again()
-        event: Event = {
-            "event": "start",
-            "reason": restart.reason,
-            "tick": restart.tick,
-            "time_ns": restart.time_ns,
-        }
-        if self._record is not None:
-            self._try(self._record.start, restart.time_ns, self._beginning(event))
-            for name, values in changed_policies(self.watch).items():
-                self._try(
-                    self._record.event, {"event": "policy", "property": name, "values": values}
-                )
-            for name, span in self.watch.durations().items():
-                mute = {"event": "mute", "properties": [name], "duration": span}
-                self._try(self._record.event, mute)
-        self.outputs.events.publish(conversions.event(event))
+        start = Start(restart.reason, restart.tick, restart.time_ns)
+        self._record_start(start)
+        self.outputs.events.publish(conversions.event(start))
         self._recall(restart.tick)
 
     def attach_model(self, model: CountModel | None, packed: Packed | None = None) -> str | None:
@@ -330,33 +321,43 @@ class Runtime:
         """Put a model and the monitor solved for it into force, from the next tick on."""
         self.watch.use(monitor)
         name = self.attach_model(model, packed)
-        tables = self._tables(packed)
-        self.note({"event": "model", "model": name, "digest": model.fingerprint, **tables})
+        self.note(ModelChange(name, model.fingerprint, self._tables(packed)))
 
     def take_bounds(self) -> None:
         """Put bounds into force that have been computed meanwhile, from the next tick on."""
         monitor = None if self.bounds is None else self.bounds.take()
         if monitor is not None and monitor.model is not None:
             self.watch.use(monitor)
-            event = {"event": "model", "model": self._model_name, "digest": monitor.model.digest}
-            self.note({**event, **self._tables()})
+            self.note(ModelChange(self._model_name, monitor.model.digest, self._tables()))
 
-    def _beginning(self, event: Event) -> Event:
-        """Return the event of a start with what a replay has to begin with."""
+    def _record_start(self, start: Start) -> None:
+        """Record a start, and what differs from the monitor file from there on."""
+        tables = self._tables()
+        if self._record is None:
+            return
         bounded = self.watch.monitor.bounded
-        return {**event, "model": self._model_name, "bounded": bounded, **self._tables()}
+        self._try(self._record.start, start, self._model_name, bounded, tables)
+        for name, values in changed_policies(self.watch).items():
+            self._record_event(PolicyChange(name, values))
+        for name, span in self.watch.durations().items():
+            self._record_event(Mute((name,), span))
 
-    def _tables(self, packed: Packed | None = None) -> Event:
-        """Put the tables in force into the record and return what an event says of them."""
+    def _record_event(self, event: Event) -> None:
+        if self._record is not None:
+            self._try(self._record.event, event)
+
+    def _tables(self, packed: Packed | None = None) -> str | None:
+        """Put the tables in force into the record and return their name there."""
         if self._record is None or self.watch.monitor.model is None or not self.pacer.started:
-            return {}
-        return {"tables": self._try(self._record.tables, self.watch.monitor, packed)}
+            return None
+        name: str | None = self._try(self._record.tables, self.watch.monitor, packed)
+        return name
 
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""
         self.outputs.events.publish(conversions.event(event))
-        if self._record is not None and self.pacer.started:
-            self._try(self._record.event, event)
+        if self.pacer.started:
+            self._record_event(event)
 
     def close(self, time_ns: int, reason: str) -> None:
         """Withdraw a present intervention, unsubscribe and close the record."""

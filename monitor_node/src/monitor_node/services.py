@@ -15,6 +15,7 @@ from rclpy.task import Future
 
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
+from forewarn.monitoring import session_events
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.reasons import in_words
 from forewarn.monitoring.record import Packed
@@ -109,14 +110,14 @@ class Services:
         else:
             logger.error(response.message)
 
-    def _note(self, event: dict[str, Any]) -> None:
+    def _note(self, event: session_events.Event) -> None:
         if self._owner.runtime is not None:
             self._owner.runtime.note(event)
 
     def _reset(self, request: Any, response: Any) -> Any:
         def command(watch: Watch) -> str:
             names = watch.reset(request.properties)
-            self._note({"event": "reset", "properties": list(names)})
+            self._note(session_events.Reset(names))
             return f"reset: {', '.join(names)}"
 
         return self._answer(request, response, command)
@@ -124,7 +125,7 @@ class Services:
     def _release(self, request: Any, response: Any) -> Any:
         def command(watch: Watch) -> str:
             response.released = list(watch.release(request.properties))
-            self._note({"event": "release", "properties": response.released, **_asker(request)})
+            self._note(session_events.Release(tuple(response.released), **_asker(request)))
             return f"released: {', '.join(response.released) or 'nothing alerted'}{_by(request)}"
 
         return self._answer(request, response, command)
@@ -140,14 +141,7 @@ class Services:
             if math.isinf(duration) and not request.reason.strip():
                 raise ForewarnError("a mute without end needs a reason (accepted: any)")
             names = watch.mute(request.properties, duration, _by(request).strip(" ()"))
-            self._note(
-                {
-                    "event": "mute",
-                    "properties": list(names),
-                    "duration": duration,
-                    **_asker(request),
-                }
-            )
+            self._note(session_events.Mute(names, duration, **_asker(request)))
             if duration == 0:
                 return f"no longer muted: {', '.join(names)}{_by(request)}"
             span = "until further notice"
@@ -166,7 +160,7 @@ class Services:
             if journal is None or not journal.lost:
                 raise ForewarnError("there is nothing to acknowledge")
             lost = journal.acknowledge()
-            self._note({"event": "acknowledge", "lost": lost, **_asker(request)})
+            self._note(session_events.Acknowledge(lost, **_asker(request)))
             return f"acknowledged{_by(request)}: {lost}"
 
         return self._answer(request, response, command)

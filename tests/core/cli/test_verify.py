@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from forewarn.models.calibration_map import Recalibration
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
+from forewarn.monitoring.session_events import Event, ModelChange, Start, UnknownEvent
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
 from forewarn.states.predicates import Observation
@@ -39,6 +40,7 @@ def write_record(
         maps: tuple[Recalibration, ...] = (),
         tables: Callable[[Monitor], Monitor] | None = None,
         observed: Callable[[Watch], Observation | None] = lambda watch: watch.decided,
+        events: Iterable[Event] = (),
     ) -> Path:
         path = tmp_path / f"record_{forged}.mcap"
         compiled = compile_spec(load_spec(corridor_run.config))
@@ -52,13 +54,16 @@ def write_record(
             )
             name = writer.model(model)
             tick = grid.tick_at_or_after(recording.start_ns)
-            event = {"event": "start", "model": name}
+            attached = None
             if tables is not None:
                 solved = tables(watch.monitor)
-                event["tables"] = writer.tables(solved)
+                attached = writer.tables(solved)
                 if len(solved.properties) == len(watch.names):
                     watch.use(solved)
-            writer.start(recording.start_ns, event)
+            start = Start("activated", tick, recording.start_ns)
+            writer.start(start, name, tables=attached)
+            for event in events:
+                writer.event(event)
             for number, sample in enumerate(recording.read()):
                 while grid.time_ns(tick) < sample.time_ns:
                     rows = watch.tick(tick).rows
@@ -161,6 +166,24 @@ def test_a_condition_that_no_processor_decides_must_be_what_it_was(
     result = forewarn("verify", write_record(observed=other))
     assert result.code == 1
     assert "predicates.fast is not what it was" in result.out
+
+
+@pytest.mark.parametrize(
+    ("event", "complaint"),
+    [
+        (UnknownEvent({"event": "zap", "power": 3}), 'holds the event {"event":"zap","power":3}, '),
+        (Start("again", 3, 7), 'holds the event {"event":"start"'),  # not as records hold it
+        (ModelChange(None, "12"), "changes to a model that is not in it"),
+        (ModelChange("model-7.json", "12"), "lacks its model model-7.json"),
+    ],
+)
+def test_an_event_that_cannot_be_replayed_is_an_error(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path], event: Event, complaint: str
+) -> None:
+    path = write_record(events=[event])
+    result = forewarn("verify", path)
+    assert result.code == 2
+    assert f"{path}: {complaint}" in result.err
 
 
 def test_a_record_of_nothing_shows_nothing(

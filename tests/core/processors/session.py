@@ -19,6 +19,7 @@ from forewarn.messages import installed_message_type
 from forewarn.models import load_model
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import RISK_TYPE, Names, RecordWriter
+from forewarn.monitoring.session_events import Start
 from forewarn.recordings import open_recording
 
 
@@ -31,12 +32,11 @@ def main(folder: Path, output: Path, old: bool) -> None:
         watch = Watch(compiled, model, types)
         text = (folder / "monitor.yaml").read_text()
         writer = RecordWriter(output, Names.of("/monitor"), text, types)
-        event = {"event": "start", "model": writer.model(model)}
-        if not old:
-            event["tables"] = writer.tables(watch.monitor)
-        writer.start(recording.start_ns, event)
+        name = writer.model(model)
+        tables = None if old else writer.tables(watch.monitor)
         grid = watch.session.grid
         tick = grid.tick_at_or_after(recording.start_ns)
+        writer.start(Start("activated", tick, recording.start_ns), name, tables=tables)
         for sample in recording.read():
             while grid.time_ns(tick) < sample.time_ns:
                 rows, due = watch.tick(tick).rows, grid.time_ns(tick)

@@ -17,6 +17,7 @@ from forewarn.messages import MessageType
 from forewarn.models import CountModel
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
+from forewarn.monitoring.session_events import Mute, Start, UnknownEvent
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
 from forewarn.reports.html import render
@@ -46,7 +47,7 @@ def live(
             grid = watch.monitor.grid
             writer = RecordWriter(path, Names.of("/car/monitor"), "", types)
             first = tick = grid.tick_at_or_after(recording.start_ns)
-            writer.start(recording.start_ns, {"event": "start", "model": None})
+            writer.start(Start("activated", first, recording.start_ns), None)
             for sample in recording.read():
                 while grid.time_ns(tick) < sample.time_ns:
                     rows = watch.tick(tick).rows
@@ -54,7 +55,8 @@ def live(
                         rows = (rows[0]._replace(probability=0.987), *rows[1:])
                     writer.risk(grid.time_ns(tick), risk_array(risk_type, rows, 0))
                     if tick - first == MUTED_AT * 10:
-                        writer.event({"event": "mute", "properties": ["<b>"], "duration": 0.0})
+                        writer.event(Mute(("<b>",), 0.0))
+                        writer.event(UnknownEvent({"event": "zap", "power": 3}))
                     tick += 1
                 watch.accept(sample.topic, sample.time_ns, sample.data)
                 writer.message(sample.topic, sample.time_ns, bytes(sample.data))
@@ -86,7 +88,8 @@ def test_commands_of_an_operator_are_among_the_events(
 ) -> None:
     run = live(None)
     assert run.published is not None
-    (event,) = run.published.events
+    event, unknown = run.published.events
+    assert (unknown.kind, unknown.details) == ("zap", "power: 3")
     assert (event.kind, event.details) == ("mute", "properties: ['<b>'], duration: 0.0")
     assert event.seconds == pytest.approx(MUTED_AT, abs=0.11)
     page = render(*learned, [run])

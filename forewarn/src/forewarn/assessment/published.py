@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.errors import RecordingError
 from forewarn.expressions import parse_expression
 from forewarn.messages import MessageType, compile_extractor
 from forewarn.monitoring.record import RISK_TYPE
+from forewarn.monitoring.session_events import (
+    Acknowledge,
+    Activate,
+    ClockHeard,
+    Event,
+    ModelChange,
+    Mute,
+    PolicyChange,
+    Recall,
+    Release,
+    Reset,
+    Start,
+    UnknownEvent,
+    decode,
+    details,
+    unhandled,
+)
 from forewarn.recordings import Recording
 from forewarn.signals.clock import NANOSECONDS
 
 RISK_ENDING, EVENTS_ENDING = "/output/risk", "/debug/events"
-QUIET = ("start", "activate")
-"""Events that every session begins with; only later ones are news."""
 FIELDS = ("property", "tick", "probability")
 
 
@@ -115,17 +130,42 @@ def _events(recording: Recording, topic: str, start_ns: int) -> Iterator[LiveEve
         return
     extract = compile_extractor(mtype, [parse_expression("data")])
     for sample in recording.read([topic]):
-        try:
-            event = json.loads(str(extract(sample.data)[0]))  # type: ignore[arg-type]
-            kind = str(event.pop("event"))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue  # no event of a monitor, but somebody else's text
         seconds = (sample.time_ns - start_ns) / NANOSECONDS
-        if kind not in QUIET or seconds > 1:
-            yield LiveEvent(seconds, kind, _details(event))
+        text = str(extract(sample.data)[0])  # type: ignore[arg-type]
+        try:
+            event = decode(text)
+        except RecordingError as error:
+            yield LiveEvent(seconds, "unreadable", _shortened(str(error)))
+            continue
+        if _is_news(event) or seconds > 1:
+            yield LiveEvent(seconds, event.kind, _details(event))
 
 
-def _details(event: Mapping[str, Any]) -> str:
-    kept = {key: value for key, value in event.items() if key not in ("memory", "shift_ns")}
-    text = ", ".join(f"{key}: {value}" for key, value in kept.items())
+def _is_news(event: Event) -> bool:
+    """Return whether an event says more than that a session begins, as every session does."""
+    match event:
+        case Start() | Activate():
+            return False
+        case (
+            ClockHeard()
+            | Recall()
+            | Reset()
+            | Release()
+            | Mute()
+            | Acknowledge()
+            | PolicyChange()
+            | ModelChange()
+            | UnknownEvent()
+        ):
+            return True
+        case _:
+            unhandled(event)
+
+
+def _details(event: Event) -> str:
+    kept = {key: told for key, told in details(event).items() if key not in ("memory", "shift_ns")}
+    return _shortened(", ".join(f"{key}: {told}" for key, told in kept.items()))
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:299]}\N{HORIZONTAL ELLIPSIS}"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from forewarn.assessment.record_replay import replay_record
 from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
 from forewarn.monitoring.carried import TOLERANCE, Taken
-from forewarn.monitoring.record import replay_record
 from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\

@@ -1,0 +1,227 @@
+"""A record of a live session, fed to a new session: each tick, and whether it has the same bits."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
+from forewarn.errors import InputError, ModelError, RecordingError
+from forewarn.models import CountModel, parse_model
+from forewarn.monitoring.bridging import divide
+from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.carried import LARGEST, Conditions, TableReader, Taken, with_tables
+from forewarn.monitoring.checkpoint import recall
+from forewarn.monitoring.live_session import TickResult, Watch
+from forewarn.monitoring.record import FORMAT, PACKED, SPEC_NAME, TABLE, Names
+from forewarn.monitoring.risk_rows import RiskRow, same_bits
+from forewarn.monitoring.session_events import (
+    Acknowledge,
+    Activate,
+    Beginning,
+    ClockHeard,
+    Event,
+    ModelChange,
+    Mute,
+    PolicyChange,
+    Recall,
+    Release,
+    Reset,
+    Start,
+    UnknownEvent,
+    decode,
+    encode,
+    unhandled,
+)
+from forewarn.monitoring.step import Monitor
+from forewarn.recordings import Recording, open_recording
+from forewarn.recordings.zstd import CutError, unpacked
+from forewarn.states.predicates import Observation
+
+
+@dataclass(frozen=True)
+class ReplayedTick:
+    """One tick of a record: what it says now, and what was published then."""
+
+    result: TickResult
+    published: tuple[RiskRow, ...]
+    stamp_ns: int
+    conditions: tuple[str, ...] = ()
+
+    def differences(self) -> Iterator[str]:
+        """Yield one line for each field that is not the same to the last bit."""
+        verdict = self.result.verdict
+        if verdict.time_ns != self.stamp_ns:
+            yield f"tick {verdict.tick}: stamp {self.stamp_ns}, replayed {verdict.time_ns}"
+        for condition in self.conditions:
+            yield f"tick {verdict.tick}: {condition} is not what it was"
+        if len(self.result.rows) != len(self.published):
+            yield f"tick {verdict.tick}: {len(self.published)} properties were published"
+        for now, then in zip(self.result.rows, self.published, strict=False):
+            for field, new, old in zip(RiskRow._fields, now, then, strict=True):
+                if not same_bits(new, old):
+                    yield f"tick {verdict.tick}: {now.property}.{field}: {old!r}, replayed {new!r}"
+
+
+def replay_record(path: Path | str, taken: Taken | None = None) -> Iterator[ReplayedTick]:
+    """Feed a record to a new session and yield every tick.
+
+    `taken`, if given, is told what came from the record.
+
+    Raises
+    ------
+    RecordingError
+        If the file is no record of a monitor.
+    """
+    with open_recording(path) as recording:
+        yield from _Replay(recording, Taken() if taken is None else taken).run()
+
+
+class _Replay:
+    def __init__(self, recording: Recording, taken: Taken) -> None:
+        self.recording = recording
+        table = recording.metadata().get(TABLE)
+        self.files = recording.attachments()
+        if table is None or SPEC_NAME not in self.files:
+            raise RecordingError(
+                "is no record of a monitor",
+                file=recording.path,
+                accepted="a file that the node wrote because of its parameter `record`",
+            )
+        if table.get("format") != FORMAT:
+            raise RecordingError(
+                f"is a record of format {table.get('format')}",
+                file=recording.path,
+                accepted=f"format {FORMAT}",
+            )
+        self.names = Names(**{key: table[key] for key in Names._fields})
+        spec = parse_spec(parse_document(self.files[SPEC_NAME].decode()))
+        compiled = compile_spec(divide(spec).node)
+        self.taken = taken
+        self.conditions = Conditions(compiled.abstraction, taken.conditions)
+        self.compiled = replace(compiled, abstraction=self.conditions.abstraction)
+        self.tables = TableReader(self.files)
+        self.types = {
+            topic: info.message_type
+            for topic, info in recording.topics.items()
+            if info.message_type is not None
+        }
+        self.watch: Watch | None = None
+        self.shift_ns = 0
+
+    def run(self) -> Iterator[ReplayedTick]:
+        """Yield the ticks."""
+        for sample in self.recording.read():
+            assert not isinstance(sample.data, Mapping)
+            if sample.topic == self.names.events:
+                try:
+                    self._event(decode(_text(sample.data)))
+                except InputError as error:
+                    raise error.located(file=self.recording.path) from error
+            elif self.watch is None:
+                raise RecordingError("begins without an event", file=self.recording.path)
+            elif sample.topic == self.names.observed:
+                found = json.loads(_text(sample.data))
+                self.conditions.recorded = None if found is None else Observation(*found)
+            elif sample.topic == self.names.risk:
+                yield self._tick(sample.data)
+            else:
+                self.watch.accept(sample.topic, sample.time_ns - self.shift_ns, sample.data)
+
+    def _tick(self, data: bytes | memoryview) -> ReplayedTick:
+        assert self.watch is not None
+        mtype = self.types[self.names.risk]
+        message: Any = mtype.typestore.deserialize_cdr(data, mtype.name)
+        rows = tuple(_published(risk) for risk in message.risks)
+        stamp = message.header.stamp
+        tick = rows[0].tick
+        result = self.watch.tick(tick)
+        wrong = tuple(self.conditions.wrong)
+        return ReplayedTick(result, rows, stamp.sec * 1_000_000_000 + stamp.nanosec, wrong)
+
+    def _event(self, event: Event) -> None:
+        """Do to the session what an event did then."""
+        if isinstance(event, Beginning) and self.watch is None:
+            self.watch = Watch(
+                self.compiled,
+                self._model(event.model),
+                self.types,
+                self.names.external,
+                bounds=event.bounded,
+            )
+            self.watch.use(self._solved(self.watch.monitor, event.tables))
+        watch = self.watch
+        if watch is None:
+            raise RecordingError(f"begins with the event {event.kind}", accepted="start")
+        match event:
+            case Beginning():
+                self.shift_ns = event.shift_ns
+                watch.restart()
+            case Recall():
+                recall(watch, event.memory, event.first)
+            case Reset():
+                watch.reset(event.properties)
+            case Release():
+                watch.release(event.properties)
+            case Mute():
+                watch.mute(event.properties, event.duration)
+            case PolicyChange():
+                watch.set_policy(event.property, event.values)
+            case ModelChange():
+                model = self._model(event.model)
+                if model is None:
+                    raise RecordingError("changes to a model that is not in it")
+                watch.use(self._solved(watch.build(model), event.tables))
+            case Acknowledge():
+                pass  # about a file that the replay does not need
+            case Activate() | ClockHeard() | Start() | UnknownEvent():
+                raise RecordingError(
+                    f"holds the event {encode(event)[:200]}, which cannot be replayed",
+                    accepted="events that this version of Forewarn records",
+                )
+            case _:
+                unhandled(event)
+
+    def _solved(self, monitor: Monitor, name: str | None) -> Monitor:
+        """Return the monitor with the tables of the record, if it has any."""
+        if name is None:
+            return monitor
+        monitor, difference = with_tables(monitor, self.tables.read(name))
+        self.taken.tables += 1
+        self.taken.difference = max(self.taken.difference, difference)
+        return monitor
+
+    def _model(self, name: str | None) -> CountModel | None:
+        if name is None:
+            return None
+        if name not in self.files:
+            raise RecordingError(f"lacks its model {name}")
+        data = self.files[name]
+        try:
+            if name.endswith(PACKED):
+                data = b"".join(unpacked(io.BytesIO(data), LARGEST))
+            return parse_model(data)
+        except CutError as error:
+            raise RecordingError(f"its model {name} is damaged: {error}") from error
+        except ModelError as error:
+            raise error.located(file=f"{self.recording.path}:{name}") from error
+
+
+def _text(data: bytes | memoryview) -> str:
+    length = int.from_bytes(data[4:8], "little")
+    return bytes(data[8 : 8 + length - 1]).decode()
+
+
+def _published(message: Any) -> RiskRow:
+    values = []
+    for field in RiskRow._fields:
+        value: Any = getattr(message, field)
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        values.append(tuple(value) if isinstance(value, list) else value)
+    return RiskRow._make(values)
