@@ -23,11 +23,11 @@ from benchmarks._harness import run as serve
 from forewarn.config import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.learning.pipeline import count_recording, learn
+from forewarn.learning.pipeline import count_recording, learn, wanted_types
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
 from forewarn.states.predicates.validity import build_validity
@@ -133,7 +133,7 @@ class Replayer:
         self.recorded, count = 0.0, 0
         for bag in self.bags:
             with open_recording(bag) as recording:
-                session = Session(self.monitor, recorded_types(self.monitor, recording))
+                session = Session(self.monitor, wanted_types(self.monitor.spec, recording))
                 samples = recording.read(self.spec.topics)
                 for _ in run(session, samples, recording.start_ns, recording.end_ns):
                     pass
@@ -180,7 +180,7 @@ def measure_memory(minutes: float) -> list[tuple[Cell, ...]]:
     monitor = build_monitor(compile_spec(load_spec(CONFIG)), load_model(MODEL))
     bag = RECORDINGS / "held_out"
     with open_recording(bag) as recording:
-        session = Session(monitor, recorded_types(monitor, recording))
+        session = Session(monitor, wanted_types(monitor.spec, recording))
         samples = list(recording.read(monitor.spec.topics))
         length = recording.end_ns - recording.start_ns + round(1e9 / monitor.spec.rate)
         early, offset = math.nan, 0

@@ -18,7 +18,7 @@ CHASSIS = "/apollo/canbus/chassis"
 class Recited:
     """A transport on which arrives what is given, receive by receive, and nothing after that."""
 
-    name, sees_types = "recited", False
+    name = "recited"
 
     def __init__(self, parts: Sequence[list[Event]]) -> None:
         self.parts = iter(parts)

@@ -17,10 +17,11 @@ from small_world import TYPES
 from forewarn.assessment.record_replay import replay_record
 from forewarn.checking import risk_table
 from forewarn.config import load_spec
+from forewarn.learning.pipeline import wanted_types
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.carried import Taken
-from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import RecordingWriter, Sample, open_recording
 from forewarn.signals.clock import NANOSECONDS, Grid
@@ -38,7 +39,7 @@ def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
     # Bounds are in the records: here they would only take time.
     monitor = build_monitor(compiled, None if model is None else load_model(model), risk_table)
     with open_recording(bag) as recording:
-        session = Session(monitor, recorded_types(monitor, recording))
+        session = Session(monitor, wanted_types(monitor.spec, recording))
         samples = recording.read(session.feed.topics)
         verdicts = run(session, samples, recording.start_ns, recording.end_ns)
         return [fact for v in verdicts for fact in facts(v, compiled.abstraction.vocabulary)]

@@ -49,7 +49,6 @@ class CyberTransport:
     """
 
     name = "Cyber RT"
-    sees_types = True
 
     def __init__(self, node: str, python: str = "") -> None:
         self._node = node

@@ -61,7 +61,6 @@ class Derivation:
         self.failures: dict[str, str] = {}
         self._unread: dict[str, int] = {}
         self._types: dict[str, ForeignType] = {}
-        self._pools: dict[str, Pool] = {}
         self._offered: dict[str, bytes] = {}
         self.sorters: dict[str, Sorter] = {}
         for channel, message in self.channels.items():

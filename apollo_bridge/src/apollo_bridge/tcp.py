@@ -102,7 +102,6 @@ class TcpTransport:
     """
 
     name = "cyber_bridge"
-    sees_types = False
 
     def __init__(self, host: str = "127.0.0.1", port: int = PORT) -> None:
         self.address = (host, port)

@@ -72,12 +72,9 @@ class Transport(Protocol):
     ----------
     name : str
         For people.
-    sees_types : bool
-        Whether `Topology` and `Offer` events come.
     """
 
     name: str
-    sees_types: bool
 
     def open(self, channels: Channels) -> None:
         """Begin to connect; raises TransportError if that can never succeed."""

@@ -25,7 +25,7 @@ def all_ways(
     chain: Chain, automaton: Automaton, classes: NDArray[np.int64], s: int, q: int, horizon: int
 ) -> dict[tuple[int, ...], tuple[float, float]]:
     """Probability and mean time of every sequence of states, by enumerating all paths."""
-    matrix = chain.to_dense()
+    matrix = chain.to_csr().toarray()
     found: dict[tuple[int, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
     stack = [((s,), q, 1.0, 0)]
     while stack:

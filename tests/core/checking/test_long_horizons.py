@@ -47,7 +47,7 @@ def by_powers(
 ) -> NDArray[np.float64]:
     """Return the table from the product, written out densely and raised to a power."""
     n, m = chain.size, automaton.n_states
-    dense, product = chain.to_dense(), np.zeros((n * m + 1, n * m + 1))
+    dense, product = chain.to_csr().toarray(), np.zeros((n * m + 1, n * m + 1))
     product[-1, -1] = 1.0
     for s in range(n):
         for q in range(m):

@@ -38,7 +38,7 @@ def model() -> CountModel:
 
 def paths(start: int) -> Iterator[tuple[Path, float]]:
     """Yield every path of HORIZON steps, or up to a terminal state, with its probability."""
-    matrix = estimate_chain(model()).to_dense()
+    matrix = estimate_chain(model()).to_csr().toarray()
     stack: list[tuple[Path, float]] = [((start,), 1.0)]
     while stack:
         path, weight = stack.pop()

@@ -200,7 +200,7 @@ def test_a_chain_that_is_markov_passes(forewarn: Run, tmp_path: Path) -> None:
 
 def contact_risk(model: CountModel, smoothing: Smoothing) -> np.ndarray[Any, Any]:
     """Return the probability of a contact within a second, by plain matrix products."""
-    step = estimate_chain(model, smoothing).to_dense()
+    step = estimate_chain(model, smoothing).to_csr().toarray()
     goal = model.terminal.astype(float)
     values = goal
     for _ in range(10):

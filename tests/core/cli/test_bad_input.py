@@ -195,6 +195,11 @@ def test_a_type_that_does_not_match(
     result = forewarn("validate", path, "--bag", corridor_run.held_out)
     assert result.code == 2
     assert "signals.bumper.type" in result.out
+    # It is there, and other than the monitor file says: nobody goes on without it.
+    for arguments in commands(corridor_run.held_out, path, tmp_path / "out"):
+        result = forewarn(*arguments, "--allow-missing")
+        assert (result.code, result.out) == (2, "")
+        assert "std_msgs/msg/Float64, as the monitor file says" in result.err
 
 
 def test_a_field_that_does_not_exist(

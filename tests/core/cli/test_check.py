@@ -28,7 +28,7 @@ def storm() -> None:
 
 def within(model: CountModel, steps: int, smoothing: Smoothing | None = None) -> Any:
     """Return the probability of a contact within some steps, by plain matrix products."""
-    step = estimate_chain(model, smoothing).to_dense()
+    step = estimate_chain(model, smoothing).to_csr().toarray()
     goal = model.terminal.astype(float)
     values = goal
     for _ in range(steps):

@@ -14,10 +14,11 @@ import pytest
 
 from forewarn.cli.main import COMMANDS, build_parser
 from forewarn.config import load_spec
+from forewarn.learning.pipeline import wanted_types
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.monitoring.session import Session, run
 from forewarn.recordings import open_recording
 
 Run = Callable[..., Any]
@@ -223,7 +224,7 @@ def test_verdict_lines_hold_the_bits_of_the_monitor(
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     monitor = build_monitor(compile_spec(load_spec(config)), load_model(corridor_model))
     with open_recording(bag) as recording:
-        session = Session(monitor, recorded_types(monitor, recording))
+        session = Session(monitor, wanted_types(monitor.spec, recording))
         samples = recording.read(monitor.spec.topics)
         verdicts = list(run(session, samples, recording.start_ns, recording.end_ns))
     assert len(lines) == len(verdicts)

@@ -86,7 +86,7 @@ def test_an_imported_chain_keeps_its_probabilities(forewarn: Run, tmp_path: Path
     assert "4 states" in result.out
     assert "terminal labels collision, reach" in result.out
     model = load_model(path)
-    chain = estimate_chain(model).to_dense()
+    chain = estimate_chain(model).to_csr().toarray()
     slow, other, hit = (model.index[code] for code in (1, 0, -1))
     assert chain[other, slow] == pytest.approx(2 / 3)
     assert chain[slow, hit] == pytest.approx(1 / 10)

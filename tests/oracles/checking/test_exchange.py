@@ -169,7 +169,7 @@ def _has(model: Any, label: str, state: int) -> bool:
 def test_storm_reads_our_prism_back_equal(alpha: object, tmp_path: Path) -> None:
     model = some_model(alpha)
     _, theirs = storm_from_prism(export_chain(model, "prism"), tmp_path)
-    check_read_back(theirs, estimate_chain(model).to_dense())
+    check_read_back(theirs, estimate_chain(model).to_csr().toarray())
 
 
 @pytest.mark.parametrize("alpha", ["sparse", 1.0, "none"])
@@ -177,7 +177,9 @@ def test_storm_reads_our_drn_back_equal(alpha: object, tmp_path: Path) -> None:
     model = some_model(alpha)
     file = tmp_path / "model.drn"
     file.write_text(export_chain(model, "drn"))
-    check_read_back(stormpy.build_model_from_drn(str(file)), estimate_chain(model).to_dense())
+    check_read_back(
+        stormpy.build_model_from_drn(str(file)), estimate_chain(model).to_csr().toarray()
+    )
 
 
 @pytest.mark.parametrize("alpha", ["sparse", 1.0, "none"])
@@ -192,4 +194,4 @@ def test_storm_reads_our_jani_back_equal(alpha: object, tmp_path: Path) -> None:
         theirs = stormpy.build_sparse_model_with_options(parsed, options)
     else:
         theirs = stormpy.build_model(parsed, options=options)
-    check_read_back(theirs, estimate_chain(model).to_dense())
+    check_read_back(theirs, estimate_chain(model).to_csr().toarray())

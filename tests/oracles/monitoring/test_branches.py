@@ -253,7 +253,7 @@ def test_the_table_is_the_share_of_paths_that_the_monitor_calls_violated(
     monitor = monitor_of(formula, None, seed)
     compiled, model = monitor.properties[0], monitor.model
     assert model is not None and compiled.table is not None and compiled.outlook is not None
-    matrix = compiled.outlook.chain.to_dense()
+    matrix = compiled.outlook.chain.to_csr().toarray()
 
     def share(state: object, row: int, tick: int) -> float:
         """Return the probability that a violation follows within the horizon."""

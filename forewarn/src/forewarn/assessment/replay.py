@@ -18,7 +18,7 @@ from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import wanted_types
 from forewarn.messages import MessageType
 from forewarn.models import Provenance
-from forewarn.monitoring.session import Session, recorded_types, run
+from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import Recording
@@ -187,6 +187,4 @@ def _types(
         )
     if not recording.topics:
         return {}
-    if allow_missing:
-        return recorded_types(monitor, recording)
-    return wanted_types(monitor.spec, recording)
+    return wanted_types(monitor.spec, recording, allow_missing=allow_missing)

@@ -50,7 +50,6 @@ class Progression:
         self._effort = 0
         self._holds: dict[tuple[int, int], Clauses] = {}
         self._owed: dict[int, Clauses] = {}
-        self._progressed: dict[tuple[int, int], Clauses] = {}
         self._joined: dict[tuple[Clauses, Clauses], Clauses] = {}
         self._chosen: dict[tuple[Clauses, Clauses], Clauses] = {}
         self._implied: dict[tuple[Clause, Clause], bool] = {}

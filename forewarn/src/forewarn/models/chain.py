@@ -125,13 +125,6 @@ class Chain:
         group = np.zeros(self.size, dtype=np.int64)
         return Chain(self.to_csr(), nothing, group, none, self.absorbing, self.unseen)
 
-    def to_dense(self) -> Floats:
-        """Return P as an array, shape (n, n)."""
-        result = self.sparse.toarray().astype(np.float64)
-        if self.smoothed:
-            result += self.prior[:, None] * self.supports.toarray()[self.group]
-        return np.asarray(result)
-
     @staticmethod
     def from_matrix(
         matrix: sparse.spmatrix | ArrayLike, absorbing: NDArray[np.bool_] | None = None

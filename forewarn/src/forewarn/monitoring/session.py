@@ -8,7 +8,7 @@ from typing import NamedTuple
 from forewarn.messages import MessageType
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings.interface import Recording, Sample
+from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Grid
 from forewarn.signals.feed import Payload
 from forewarn.states.predicates.inputs import open_feed
@@ -80,16 +80,3 @@ def run(
     """
     for tick in session.feed.play(samples, start_ns, end_ns):
         yield session.tick(tick)
-
-
-def recorded_types(monitor: Monitor, recording: Recording) -> dict[str, MessageType]:
-    """Return the definitions of the wanted topics that a recording can decode.
-
-    Only topics whose type is the one that the monitor file names.
-    """
-    wanted = monitor.spec.topics
-    return {
-        topic: info.message_type
-        for topic, info in recording.topics.items()
-        if topic in wanted and info.msgtype == wanted[topic] and info.message_type is not None
-    }
