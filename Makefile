@@ -6,11 +6,12 @@ SHELL := /bin/sh
 unexport PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH VIRTUAL_ENV
 
 BIN := .venv/bin
+BRIDGE := apollo_bridge/src/apollo_bridge
 PYTEST_ARGS ?=
 # Two tests at once where there are two cores; the live ones reserve their ROS domains.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help setup demo test lint check bench mutants fuzz soak study lock licences clean
+.PHONY: help setup demo test lint check bench mutants fuzz soak study lock layouts licences clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -56,6 +57,9 @@ study: setup ## seven scenarios in SUMO against simpler monitors, under two hour
 
 lock: setup ## resolve requirements/lock anew (LOCK_ARGS=--upgrade: to the newest versions that are allowed)
 	@$(BIN)/python scripts/lock.py $(LOCK_ARGS)
+
+layouts: setup ## compile the layouts of Apollo's messages (apollo_bridge/src/apollo_bridge/protos) with protoc
+	@$(BIN)/python -m grpc_tools.protoc -Iforewarn=$(BRIDGE)/protos --descriptor_set_out=$(BRIDGE)/layouts.binpb $(BRIDGE)/protos/*.proto
 
 licences: setup ## list the licences of what Forewarn needs to run; an error if one is a GPL or unknown
 	@$(BIN)/python scripts/licences.py

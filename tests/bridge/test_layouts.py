@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from apollo_bridge.layouts import _Parser, own_pool
+import apollo_bridge
+from apollo_bridge.layouts import own_pool
 from apollo_bridge.messages import Pool
 from apollo_bridge.records import pool_of
 from apollo_bridge.sections import RecordFile
@@ -78,9 +82,14 @@ def test_enumerations_have_all_the_values_of_apollo(real_pools: list[Pool]) -> N
     assert compared > 60
 
 
-def test_layout_files_with_other_syntax_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"'oneof' where .*'optional'"):
-        _Parser("odd.proto", 'syntax = "proto2"; message A { oneof b { int32 c = 1; } }').file()
+def test_what_ships_is_what_protoc_makes_of_the_sources(tmp_path: Path) -> None:
+    folder = Path(apollo_bridge.__file__).parent
+    made = tmp_path / "layouts.binpb"
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-Iforewarn={folder / 'protos'}"]
+    sources = sorted(map(str, (folder / "protos").glob("*.proto")))
+    subprocess.run([*command, f"--descriptor_set_out={made}", *sources], check=True)
+    parse = FileDescriptorSet.FromString
+    assert parse(made.read_bytes()) == parse((folder / made.name).read_bytes()), "`make layouts`"
 
 
 def test_what_is_written_defines_no_type_of_apollo_but_its_own() -> None:
