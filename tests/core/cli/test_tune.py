@@ -195,10 +195,10 @@ def test_without_a_model_there_is_nothing_to_tune(
 @pytest.mark.parametrize(
     ("argument", "value", "said"),
     [
-        ("--miss-rate", "1.5", "1.5 is not between 0 and 1"),
-        ("--confidence", "0", "0 is not between 0 and 1"),
-        ("--enter", "0", "0 ticks; 1 or more are accepted"),
-        ("--folds", "1", "1 folds; 2 or more are accepted"),
+        ("--miss-rate", "1.5", "'1.5' (accepted: a number between 0 and 1)"),
+        ("--confidence", "0", "'0' (accepted: a number between 0 and 1)"),
+        ("--enter", "0", "'0' (accepted: a whole number, 1 or more)"),
+        ("--folds", "1", "'1' (accepted: a whole number, 2 or more)"),
         ("--blocks", "0", "--blocks"),
     ],
 )

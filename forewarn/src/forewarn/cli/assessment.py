@@ -13,6 +13,7 @@ import numpy as np
 
 from forewarn.checking.labels import label_states
 from forewarn.checking.sensitivity import EstimatorRisk, estimator_sensitivity, reach_sensitivity
+from forewarn.cli.common import probability
 from forewarn.cli.output import Output
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
 from forewarn.learning.order_test import SIGNIFICANCE, MarkovTest, markov_tests
@@ -33,7 +34,7 @@ def add_requirement(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(
             name,
-            type=_between_0_and_1,
+            type=probability,
             metavar="P",
             help=f"coverage: {text} (default: {default:g})",
         )
@@ -42,16 +43,6 @@ def add_requirement(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="coverage: allow the error to each transition probability, not to the risk",
     )
-
-
-def _between_0_and_1(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} (accepted: a number between 0 and 1)")
-    return number
 
 
 @dataclass(frozen=True)

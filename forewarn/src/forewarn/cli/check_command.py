@@ -24,7 +24,7 @@ from forewarn.checking.numeric import risk_table
 from forewarn.checking.storm import QueryResult, check_query
 from forewarn.checking.storm_api import Storm
 from forewarn.cli.chains import add_unsmoothed, chain_of
-from forewarn.cli.common import load_compiled, whole_number
+from forewarn.cli.common import add_config, add_top, load_compiled
 from forewarn.cli.output import Output
 from forewarn.errors import CheckingError, ExpressionError, ModelError
 from forewarn.logic.specification import CompiledSpec
@@ -94,17 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "queries", nargs="+", metavar="QUERY", help="a PCTL or CTL formula, or with -c a property"
     )
-    parser.add_argument(
-        "-c", "--config", type=Path, metavar="FILE", help="the monitor file, for its names"
-    )
-    parser.add_argument(
-        "-n",
-        "--top",
-        type=whole_number,
-        default=10,
-        metavar="N",
-        help="how many states to list, 0 for all (default: 10)",
-    )
+    add_config(parser, "the monitor file, for its names", required=False)
+    add_top(parser)
     add_unsmoothed(parser)
 
 

@@ -27,11 +27,23 @@ def add_recordings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recordings", nargs="+", type=Path, metavar="BAG", help=RECORDINGS_HELP)
 
 
-def add_config(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+def add_config(
+    parser: argparse.ArgumentParser, text: str = "the monitor file", *, required: bool = True
+) -> None:
     """Add ``-c``."""
-    parser.add_argument(
-        "-c", "--config", type=Path, required=required, metavar="FILE", help="the monitor file"
-    )
+    parser.add_argument("-c", "--config", type=Path, required=required, metavar="FILE", help=text)
+
+
+def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add ``-o``, which has to be given."""
+    text = f"the {what} file to write"
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=text)
+
+
+def add_top(parser: argparse.ArgumentParser) -> None:
+    """Add ``-n``."""
+    text = "how many states to list, 0 for all (default: 10)"
+    parser.add_argument("-n", "--top", type=whole_number, default=10, metavar="N", help=text)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -54,20 +66,26 @@ def add_allow_missing(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def whole_number(text: str) -> int:
-    """Parse an argument that is a whole number, 0 or more."""
+def whole_number(text: str, least: int = 0) -> int:
+    """Parse an argument that is a whole number, `least` or more."""
     try:
         number = int(text)
     except ValueError:
-        number = -1
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} (accepted: a whole number, 0 or more)")
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text!r} (accepted: a whole number, {least} or more)")
     return number
 
 
 def positive_number(text: str) -> float:
     """Parse an argument that is above 0 and no larger than numbers of the monitor file may be."""
     return _between(text, math.ulp(0.0), LARGEST, f"a number above 0, at most {LARGEST:g}")
+
+
+def probability(text: str) -> float:
+    """Parse an argument that lies between 0 and 1, both left out."""
+    inside = math.nextafter(1.0, 0.0)
+    return _between(text, math.ulp(0.0), inside, "a number between 0 and 1")
 
 
 def hertz(text: str) -> float:

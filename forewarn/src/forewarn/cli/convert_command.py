@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import RECORDINGS_HELP
+from forewarn.cli.common import RECORDINGS_HELP, add_output
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output
@@ -43,9 +43,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("recording", type=Path, metavar="BAG", help=RECORDINGS_HELP)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the MCAP file to write"
-    )
+    add_output(parser, "MCAP")
     parser.add_argument(
         "-t",
         "--topic",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import hertz, load_compiled
+from forewarn.cli.common import add_config, hertz, load_compiled
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError, FormulaError, InputError
 from forewarn.logic import compile_formula, parse_formula
@@ -39,7 +39,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("formula", nargs="?", metavar="FORMULA", help="a formula, or a property")
-    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the monitor file")
+    add_config(parser, required=False)
     parser.add_argument(
         "--rate",
         type=hertz,

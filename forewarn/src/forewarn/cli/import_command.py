@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import hertz
+from forewarn.cli.common import add_output, hertz
 from forewarn.cli.output import Output
 from forewarn.files.outputs import check_output
 from forewarn.models import save_model
@@ -35,9 +35,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the chain")
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the model file to write"
-    )
+    add_output(parser, "model")
     parser.add_argument(
         "--rate",
         type=hertz,

@@ -6,7 +6,13 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import RECORDINGS_HELP, existing_recordings, hertz, positive_number
+from forewarn.cli.common import (
+    RECORDINGS_HELP,
+    add_output,
+    existing_recordings,
+    hertz,
+    positive_number,
+)
 from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose
 from forewarn.cli.output import Output
@@ -42,9 +48,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("recording", type=Path, metavar="BAG", help=RECORDINGS_HELP)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the monitor file to write"
-    )
+    add_output(parser, "monitor")
     parser.add_argument(
         "--rate",
         type=hertz,

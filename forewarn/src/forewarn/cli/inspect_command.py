@@ -15,7 +15,7 @@ from forewarn.cli.assessment import (
     coverage_record,
     print_coverage,
 )
-from forewarn.cli.common import load_compiled, span, whole_number
+from forewarn.cli.common import add_config, add_top, load_compiled, span
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
@@ -60,17 +60,8 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
-    parser.add_argument(
-        "-c", "--config", type=Path, metavar="FILE", help="the monitor file, for risks"
-    )
-    parser.add_argument(
-        "-n",
-        "--top",
-        type=whole_number,
-        default=10,
-        metavar="N",
-        help="how many states to list, 0 for all (default: 10)",
-    )
+    add_config(parser, "the monitor file, for risks", required=False)
+    add_top(parser)
     parser.add_argument(
         "--why",
         action="store_true",

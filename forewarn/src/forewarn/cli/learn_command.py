@@ -35,6 +35,7 @@ from forewarn.cli.calibration_step import (
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
+    add_output,
     add_recordings,
     existing_recordings,
     load_compiled,
@@ -95,9 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recordings(parser)
     add_config(parser)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the model file to write"
-    )
+    add_output(parser, "model")
     parser.add_argument(
         "--add-to",
         type=Path,

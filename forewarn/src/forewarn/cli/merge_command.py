@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.cli.common import add_output
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError
 from forewarn.files.outputs import check_output
@@ -33,9 +34,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="model files")
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the model file to write"
-    )
+    add_output(parser, "model")
 
 
 def run(options: Options, output: Output) -> int:

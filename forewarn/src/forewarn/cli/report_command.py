@@ -11,6 +11,7 @@ from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_model,
+    add_output,
     add_recordings,
     existing_recordings,
     make_monitor,
@@ -48,9 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_config(parser)
     add_model(parser)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the HTML file to write"
-    )
+    add_output(parser, "HTML")
     add_allow_missing(parser)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from forewarn.assessment.replay import RecordedRun
@@ -17,6 +18,7 @@ from forewarn.cli.common import (
     add_recordings,
     existing_recordings,
     positive_number,
+    probability,
     whole_number,
 )
 from forewarn.cli.editing import KeyPath, difference, edited
@@ -83,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_wish(parser)
     parser.add_argument(
         "--folds",
-        type=_folds,
+        type=partial(whole_number, least=2),
         metavar="K",
         help="learn from K - 1 parts of the recordings and judge on the last, in turn",
     )
@@ -125,13 +127,13 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--miss-rate",
-        type=_probability,
+        type=probability,
         metavar="A",
         help="guarantee that at most this share of violations is missed: 0.1, say",
     )
     parser.add_argument(
         "--confidence",
-        type=_probability,
+        type=probability,
         default=0.9,
         metavar="C",
         help="of the guarantee and of the bounds (0.9)",
@@ -144,21 +146,21 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--alert-share",
-        type=_probability,
+        type=probability,
         default=0.1,
         metavar="S",
         help="share of the time that may be spent in alert, false or not (0.1)",
     )
     parser.add_argument(
         "--least-violations",
-        type=_ticks,
+        type=partial(whole_number, least=1),
         default=LEAST_VIOLATIONS,
         metavar="N",
         help=f"recommend nothing from fewer violations ({LEAST_VIOLATIONS})",
     )
     parser.add_argument(
         "--enter",
-        type=_ticks,
+        type=partial(whole_number, least=1),
         action="append",
         default=[],
         metavar="N",
@@ -279,24 +281,3 @@ def _write(options: Options, before: str, after: str, change: str, output: Outpu
         output.say(f"written: {options.config}")
     else:
         output.say("not written: --write does it")
-
-
-def _probability(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return number
-
-
-def _ticks(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} ticks; 1 or more are accepted")
-    return number
-
-
-def _folds(text: str) -> int:
-    number = int(text)
-    if number < 2:
-        raise argparse.ArgumentTypeError(f"{text} folds; 2 or more are accepted")
-    return number
