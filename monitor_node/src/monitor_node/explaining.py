@@ -52,12 +52,11 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
     """
     observation = verdict.observation
     abstraction = monitor.abstraction
-    used = {name for predicate in abstraction.predicates for name in predicate.names}
     time_ns = verdict.time_ns
     listed = [
         (name, value, (time_ns - stamp) / 1e9)
         for name, value, stamp in zip(*signals, strict=True)
-        if name in used
+        if name in abstraction.deciding
     ]
     never = {stale_signal.name for stale_signal in verdict.stale if stale_signal.age is None}
     return RiskExplanation(

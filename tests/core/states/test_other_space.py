@@ -1,144 +1,61 @@
-"""A state space that is no vector of predicates runs through learning, replay and the session."""
+"""A kind of states that is no vector of predicates: learned, replayed and watched."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from scipy import sparse
+from zones import NAMES
 
 from forewarn.assessment.replay import replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
+from forewarn.errors import ConfigError, ModelError
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.models import load_model, save_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings import open_recording
-from forewarn.signals.feed import Snapshot
-from forewarn.signals.sources import SourceSignal
-from forewarn.states.interface import StateSpace
-from forewarn.states.predicates import Seen
 
-# The same names make the file compile; which of them hold, the zones say.
 TEXT = """
 version: 1
 rate: 10
+states: {kind: zones, limits: [1, 2]}
 signals: {x: {timeout: 0.5}}
-predicates: {low: x < 1, middle: x < 2, high: x >= 2}
 properties:
   calm: {formula: always(not high), horizon: 1, thresholds: {act: 0.9}}
 """
-ZONES = ("low", "middle", "high")
 
 
-class Zone(NamedTuple):
-    """What is known of a tick: the zones that it may be in."""
-
-    may: tuple[int, ...]
-    ended: bool = False
-    active: bool | None = True
-    intervened: bool | None = False
-
-    @property
-    def state(self) -> int | None:
-        return self.may[0] if len(self.may) == 1 else None
-
-
-class Zones(StateSpace):
-    """One signal lies in one of three zones; the code of a state is the number of its zone."""
-
-    predicates, terminals, cardinality = ZONES, (), 3
-    nothing_known = Zone((0, 1, 2))
-
-    def name(self, state: int) -> str:
-        return ZONES[state]
-
-    key = name
-
-    def parse_key(self, key: str) -> int:
-        return ZONES.index(key)
-
-    def holds(self, atom: str, state: int) -> bool:
-        return ZONES[state] == atom
-
-    def with_terminal(self, label: str) -> StateSpace:
-        raise AssertionError(label)
-
-    def candidates(self, observation: Zone) -> Iterator[int]:
-        return iter(observation.may)
-
-    def terminal_candidates(self, observation: Zone) -> tuple[int, ...]:
-        return ()
-
-    # Zones are neighbours: nothing jumps over the middle one.
-    def admits(self, state: int) -> bool:
-        return 0 <= state < 3
-
-    def allows(self, source: int, target: int) -> bool:
-        return abs(source - target) < 2
-
-    def forbidden_matrix(self, states: Sequence[int]) -> sparse.csr_matrix:
-        return sparse.csr_matrix([[not self.allows(s, t) for t in states] for s in states])
-
-    def states(self) -> list[int]:
-        return [0, 1, 2]
-
-    def is_covered(self, states: Sequence[int]) -> bool:
-        return len(states) == 3
-
-
-@dataclass(frozen=True)
-class ZoneAbstraction:
-    """From the signal to its zone; a missing value leaves the neighbours of the last zone."""
-
-    sources: tuple[SourceSignal, ...]
-    vocabulary: Zones
-    derived: tuple[()] = ()
-    signals: tuple[str, ...] = ("x",)
-    predicates: tuple[()] = ()
-    terminals: tuple[()] = ()
-    action: None = None
-    remembers: bool = False
-    by_platform: frozenset[str] = frozenset()
-    rate: float = 10.0
-    digest: str = "zones"
-
-    def observe(self, snapshot: Snapshot, previous: Any) -> Seen:
-        [x] = snapshot.values
-        before = (0, 1, 2) if previous is None else previous.may
-        near = tuple(z for z in range(3) if any(abs(z - b) < 2 for b in before))
-        zone = Zone(near if x is None else (min(int(x), 2),))
-        return Seen(zone, zone, [x], ())  # type: ignore[arg-type]
-
-    def validity(self, spec: Any) -> Zones:
-        return self.vocabulary
+def compiled_from(text: str) -> CompiledSpec:
+    return compile_spec(parse_spec(parse_document(text)))
 
 
 @pytest.fixture
 def compiled() -> CompiledSpec:
-    found = compile_spec(parse_spec(parse_document(TEXT)))
-    zones: Any = ZoneAbstraction(found.abstraction.sources, Zones())
-    return replace(found, abstraction=zones)
+    return compiled_from(TEXT)
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    path = tmp_path / "trace.jsonl"
-    xs = [0.5, 0.5, 1.5, 0.5, 1.5, 2.5, 1.5, 0.5] * 10
+def written(path: Path, xs: list[float]) -> Path:
     path.write_text("".join(json.dumps({"t": i / 10, "x": x}) + "\n" for i, x in enumerate(xs)))
     return path
 
 
-def test_learn_and_replay(compiled: CompiledSpec, trace: Path) -> None:
-    model = learn([trace], compiled.spec, compiled.abstraction).model
-    assert [model.vocabulary.key(state) for state in model.states] == list(ZONES)
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return written(tmp_path / "trace.jsonl", [0.5, 0.5, 1.5, 0.5, 1.5, 2.5, 1.5, 0.5] * 10)
+
+
+def test_learn_and_replay(compiled: CompiledSpec, trace: Path, tmp_path: Path) -> None:
+    learned = learn([trace], compiled.spec, compiled.abstraction).model
+    save_model(learned, tmp_path / "zones.model.json")
+    model = load_model(tmp_path / "zones.model.json")
+    assert model.fingerprint == learned.fingerprint
+    assert [model.vocabulary.key(state) for state in model.states] == list(NAMES)
     assert model.counts.toarray().tolist() == [[19, 20, 0], [20, 0, 10], [0, 10, 0]]
     assert model.forbidden.toarray()[0].tolist() == [False, False, True]
     monitor = build_monitor(compiled, model)
@@ -147,7 +64,18 @@ def test_learn_and_replay(compiled: CompiledSpec, trace: Path) -> None:
     [track], [series] = run.tracks, run.signals
     assert track.violation.sum() == 10
     assert series.values[:3].tolist() == [0.5, 0.5, 1.5]
-    assert run.lanes.names == ZONES
+    assert run.lanes.names == NAMES
+
+
+def test_several_processes_learn_the_same(
+    compiled: CompiledSpec, trace: Path, tmp_path: Path
+) -> None:
+    paths = [trace, written(tmp_path / "other.jsonl", [0.5, 1.5, 2.5, 1.5] * 5)]
+    one, two = (
+        learn(paths, compiled.spec, compiled.abstraction, jobs=jobs).model for jobs in (1, 2)
+    )
+    assert one.fingerprint == two.fingerprint
+    assert one.counts.sum() > 79
 
 
 def test_the_session_with_a_signal_that_goes_missing(compiled: CompiledSpec, trace: Path) -> None:
@@ -173,3 +101,38 @@ def test_the_session_with_a_signal_that_goes_missing(compiled: CompiledSpec, tra
     assert near.status is PropertyStatus.SATISFIED_SO_FAR
     assert near.probability > known.verdict.properties[0].probability
     assert not math.isnan(near.upper)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("kind: zones", "kind: zone"), "states.kind: 'zone' is no kind of states"),
+        (("limits: [1, 2]", "limits: [1]"), "states.limits[1]: is missing"),
+        (("limits:", "limit: 1, limits:"), "states.limit: unknown key (accepted: kind, limits)"),
+        (("kind: zones", "kind: predicates"), "states.limits: unknown key (accepted: kind)"),
+        (("not high", "not dizzy"), "unknown name 'dizzy' (accepted: low, middle, high)"),
+    ],
+)
+def test_what_is_wrong_with_the_states_of_a_monitor_file(
+    change: tuple[str, str], said: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        compiled_from(TEXT.replace(*change))
+    assert said in str(error.value)
+
+
+def test_a_model_of_other_states_is_refused(compiled: CompiledSpec, trace: Path) -> None:
+    model = learn([trace], compiled.spec, compiled.abstraction).model
+    text = TEXT.replace("states: {kind: zones, limits: [1, 2]}", "predicates: {high: x >= 2}")
+    with pytest.raises(ModelError, match="states of the kind zones"):
+        build_monitor(compiled_from(text), model)
+
+
+def test_a_model_file_of_a_kind_that_nobody_knows(
+    compiled: CompiledSpec, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "zones.model.json"
+    save_model(learn([trace], compiled.spec, compiled.abstraction).model, path)
+    monkeypatch.delitem(__import__("zones").KINDS, "zones")
+    with pytest.raises(ModelError, match=r"space\.kind: 'zones' is no kind of states"):
+        load_model(path)

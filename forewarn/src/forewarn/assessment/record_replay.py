@@ -41,7 +41,6 @@ from forewarn.monitoring.session_events import (
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.zstd import CutError, unpacked
-from forewarn.states.predicates import Observation
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,7 @@ class _Replay:
         spec = parse_spec(parse_document(self.files[SPEC_NAME].decode()))
         compiled = compile_spec(divide(spec).node)
         self.taken = taken
+        self.space = compiled.abstraction.vocabulary
         self.conditions = Conditions(compiled.abstraction, taken.conditions)
         self.compiled = replace(compiled, abstraction=self.conditions.abstraction)
         self.tables = TableReader(self.files)
@@ -127,7 +127,9 @@ class _Replay:
                 raise RecordingError("begins without an event", file=self.recording.path)
             elif sample.topic == self.names.observed:
                 found = json.loads(_text(sample.data))
-                self.conditions.recorded = None if found is None else Observation(*found)
+                self.conditions.recorded = (
+                    None if found is None else self.space.parse_observation(found)
+                )
             elif sample.topic == self.names.risk:
                 yield self._tick(sample.data)
             else:

@@ -31,7 +31,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
 from forewarn.monitoring.build import check_model
 from forewarn.signals.clock import Grid
-from forewarn.states.predicates import Abstraction
+from forewarn.states.abstraction import Abstraction
 
 DESCRIPTION = """\
 Answer queries about a model through Storm (stormpy has to be installed): PCTL over predicates and

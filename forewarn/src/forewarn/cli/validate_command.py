@@ -29,7 +29,6 @@ from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.recordings.interface import plural
 from forewarn.signals.clock import Grid
 from forewarn.states.predicates.kind_check import Misuse, find_misuse
-from forewarn.states.vocabulary import CUT
 
 DESCRIPTION = """\
 Check monitor files: YAML, keys, names, expressions, formulas, constraints; message fields against
@@ -148,7 +147,7 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
         *(s.value for s in spec.signals.values() if s.is_derived and s.value is not None),
     ]
     used = {name for text in texts for name in parse_expression(text).names}
-    used |= {name for predicate in abstraction.predicates for name in predicate.names}
+    used |= abstraction.deciding
     for name in spec.signals:
         if name not in used:
             unused = _warning(spec, f"signals.{name}", "no predicate and no other signal uses it")
@@ -326,9 +325,9 @@ def _key(compiled: CompiledSpec, misuse: Misuse) -> str:
         return f"signals.{name}.value"
     if misuse.place != "predicates" or name in spec.predicates:
         return f"{misuse.place}.{name}".rstrip(".")
-    cut = CUT.match(name)
-    if cut is not None and cut[1] in spec.bins:
-        return f"bins.{cut[1]}"
+    cut = compiled.abstraction.vocabulary.cut(name)
+    if cut is not None and cut[0] in spec.bins:
+        return f"bins.{cut[0]}"
     for rule, automaton in zip(spec.properties, compiled.automata, strict=True):
         if name in automaton.atoms:
             return f"properties.{rule}.formula"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, ValidationError
 
@@ -26,12 +26,14 @@ from forewarn.config.sections import (
     PropertySpec,
     ShapeSpec,
     SignalSpec,
+    StatesSpec,
     Thresholds,
 )
 from forewarn.config.yaml_text import Document, load_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+Own = TypeVar("Own", bound=Section)
 
 
 class MonitorSpec(Section):
@@ -57,6 +59,8 @@ class MonitorSpec(Section):
         Seconds that a mute lasts at the most; infinite for ``never``.
     history : int
         2: a state also remembers the predicates of the tick before.
+    states : StatesSpec
+        What a state is.
     actuators : ActuatorsSpec
         Interfaces through which a node in ``mode: act`` intervenes.
     """
@@ -68,6 +72,7 @@ class MonitorSpec(Section):
     startup: Seconds = 5.0
     mute_limit: Limit = 3600.0
     history: Literal[1, 2] = 1
+    states: StatesSpec = StatesSpec()
     signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
     shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)
     predicates: dict[str, Expr] = {}  # noqa: RUF012
@@ -108,6 +113,15 @@ class MonitorSpec(Section):
     def topics(self) -> dict[str, str]:
         """Return the message type of every topic and channel that the signals read."""
         return {s.source: s.message_type for s in self.signals.values() if s.source is not None}
+
+    def states_section(self, section: type[Own]) -> Own:
+        """Return what ``states:`` says beside the kind, checked; raises ConfigError."""
+        try:
+            return section.model_validate(self.states.model_extra)
+        except ValidationError as error:
+            accepted = ", ".join(("kind", *section.model_fields))
+            found = _problems(error, None, ("states",), accepted)
+            raise ConfigErrors([one.located(file=self.file) for one in found]) from None
 
     def with_thresholds(self, name: str, values: Mapping[str, object]) -> MonitorSpec:
         """Return a copy in which property `name` has other thresholds or policy values.
@@ -180,7 +194,10 @@ def key_path(parts: tuple[object, ...]) -> str:
 
 
 def _problems(
-    error: ValidationError, document: Document | None, prefix: tuple[object, ...] = ()
+    error: ValidationError,
+    document: Document | None,
+    prefix: tuple[object, ...] = (),
+    accepted_keys: str = "",
 ) -> Iterator[InputError]:
     seen: set[str] = set()
     for detail in error.errors():
@@ -195,7 +212,7 @@ def _problems(
         if kind == "missing":
             problem, accepted = "is missing", ""
         elif kind == "extra_forbidden":
-            problem, accepted = "unknown key", _accepted_keys(known)
+            problem, accepted = "unknown key", accepted_keys or _accepted_keys(known)
         else:
             text = detail["msg"].removeprefix("Value error, ")
             problem, accepted = f"{text[0].lower()}{text[1:]}", ""
@@ -244,6 +261,7 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         "learning": LearningSpec,
         "bounds": BoundsSpec,
         "constraints": ConstraintSpec,
+        "states": StatesSpec,
         "actuators": ActuatorsSpec,
     }
     section = sections.get(location[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, Asked
 from forewarn.config.fields import LARGEST, Finite, Positive, Seconds, Section, endless
@@ -96,6 +96,20 @@ class SignalSpec(Section):
             return self.message
         parts = (self.type or "").split("/")
         return f"{parts[0]}/msg/{parts[-1]}"
+
+
+class StatesSpec(Section):
+    """What a state is.
+
+    Attributes
+    ----------
+    kind : str
+        ``predicates``, or another kind of `states.kinds.KINDS`. All other keys are its own: it
+        checks them by `MonitorSpec.states_section`.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    kind: Annotated[str, Field(min_length=1)] = "predicates"
 
 
 class ShapeSpec(Section):

@@ -10,7 +10,7 @@ from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Grid
-from forewarn.states.predicates import Abstraction
+from forewarn.states.abstraction import Abstraction
 
 KEY = "action"
 """Key of a trace's line that names what was done after the state."""

@@ -15,14 +15,13 @@ from forewarn.errors import RecordingError
 from forewarn.learning.actions import KEY, ActionReader
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
 from forewarn.learning.workers import end_silently, interrupts_blocked
-from forewarn.logic.specification import compile_spec
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.interface import Sample
 from forewarn.signals.feed import Snapshot
-from forewarn.states.interface import Admission
-from forewarn.states.predicates import Abstraction, Observation, Seen
+from forewarn.states.abstraction import Abstraction, Seen
+from forewarn.states.interface import Admission, Observed
 from forewarn.states.predicates.inputs import open_feed
 
 Progress = Callable[[Path, float], None]
@@ -144,7 +143,7 @@ def observe(
     named = not recording.topics
     types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
     feed = open_feed(spec, abstraction, types)
-    previous: Observation | None = None
+    previous: Observed | None = None
     if recording.count == 0:
         raise RecordingError(
             "the recording is empty", file=recording.path, accepted="at least one message"
@@ -255,7 +254,7 @@ def learn(
     """
     validity = abstraction.validity(spec)
     reading = (
-        _parallel(paths, spec, jobs, progress, allow_missing, keep)
+        _parallel(paths, spec, abstraction, jobs, progress, allow_missing, keep)
         if jobs > 1 and len(paths) > 1
         else _serial(paths, spec, abstraction, validity, progress, allow_missing, keep)
     )
@@ -313,9 +312,9 @@ def refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport])
         seen[digest] = path
 
 
-def _work(path: Path, spec: MonitorSpec, allow_missing: bool, keep: Keep | None) -> RecordingReport:
-    # The monitor file is compiled again in each process: compiled functions do not travel.
-    abstraction = compile_spec(spec).abstraction
+def _work(
+    path: Path, spec: MonitorSpec, abstraction: Abstraction, allow_missing: bool, keep: Keep | None
+) -> RecordingReport:
     validity = abstraction.validity(spec)
     return count_recording(
         path, spec, abstraction, validity, allow_missing=allow_missing, keep=keep
@@ -344,6 +343,7 @@ def _serial(
 def _parallel(
     paths: Sequence[Path],
     spec: MonitorSpec,
+    abstraction: Abstraction,
     jobs: int,
     progress: Progress | None,
     allow_missing: bool,
@@ -355,7 +355,11 @@ def _parallel(
     ) as pool:
         try:
             with interrupts_blocked():
-                futures += [pool.submit(_work, path, spec, allow_missing, keep) for path in paths]
+                # The abstraction is built again in each process: compiled functions do not travel.
+                futures += [
+                    pool.submit(_work, path, spec, abstraction, allow_missing, keep)
+                    for path in paths
+                ]
             for path, future in zip(paths, futures, strict=True):
                 report = future.result()
                 if progress is not None:

@@ -14,7 +14,8 @@ from forewarn.logic.compilation import compile_formula
 from forewarn.logic.lexer import RESERVED
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula, Not, atoms_of
-from forewarn.states.predicates import Abstraction, build_abstraction
+from forewarn.states.abstraction import Abstraction
+from forewarn.states.kinds import build_states
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def compile_spec(spec: MonitorSpec) -> CompiledSpec:
     inline = [atom for formula in formulas.values() for atom in atoms_of(formula)]
     abstraction = None
     try:
-        abstraction = build_abstraction(spec, inline)
+        abstraction = build_states(spec, inline)
     except ConfigErrors as found:
         errors += found.errors
     if abstraction is None or errors:

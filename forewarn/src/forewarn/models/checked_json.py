@@ -16,7 +16,7 @@ from scipy import sparse
 from forewarn.errors import ModelError
 from forewarn.files.inputs import NotPlainFileError, open_plain
 from forewarn.states.interface import StateSpace
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.kinds import parse_states
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_NAMES = 4096
@@ -187,9 +187,16 @@ class Reader:
                 raise self._wrong(f"{key}[{i}]", text, "distinct names")
         return tuple(items)
 
-    def vocabulary(self) -> Vocabulary:
-        """Return the names that states are made of."""
-        return Vocabulary(self.names("predicates"), self.names("terminals"))
+    def space(self, kind: str, content: Reader | None = None) -> StateSpace:
+        """Return the states, of a kind that has `content` in the file."""
+        names = self.names("predicates"), self.names("terminals")
+        try:
+            return parse_states(kind, *names, {} if content is None else content.value)
+        except ModelError as error:
+            where = "states" if content is None else content.path
+            raise ModelError(
+                error.problem, accepted=error.accepted, key=f"{where}.{error.key}"
+            ) from error
 
     def states(self, vocabulary: StateSpace, limit: int) -> tuple[int, ...]:
         """Return the state codes."""

@@ -27,10 +27,13 @@ from forewarn.models.counts import (
     with_states,
 )
 from forewarn.models.process import add_up, dump_steps, parse_steps
+from forewarn.states.interface import PREDICATES, StateSpace
 
 FORMAT = "forewarn-model"
 VERSION = 1
 RECALIBRATED = 2  # who does not know of maps must not take the chain's risk for the model's
+OTHER_STATES = 3  # who does not know of kinds must not take the states for predicates
+RECALIBRATION = "recalibration"
 MAX_STATES = 1 << 17
 MAX_COUNT = 1 << 40
 
@@ -145,6 +148,7 @@ def canonical(model: CountModel) -> CountModel:
 def _check_same(first: CountModel, other: CountModel) -> None:
     pairs: list[tuple[str, object, object]] = [
         ("rate", first.rate, other.rate),
+        ("space.kind", first.vocabulary.kind, other.vocabulary.kind),
         ("predicates", first.vocabulary.predicates, other.vocabulary.predicates),
         ("terminals", first.vocabulary.terminals, other.vocabulary.terminals),
         ("end", first.end, other.end),
@@ -166,13 +170,17 @@ def _check_same(first: CountModel, other: CountModel) -> None:
 
 def dump_model(model: CountModel) -> str:
     """Return the text of the model file of `model`."""
+    space = model.vocabulary
+    other = space.kind != PREDICATES
+    version = OTHER_STATES if other else RECALIBRATED if model.recalibration else VERSION
     head: dict[str, Any] = {
         "format": FORMAT,
-        "version": RECALIBRATED if model.recalibration else VERSION,
+        "version": version,
         "digest": model.digest,
         "rate": model.rate,
-        "predicates": list(model.vocabulary.predicates),
-        "terminals": list(model.vocabulary.terminals),
+        **({"space": {"kind": space.kind, **space.content()}} if other else {}),
+        "predicates": list(space.predicates),
+        "terminals": list(space.terminals),
         "smoothing": asdict(model.smoothing),
         "end": model.end,
         "intervened": model.intervened,
@@ -191,7 +199,7 @@ def dump_model(model: CountModel) -> str:
         lists["actions"] = lambda: steps
     if model.recalibration:
         maps = recalibration.dump(model.recalibration)
-        lists["recalibration"] = lambda: maps
+        lists[RECALIBRATION] = lambda: maps
     checksum = _checksum({**head, **lists})
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, items in lists.items():
@@ -240,16 +248,24 @@ def _checksum(content: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
+def _space(reader: Reader) -> StateSpace:
+    content = reader.child("space")
+    kind = content.text("kind")
+    own = {key: value for key, value in content.value.items() if key != "kind"}
+    return reader.space(kind, Reader(own, content.path))
+
+
 def _parse(reader: Reader) -> CountModel:
     reader.expect("format", FORMAT)
     version = reader.integer("version", 1, 1 << 30)
-    if version not in (VERSION, RECALIBRATED):
+    if version not in (VERSION, RECALIBRATED, OTHER_STATES):
         raise ModelError(
             f"version {version} is not known",
-            accepted=f"version {VERSION} or {RECALIBRATED}",
+            accepted=f"version {VERSION}, {RECALIBRATED} or {OTHER_STATES}",
             key="version",
         )
-    maps = reader.children("recalibration") if version == RECALIBRATED else []
+    mapped = version == RECALIBRATED or (version == OTHER_STATES and RECALIBRATION in reader.value)
+    maps = reader.children(RECALIBRATION) if mapped else []
     content = {k: v for k, v in reader.value.items() if k != "checksum"}
     if reader.text("checksum") != _checksum(content):
         raise ModelError(
@@ -257,7 +273,7 @@ def _parse(reader: Reader) -> CountModel:
             accepted="a file as `forewarn learn` or `forewarn merge` wrote it",
             key="checksum",
         )
-    vocabulary = reader.vocabulary()
+    vocabulary = _space(reader) if version == OTHER_STATES else reader.space(PREDICATES)
     states = reader.states(vocabulary, MAX_STATES)
     n = len(states)
     smoothing = reader.child("smoothing")

@@ -168,6 +168,12 @@ def _differences(compiled: CompiledSpec, model: CountModel) -> Iterator[ModelErr
             key="rate",
             accepted="equal rates: learn again, or change rate",
         )
+    if model.vocabulary.kind != vocabulary.kind:
+        yield ModelError(
+            f"the model was learned with states of the kind {model.vocabulary.kind}",
+            key="space.kind",
+            accepted=f"{vocabulary.kind}, as the monitor file says: learn again",
+        )
     for key, theirs, ours in (
         ("predicates", model.vocabulary.predicates, vocabulary.predicates),
         ("terminal", _declared_terminals(model), vocabulary.terminals),

@@ -28,7 +28,8 @@ from forewarn.models.chain import Floats
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, compile_property
 from forewarn.recordings.zstd import CutError, unpacked
-from forewarn.states.predicates import Abstraction, Observation
+from forewarn.states.abstraction import Abstraction
+from forewarn.states.interface import Observed
 
 TOLERANCE = 1e-6
 LARGEST = 1 << 30
@@ -272,7 +273,7 @@ class Conditions:
 
     Attributes
     ----------
-    recorded : Observation or None
+    recorded : Observed or None
         What was observed at the next tick; None if the record does not say.
     wrong : list of str
         Conditions of the last tick that differ and should not.
@@ -282,7 +283,7 @@ class Conditions:
 
     def __init__(self, abstraction: Abstraction, taken: Counter[str]) -> None:
         self._own = abstraction
-        self.recorded: Observation | None = None
+        self.recorded: Observed | None = None
         self.wrong: list[str] = []
         self.taken = taken
 
@@ -291,8 +292,9 @@ class Conditions:
         """The abstraction with which a replay observes."""
         return replace(self._own, evaluate=self._evaluate)
 
-    def _evaluate(self, values: Sequence[Any]) -> Observation:
-        own, recorded = self._own.evaluate(values), self.recorded
+    def _evaluate(self, values: Sequence[Any]) -> Observed:
+        own: Observed = self._own.evaluate(values)
+        recorded = self.recorded
         self.wrong = []
         if recorded is None or own == recorded:
             return own

@@ -33,7 +33,7 @@ from forewarn.monitoring.session import Muted, Session
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.feed import Payload
-from forewarn.states.predicates import Observation
+from forewarn.states.interface import Observed
 
 
 class TickResult(NamedTuple):
@@ -195,7 +195,7 @@ class Watch:
         self.violations = [0] * len(self.violations)
 
     @property
-    def decided(self) -> Observation | None:
+    def decided(self) -> Observed | None:
         """What the last tick gave by itself; None if the type of processor has no part in it."""
         by_platform = self.monitor.abstraction.by_platform
         return self.session.state.observation if by_platform else None

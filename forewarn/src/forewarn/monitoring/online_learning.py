@@ -8,7 +8,7 @@ from dataclasses import replace
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance, Smoothing, merge_models
-from forewarn.states.predicates import Observation
+from forewarn.states.interface import Observed
 
 ONLINE = "learned while watching"
 
@@ -46,7 +46,7 @@ class OnlineLearner:
     def observe(
         self,
         tick: int,
-        observation: Observation,
+        observation: Observed,
         *,
         intervened: bool,
         action: str | None = None,
@@ -57,7 +57,7 @@ class OnlineLearner:
         ----------
         tick : int
             Number of the tick; if it does not follow the last one, a new run begins.
-        observation : Observation
+        observation : Observed
             What the tick says of the state.
         intervened : bool
             An intervention of ours is shaping the behaviour.

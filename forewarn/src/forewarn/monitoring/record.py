@@ -24,7 +24,7 @@ from forewarn.monitoring.carried import PackedTables, TablePacker, tables_of
 from forewarn.monitoring.session_events import Beginning, Event, Start, encode
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import RecordingWriter
-from forewarn.states.predicates import Observation
+from forewarn.states.interface import Observed
 
 TABLE = "forewarn.record"
 FORMAT = "1"
@@ -104,7 +104,7 @@ class RecordWriter:
         self._newest_ns = 0
         self._models = 0
         self._packer = TablePacker()
-        self._observed: Observation | None = None
+        self._observed: Observed | None = None
         self._writer.write_metadata(TABLE, {"format": FORMAT, **names._asdict()})
         self._writer.attach(SPEC_NAME, spec_text.encode(), "application/yaml")
 
@@ -117,7 +117,7 @@ class RecordWriter:
         """Append a message that was consumed, at the time that the session was told."""
         self._write(topic, arrival_ns + self._shift_ns, payload)
 
-    def risk(self, due_ns: int, payload: bytes, observed: Observation | None = None) -> None:
+    def risk(self, due_ns: int, payload: bytes, observed: Observed | None = None) -> None:
         """Append the serialized RiskArray of a tick that was due at `due_ns`.
 
         `observed` is `Watch.decided` after that tick.

@@ -21,7 +21,8 @@ from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.clock import Grid
 from forewarn.signals.feed import Snapshot
-from forewarn.states.predicates import Abstraction, Observation
+from forewarn.states.abstraction import Abstraction
+from forewarn.states.interface import Observed
 
 NAN = math.nan
 MAX_GAP = 10_000
@@ -60,7 +61,7 @@ class MonitorState(NamedTuple):
         Some tick since then was fully known.
     properties : tuple of PropertyState
         In the order of the monitor file.
-    observation : Observation or None
+    observation : Observed or None
         What the last tick gave by itself.
     """
 
@@ -68,7 +69,7 @@ class MonitorState(NamedTuple):
     first: int
     seen: bool
     properties: tuple[PropertyState, ...]
-    observation: Observation | None
+    observation: Observed | None
 
 
 class Risk(NamedTuple):
@@ -205,7 +206,7 @@ class Monitor:
         self,
         compiled: CompiledProperty,
         before: PropertyState,
-        observation: Observation,
+        observation: Observed,
         row: int | None,
         snapshot: Snapshot,
         waiting: bool,
@@ -252,7 +253,7 @@ class Monitor:
         self,
         compiled: CompiledProperty,
         before: PropertyState,
-        observation: Observation,
+        observation: Observed,
         row: int | None,
     ) -> Risk:
         """Return the worst risk over all product states that agree with what is known."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from forewarn.monitoring.policy import Level
 from forewarn.signals.feed import Failure, StaleSignal
-from forewarn.states.predicates import Observation
+from forewarn.states.interface import Observed
 
 
 class PropertyStatus(IntEnum):
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
     ----------
     tick, time_ns : int
         The tick, and its time in nanoseconds.
-    observation : Observation
+    observation : Observed
         What is known of the state.
     properties : tuple of PropertyVerdict
         In the order of the monitor file.
@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
 
     tick: int
     time_ns: int
-    observation: Observation
+    observation: Observed
     properties: tuple[PropertyVerdict, ...]
     stale: tuple[StaleSignal, ...]
     failures: tuple[Failure, ...]

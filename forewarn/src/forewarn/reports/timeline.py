@@ -297,7 +297,7 @@ def _lanes_row(key: str, title: str, lanes: Lanes) -> Row:
 
 def _signal_rows(monitor: Monitor, run: RecordedRun, columns: dict[str, Column]) -> Iterator[Row]:
     """Yield a row for each signal; the first `SHOWN_SIGNALS` of those that decide are shown."""
-    decides = _deciding(monitor)
+    decides = monitor.abstraction.deciding
     order = sorted(run.signals, key=lambda series: series.name not in decides)
     shown = 0
     for series in order:
@@ -312,13 +312,6 @@ def _signal_rows(monitor: Monitor, run: RecordedRun, columns: dict[str, Column])
         row["shown"] = series.name in decides and "note" not in row and shown < SHOWN_SIGNALS
         shown += row["shown"]
         yield row
-
-
-def _deciding(monitor: Monitor) -> set[str]:
-    """Return the signals that predicates and terminal labels look at."""
-    abstraction = monitor.abstraction
-    conditions = (*abstraction.predicates, *abstraction.terminals)
-    return {name for condition in conditions for name in condition.names}
 
 
 def _signal_row(series: SignalSeries, key: str, unit: str) -> Row:

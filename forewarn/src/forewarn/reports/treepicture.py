@@ -10,7 +10,6 @@ from forewarn.reports.page import escape
 from forewarn.reports.palette import risk_colour
 from forewarn.reports.tree import Tree, violation_tree
 from forewarn.states.interface import StateSpace, is_terminal
-from forewarn.states.vocabulary import CUT
 
 BOX, COLUMN, GAP = 186, 206, 40
 LINE, PAD = 15, 8
@@ -39,11 +38,11 @@ def conditions(vocabulary: StateSpace, code: int) -> tuple[list[str], dict[str, 
     for name in vocabulary.present:
         if not vocabulary.holds(name, code):
             continue
-        cut = CUT.match(name)
+        cut = vocabulary.cut(name)
         if cut is None:
             plain.append(name)
         else:
-            cuts[cut[1]] = min(float(cut[2]), cuts.get(cut[1], float("inf")))
+            cuts[cut[0]] = min(cut[1], cuts.get(cut[0], float("inf")))
     return plain, cuts
 
 

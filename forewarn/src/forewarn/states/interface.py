@@ -7,13 +7,16 @@ A state is coded as one whole number. Whatever the space, terminal label number 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 TERMINAL_MARK = "!"
+PREDICATES = "predicates"
+"""The kind of states of a file that names none."""
 
 
 def terminal_code(index: int) -> int:
@@ -54,16 +57,21 @@ class Observed(Protocol):
 class StateSpace(Protocol):
     """The states of one abstraction, their names, and what a partial observation says of them.
 
+    A frozen dataclass with at least the attributes below.
+
     What follows from `candidates` is implemented here; a space may know a quicker way.
 
     Attributes
     ----------
+    kind : str
+        Name in `kinds.KINDS`.
     predicates : tuple of str
-        Names that hold or not in a state, apart from terminal labels.
+        Names that hold or not in a state, apart from terminal labels; formulas may use them.
     terminals : tuple of str
         Names of the terminal labels, in file order.
     """
 
+    kind: ClassVar[str]
     predicates: tuple[str, ...]
     terminals: tuple[str, ...]
 
@@ -74,7 +82,10 @@ class StateSpace(Protocol):
 
     @property
     def present(self) -> tuple[str, ...]:
-        """The predicates of this tick, without those that a state remembers."""
+        """What pictures show of a state: predicates of this tick, without those remembered.
+
+        A space may add names of its own (the leaf of a tree), if `holds` and `truth` know them.
+        """
         return self.predicates
 
     @property
@@ -85,8 +96,15 @@ class StateSpace(Protocol):
     def nothing_known(self) -> Any:
         """What is observed of a tick that was missed."""
 
+    def parse_observation(self, values: Sequence[Any]) -> Any:
+        """Return the observation, a tuple, that JSON has made a list of."""
+
+    def content(self) -> dict[str, Any]:
+        """Return what a model file keeps beyond predicates and labels, for `Kind.parse`."""
+        return {}
+
     def name(self, state: int) -> str:
-        """Return readable text."""
+        """Return readable text, another one for each state that can occur."""
 
     def key(self, state: int) -> str:
         """Return the stable text of a state in model files."""
@@ -99,6 +117,11 @@ class StateSpace(Protocol):
 
     def with_terminal(self, label: str) -> StateSpace:
         """Return the space with one more terminal label, unless it has that one."""
+        if label in self.terminals:
+            return self
+        space: Any = self
+        changed: StateSpace = replace(space, terminals=(*self.terminals, label))
+        return changed
 
     def candidates(self, observation: Any) -> Iterator[int] | None:
         """Yield the states without terminal label that agree; None if too many to try."""
@@ -140,13 +163,20 @@ class StateSpace(Protocol):
         """Return what else a line of verdicts tells about a state."""
         return {}
 
+    def cut(self, predicate: str) -> tuple[str, float] | None:
+        """Return signal and threshold if the predicate says that one is below the other."""
+        return None
+
     def neighbours(self, state: int) -> Iterator[tuple[str, int]]:
         """Yield the states in which one predicate is otherwise, with that predicate."""
         yield from ()
 
 
 class Admission(Protocol):
-    """Which states and steps can occur."""
+    """Which states and steps can occur.
+
+    What follows from the first three methods is implemented here; a kind may know a quicker way.
+    """
 
     def admits(self, state: int) -> bool:
         """Tell whether `state` can occur; terminal labels always can."""
@@ -154,11 +184,17 @@ class Admission(Protocol):
     def allows(self, source: int, target: int) -> bool:
         """Tell whether the transition is valid."""
 
-    def forbidden_matrix(self, states: Sequence[int]) -> sparse.csr_matrix:
-        """Return the transitions that declared rules forbid, shape (n, n), Boolean."""
-
     def states(self) -> list[int]:
         """Return all admissible states without terminal labels; raises ConfigError if too many."""
 
+    def forbidden_matrix(self, states: Sequence[int]) -> sparse.csr_matrix:
+        """Return the transitions that declared rules forbid, shape (n, n), Boolean.
+
+        Rows of terminal states are left empty: that they absorb is no declared rule.
+        """
+        refused = [[not is_terminal(s) and not self.allows(s, t) for t in states] for s in states]
+        return sparse.csr_matrix(np.array(refused, dtype=bool).reshape(len(states), len(states)))
+
     def is_covered(self, states: Sequence[int]) -> bool:
         """Tell whether `states` are all the admissible ones; no, if there are too many to try."""
+        return {*self.states()} <= {*states}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from forewarn.errors import ModelError
 from forewarn.states.interface import (
+    PREDICATES,
     TERMINAL_MARK,
     StateSpace,
     is_terminal,
@@ -69,6 +70,8 @@ class Vocabulary(StateSpace):
     terminals : tuple of str
         Names of the terminal labels, in file order.
     """
+
+    kind = PREDICATES
 
     predicates: tuple[str, ...]
     terminals: tuple[str, ...] = ()
@@ -126,11 +129,10 @@ class Vocabulary(StateSpace):
         """What is observed of a tick that was missed."""
         return Observation(None, 0, 0, (1 << len(self.terminals)) - 1, True)
 
-    def with_terminal(self, label: str) -> Vocabulary:
-        """Return the vocabulary with one more terminal label, unless it has that one."""
-        if label in self.terminals:
-            return self
-        return Vocabulary(self.predicates, (*self.terminals, label))
+    def parse_observation(self, values: Sequence[Any]) -> Observation:
+        """Return the observation, a tuple, that JSON has made a list of."""
+        found = Observation(*values)
+        return found._replace(ended=found.ended or (found.state is not None and found.state < 0))
 
     def candidates(self, observation: Observation) -> Iterator[int] | None:
         """Yield the states without terminal label that agree; None if too many to try."""
@@ -224,6 +226,11 @@ class Vocabulary(StateSpace):
     def details(self, observation: Observation) -> dict[str, Any]:
         """Return the masks of an observation."""
         return {"known": observation.known, "mask": observation.mask}
+
+    def cut(self, predicate: str) -> tuple[str, float] | None:
+        """Return signal and threshold if the predicate says that one is below the other."""
+        found = CUT.match(predicate)
+        return None if found is None else (found[1], float(found[2]))
 
     def neighbours(self, state: int) -> Iterator[tuple[str, int]]:
         """Yield the states in which one predicate is otherwise, with that predicate."""

@@ -1,157 +1,47 @@
-"""The abstraction of a monitor file: from a snapshot of signals to a state.
-
-`build_abstraction` resolves the names of a monitor file once; `Abstraction.observe` then turns the
-snapshot of one tick into what is known of the state, without clock or input.
-"""
+"""The abstraction into predicates: from a snapshot of signals to the vector of their values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from forewarn.config import MonitorSpec
-from forewarn.expressions import Expression, Unknown, normal_form, parse_expression
+from forewarn.expressions import Expression, normal_form, parse_expression
 from forewarn.expressions.syntax import shown
-from forewarn.signals.feed import Failure, Snapshot
-from forewarn.signals.sources import SourceSignal, plain
+from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import terminal_code
 from forewarn.states.predicates.comparisons import Comparison, as_comparison
 from forewarn.states.predicates.validity import Validity, build_validity
 from forewarn.states.vocabulary import Observation, Vocabulary
 
 
-class Seen(NamedTuple):
-    """What a snapshot shows.
-
-    Attributes
-    ----------
-    observation : Observation
-        What is known of the state.
-    alone : Observation
-        The same from this tick only, for the one that follows; without ``history: 2`` the same.
-    values : list
-        Values of all signals in slot order; None where unknown.
-    failures : tuple of Failure
-        Derived signals and conditions that have no value although all they need is known.
-    """
-
-    observation: Observation
-    alone: Observation
-    values: list[Any]
-    failures: tuple[Failure, ...]
-
-
 @dataclass(frozen=True)
-class DerivedSignal:
-    """A signal computed from others, whose slots in the value list are `arguments`."""
-
-    name: str
-    expression: Expression
-    arguments: tuple[int, ...]
-    function: Callable[[Sequence[Any]], Any]
-
-
-@dataclass(frozen=True)
-class Abstraction:
+class PredicateAbstraction(Abstraction):
     """Signals, predicates and terminal labels of one monitor file, compiled.
+
+    ``history: 2``: a state also holds the predicates of the tick before, whose names in the
+    vocabulary end in ``@-1``.
 
     Attributes
     ----------
     vocabulary : Vocabulary
         Predicates (declared, from `bins`, from inline comparisons) and terminal labels.
-    sources, derived : tuple
-        Signals in the order of their slots: sources first, derived ones in order of evaluation.
     predicates : tuple of Expression
         One for each predicate of the vocabulary.
-    comparisons : dict
-        Predicate index of every comparison of a signal with a number.
-    rate : float
-        Ticks per second.
-    digest : str
-        SHA-256 over everything a learned model depends on.
-    evaluate : callable
-        From the values of all signals to the observation of the tick alone.
-    remembers : bool
-        ``history: 2``: a state also holds the predicates of the tick before, whose names in the
-        vocabulary end in ``@-1``.
     terminals : tuple of Expression
         One for each terminal label.
-    phases : dict
-        The expressions of ``active_when`` and ``intervened_when``, as far as there are any.
-    action : DerivedSignal or None
-        What names the action.
+    comparisons : dict
+        Predicate index of every comparison of a signal with a number.
     """
 
     vocabulary: Vocabulary
-    sources: tuple[SourceSignal, ...]
-    derived: tuple[DerivedSignal, ...]
-    predicates: tuple[Expression, ...]
-    comparisons: Mapping[Comparison, int]
-    rate: float
-    digest: str
-    evaluate: Callable[[Sequence[Any]], Observation]
-    remembers: bool = False
+    predicates: tuple[Expression, ...] = ()
     terminals: tuple[Expression, ...] = ()
-    phases: Mapping[str, Expression] = field(default_factory=dict)
-    action: DerivedSignal | None = None
+    comparisons: Mapping[Comparison, int] = field(default_factory=dict)
 
-    @cached_property
-    def by_platform(self) -> frozenset[str]:
-        """Key paths of the conditions that the type of processor may decide, by a last bit."""
-        marked = {
-            source.name
-            for source in self.sources
-            if source.expression is not None and source.expression.by_platform
-        }
-        for signal in self.derived:
-            if signal.expression.by_platform or signal.expression.names & marked:
-                marked.add(signal.name)
-        conditions = {
-            **{
-                f"predicates.{name}": expression
-                for name, expression in zip(
-                    self.vocabulary.predicates, self.predicates, strict=False
-                )
-            },
-            **{
-                f"terminal.{name}": expression
-                for name, expression in zip(self.vocabulary.terminals, self.terminals, strict=True)
-            },
-            **self.phases,
-        }
-        found = set[str]()
-        for key, expression in conditions.items():
-            if expression.by_platform or expression.names & marked:
-                found.add(key)
-                marked.add(key.removeprefix("predicates."))
-        return frozenset(found)
-
-    @property
-    def signals(self) -> tuple[str, ...]:
-        """Return the names of all signals in slot order."""
-        return (*(s.name for s in self.sources), *(d.name for d in self.derived))
-
-    def observe(self, snapshot: Snapshot, previous: Observation | None) -> Seen:
-        """Return what the snapshot of one tick shows.
-
-        Parameters
-        ----------
-        snapshot : Snapshot
-            The source signals.
-        previous : Observation or None
-            What the tick before gave `alone`; None at the start of a run.
-        """
-        values, failed = self.complete(snapshot.values)
-        alone = self.evaluate(values)
-        if alone.state is None or alone.active is None or alone.intervened is None:
-            failed += self.undecided(values, alone)
-        observation = self._with_past(previous, alone) if self.remembers else alone
-        return Seen(observation, alone, values, tuple(map(Failure._make, failed)) if failed else ())
-
-    def _with_past(self, previous: Observation | None, current: Observation) -> Observation:
+    def joined(self, previous: Observation | None, current: Observation) -> Observation:
         """Return `current` with the predicate values of the tick before in its upper bits.
 
         At the start of a run, and after a terminal label or an inactive phase, there is no tick
@@ -169,56 +59,10 @@ class Abstraction:
         complete = known == (1 << 2 * width) - 1 and not current.open_terminals
         return current._replace(state=mask if complete else None, known=known, mask=mask)
 
-    def done(self, values: Sequence[Any]) -> tuple[str | None, str]:
-        """Return the name of what is done, None if unknown, and why it could not be had."""
-        if self.action is None:
-            return None, ""
-        arguments = [values[slot] for slot in self.action.arguments]
-        if any(argument is None for argument in arguments):
-            return None, ""
-        raw = self.action.function(arguments)
-        if isinstance(raw, str):
-            return raw, ""
-        return None, raw.reason if isinstance(raw, Unknown) else f"{raw!r} is no text"
-
-    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
-        """Append the derived signals to the values of the sources.
-
-        Returns
-        -------
-        values : list
-            Values of all signals in slot order; None where unknown.
-        failures : list of (str, str)
-            Derived signals whose inputs are known and which still have no value, with the reason.
-        """
-        values, failures = list(sources), []
-        for signal in self.derived:
-            arguments = [values[slot] for slot in signal.arguments]
-            value: Any = None
-            if not any(a is None for a in arguments):
-                raw = signal.function(arguments)
-                value = plain(raw)
-                if value is None:
-                    reason = raw.reason if isinstance(raw, Unknown) else "the result is NaN"
-                    failures.append((signal.name, reason))
-            values.append(value)
-        return values, failures
-
     def undecided(self, values: Sequence[Any], observation: Observation) -> list[tuple[str, str]]:
         """Return the conditions that are unknown although all their signals have a value.
 
-        Parameters
-        ----------
-        values : sequence
-            Values of all signals in slot order.
-        observation : Observation
-            What `evaluate` made of them.
-
-        Returns
-        -------
-        list of (str, str)
-            Key paths in the monitor file, with the reason: text against a number, say, an array
-            where one number is wanted, or NaN.
+        The reason may be text against a number, an array where one number is wanted, or NaN.
         """
         signals = dict(zip(self.signals, values, strict=True))
         unknown = dict(self._unknown(observation))

@@ -20,8 +20,9 @@ from forewarn.expressions import (
 )
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.sources import SourceSignal
+from forewarn.states.abstraction import PHASES, DerivedSignal
 from forewarn.states.interface import terminal_code
-from forewarn.states.predicates.abstraction import Abstraction, DerivedSignal
+from forewarn.states.predicates.abstraction import PredicateAbstraction
 from forewarn.states.predicates.comparisons import Comparison, as_comparison
 from forewarn.states.predicates.kleene import KleeneCompiler
 from forewarn.states.predicates.maps import load_shapes
@@ -31,7 +32,7 @@ MAX_PREDICATES = 1000
 """Python's own compiler runs out of stack at some two or three thousand."""
 
 
-def build_abstraction(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
+def build_abstraction(spec: MonitorSpec, inline: Iterable[str] = ()) -> PredicateAbstraction:
     """Resolve and compile the abstraction part of a monitor file.
 
     Raises
@@ -59,7 +60,7 @@ class _Builder:
         self.errors: list[InputError] = []
         self._shapes: dict[str, Any] = {}
 
-    def build(self, inline: Iterable[str]) -> Abstraction:
+    def build(self, inline: Iterable[str]) -> PredicateAbstraction:
         spec = self.spec
         self._check_names()
         parsed = {
@@ -89,7 +90,7 @@ class _Builder:
             comparison = as_comparison(expression.tree)
             if comparison is not None:
                 comparisons.setdefault(comparison, index)
-        return Abstraction(
+        return PredicateAbstraction(
             vocabulary=Vocabulary((*predicates, *before), tuple(terminals)),
             sources=sources,
             derived=derived,
@@ -102,6 +103,10 @@ class _Builder:
             evaluate=evaluate,
             remembers=spec.history == 2,
             terminals=tuple(terminals.values()),
+            conditions={
+                **{f"predicates.{name}": one for name, one in predicates.items()},
+                **{f"terminal.{name}": one for name, one in terminals.items()},
+            },
             phases=phases,
             action=action,
         )
@@ -211,7 +216,7 @@ class _Builder:
         }
         phases = {
             key: self._parse(text, key)
-            for key in ("active_when", "intervened_when")
+            for key in PHASES
             if (text := getattr(self.spec, key)) is not None
         }
         self._raise()

@@ -9,7 +9,7 @@ from forewarn.errors import InputError
 from forewarn.messages import MessageType
 from forewarn.signals.clock import NANOSECONDS, Grid
 from forewarn.signals.feed import Feed
-from forewarn.states.predicates.abstraction import Abstraction
+from forewarn.states.abstraction import Abstraction
 
 
 def open_feed(

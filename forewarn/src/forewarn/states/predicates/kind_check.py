@@ -20,7 +20,7 @@ from forewarn.messages import MessageType
 from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe
 from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
-from forewarn.states.predicates.abstraction import Abstraction
+from forewarn.states.abstraction import Abstraction
 
 OPAQUE = frozenset({*GEOMETRY, *CONFLICT, "has"})
 """Functions whose arguments are no plain values: shapes, vehicles, fields."""
@@ -77,14 +77,9 @@ def _sources(
 
 
 def _conditions(abstraction: Abstraction) -> Iterator[tuple[str, str, Expression]]:
-    vocabulary = abstraction.vocabulary
-    # With history the vocabulary goes on with the names of the tick before.
-    for name, predicate in zip(vocabulary.predicates, abstraction.predicates, strict=False):
-        yield "predicates", name, predicate
-    for name, terminal in zip(vocabulary.terminals, abstraction.terminals, strict=True):
-        yield "terminal", name, terminal
-    for key, phase in abstraction.phases.items():
-        yield key, "", phase
+    for key, expression in {**abstraction.conditions, **abstraction.phases}.items():
+        place, _, name = key.partition(".")
+        yield place, name, expression
 
 
 def _can_tell(expression: Expression, fields: Mapping[str, FieldType]) -> bool:

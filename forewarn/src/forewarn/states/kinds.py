@@ -1,0 +1,98 @@
+"""The kinds of states that a monitor file can ask for: one line for each.
+
+A monitor file says ``states: {kind: NAME, ...}``; what else stands there belongs to the kind. A
+model file says which kind its states are of, and keeps what `StateSpace.content` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from forewarn.config import MonitorSpec, Section
+from forewarn.errors import ConfigError, ModelError
+from forewarn.states.abstraction import Abstraction
+from forewarn.states.interface import PREDICATES, StateSpace
+from forewarn.states.predicates import build_abstraction
+from forewarn.states.vocabulary import Vocabulary
+
+Names = tuple[str, ...]
+
+
+class Kind(NamedTuple):
+    """A kind of states. Its functions are named ones, so that they can be found by processes.
+
+    Attributes
+    ----------
+    build : callable
+        From a monitor file and the atoms of its formulas to its abstraction; raises ConfigError.
+    parse : callable
+        From predicates, terminal labels and `StateSpace.content`, as a model file keeps them, to
+        the states; raises ModelError, which has the key within the content.
+    """
+
+    build: Callable[[MonitorSpec, Iterable[str]], Abstraction]
+    parse: Callable[[Names, Names, Mapping[str, Any]], StateSpace]
+
+
+def _build_predicates(spec: MonitorSpec, inline: Iterable[str]) -> Abstraction:
+    spec.states_section(Section)
+    return build_abstraction(spec, inline)
+
+
+def _parse_predicates(
+    predicates: Names, terminals: Names, content: Mapping[str, Any]
+) -> StateSpace:
+    for key in content:
+        raise ModelError("unknown key", key=key, accepted="none: names are all of predicates")
+    return Vocabulary(predicates, terminals)
+
+
+KINDS: dict[str, Kind] = {
+    PREDICATES: Kind(_build_predicates, _parse_predicates),
+}
+
+
+def build_states(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
+    """Build the abstraction that a monitor file asks for.
+
+    Parameters
+    ----------
+    spec : MonitorSpec
+        The monitor file.
+    inline : iterable of str
+        Atoms of the formulas, of which some kinds make predicates.
+
+    Raises
+    ------
+    ConfigError
+        If the kind is unknown, or the file wrong; all findings at once.
+    """
+    kind = KINDS.get(spec.states.kind)
+    if kind is None:
+        raise ConfigError(
+            f"{spec.states.kind!r} is no kind of states",
+            file=spec.file,
+            key="states.kind",
+            accepted=", ".join(KINDS),
+        )
+    return _build(kind.build, spec, tuple(inline))
+
+
+def _build(
+    build: Callable[[MonitorSpec, Iterable[str]], Abstraction],
+    spec: MonitorSpec,
+    inline: tuple[str, ...],
+) -> Abstraction:
+    return replace(build(spec, inline), rebuild=partial(_build, build, spec, inline))
+
+
+def parse_states(
+    kind: str, predicates: Names, terminals: Names, content: Mapping[str, Any]
+) -> StateSpace:
+    """Return the states of a model file; raises ModelError."""
+    if kind not in KINDS:
+        raise ModelError(f"{kind!r} is no kind of states", key="kind", accepted=", ".join(KINDS))
+    return KINDS[kind].parse(predicates, terminals, content)
