@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written_runs import track as written
 
-from forewarn.assessment.episodes import Trace
+from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.events import find_events
 from forewarn.assessment.excursions import find_excursions
 from forewarn.assessment.history import History, Track
@@ -95,7 +95,7 @@ def test_a_monitor_that_tells_nothing_but_its_status_has_the_same_excursions(
     facts: str, clear: int
 ) -> None:
     run = written("." * len(facts), facts, clear=clear)
-    bare = Trace(
+    bare = ScoredRun(
         run.rate, run.horizon, run.ticks, run.probability, run.violation, run.status, clear=clear
     )
     for ours, theirs in zip(find_excursions(bare), find_excursions(run), strict=True):

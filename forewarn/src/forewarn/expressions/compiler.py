@@ -17,6 +17,7 @@ from forewarn.errors import ExpressionError
 from forewarn.expressions import call_trees as trees
 from forewarn.expressions import comprehensions, operators
 from forewarn.expressions import ragged as segments
+from forewarn.expressions.comparisons import COMPARATORS
 from forewarn.expressions.functions.catalogue import CONSTANTS, EXPANSIONS, FUNCTIONS
 from forewarn.expressions.syntax import Expression, bound_names, called, position, suggestion
 from forewarn.expressions.values import Notes, Unknown, Value, is_unknown, plain, vector
@@ -31,12 +32,7 @@ _BINARY = {
     ast.Pow: "_raise_to",
 }
 _COMPARISONS = {
-    ast.Eq: "_equal",
-    ast.NotEq: "_not_equal",
-    ast.Lt: "_less",
-    ast.LtE: "_less_equal",
-    ast.Gt: "_greater",
-    ast.GtE: "_greater_equal",
+    **{entry.node: f"_{entry.name}" for entry in COMPARATORS},
     ast.In: "_contained",
     ast.NotIn: "_not_contained",
 }
@@ -63,8 +59,9 @@ _GLOBALS: dict[str, Any] = {
     "_reduce_segments": segments.reduce_segments,
     **{
         name: getattr(operators, name[1:])
-        for name in (*_BINARY.values(), *_COMPARISONS.values(), *_UNARY.values())
+        for name in (*_BINARY.values(), *_UNARY.values(), "_contained", "_not_contained")
     },
+    **{f"_{name}": compare for name, compare in operators.COMPARISONS.items()},
     **{f"_f_{name}": function.call for name, function in FUNCTIONS.items()},
     **{f"_c_{name}": value for name, value in CONSTANTS.items()},
 }

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from forewarn.expressions.comparisons import COMPARATORS
 from forewarn.expressions.values import (
     NAN,
     NUMBERS,
@@ -168,12 +169,8 @@ def _compare_vectors(scalar: Callable[[Any, Any], Any], notes: Notes, a: Any, b:
     return result
 
 
-equal = _comparison(operator.eq)
-not_equal = _comparison(operator.ne)
-less = _comparison(operator.lt)
-less_equal = _comparison(operator.le)
-greater = _comparison(operator.gt)
-greater_equal = _comparison(operator.ge)
+COMPARISONS = {entry.name: _comparison(entry.holds) for entry in COMPARATORS}
+equal = COMPARISONS["equal"]
 
 
 def chain(notes: Notes, compare: tuple[Operator, ...], *values: Any) -> Any:

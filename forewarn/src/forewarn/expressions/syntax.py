@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from forewarn.errors import ExpressionError
+from forewarn.expressions.comparisons import BY_NODE
 from forewarn.expressions.functions.catalogue import (
     BY_PLATFORM,
     CONSTANTS,
@@ -40,7 +41,7 @@ ACCEPTED = (
 
 _BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _UNARY = (ast.UAdd, ast.USub, ast.Not)
-_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
+_COMPARISONS = (*BY_NODE, ast.In, ast.NotIn)
 
 _REFUSED = {
     ast.Lambda: "a lambda",

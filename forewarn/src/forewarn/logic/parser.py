@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from forewarn.errors import ExpressionError, FormulaError
 from forewarn.expressions import parse_expression
+from forewarn.expressions.comparisons import BY_SYMBOL
 from forewarn.logic import syntax
 from forewarn.logic.lexer import RESERVED, Token, failure, tokenize
 from forewarn.logic.syntax import Atom, Bound, Constant, Formula, Interval
@@ -46,7 +47,6 @@ NOT_CHAINED = frozenset({"until", "unless", "since", "implies"})
 _COMPARISON_POWER = 100
 _ARITHMETIC_POWER = {"+": 110, "-": 110, "*": 120, "/": 120, "//": 120, "%": 120, "**": 140}
 _MINUS_POWER = 130
-_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _UNITS = {unit: unit for unit in syntax.UNITS} | {"step": "steps"}
 _OPERAND = "a predicate, a comparison such as speed > 0.5, not, a temporal operator or '('"
 _FORMULA_END = "and, or, implies, iff, xor, until, since, unless"
@@ -144,7 +144,7 @@ class _Parser:
             return POWER.get(text, 0)
         if kind != "symbol":
             return 0
-        if text in _COMPARISONS:
+        if text in BY_SYMBOL:
             return _COMPARISON_POWER
         return _ARITHMETIC_POWER.get(text, 0)
 

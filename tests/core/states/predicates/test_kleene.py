@@ -19,7 +19,7 @@ HALF = 0.5
 
 def evaluate(text: str, values: list[object]) -> bool | None:
     compiler = KleeneCompiler(SLOTS)
-    source = f"def f(v):\n    return {compiler.emit(parse_expression(text))}\n"
+    source = f"def f(v):\n    return {compiler.emit(parse_expression(text).tree)}\n"
     return compiler.compile(source, "f")(values)
 
 

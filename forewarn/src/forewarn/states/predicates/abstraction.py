@@ -9,10 +9,10 @@ from typing import Any
 
 from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, normal_form, parse_expression
+from forewarn.expressions.comparisons import Comparison, as_comparison
 from forewarn.expressions.syntax import shown
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import terminal_code
-from forewarn.states.predicates.comparisons import Comparison, as_comparison
 from forewarn.states.predicates.validity import Validity, build_validity
 from forewarn.states.vocabulary import Observation, Vocabulary
 

@@ -18,12 +18,12 @@ from forewarn.expressions import (
     normal_form,
     parse_expression,
 )
+from forewarn.expressions.comparisons import Comparison, as_comparison
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.sources import SourceSignal
 from forewarn.states.abstraction import PHASES, DerivedSignal
 from forewarn.states.interface import terminal_code
 from forewarn.states.predicates.abstraction import PredicateAbstraction
-from forewarn.states.predicates.comparisons import Comparison, as_comparison
 from forewarn.states.predicates.kleene import KleeneCompiler
 from forewarn.states.predicates.maps import load_shapes
 from forewarn.states.vocabulary import PAST, Observation, Vocabulary
@@ -294,7 +294,7 @@ class _Builder:
             self._unknown_name(used, key, [*compiler.slots, *compiler.predicates])
             return "None"
         try:
-            return compiler.emit(expression)
+            return compiler.emit(expression.tree)
         except ExpressionError as error:
             self.errors.append(error.located(file=self.spec.file, key=key))
             return "None"

@@ -16,19 +16,10 @@ import numpy as np
 
 from forewarn.errors import ExpressionError
 from forewarn.expressions import Expression, Unknown, compile_expression
-from forewarn.states.predicates.comparisons import as_comparison
+from forewarn.expressions.comparisons import BY_NODE, as_comparison
 
 Truth = bool | None
 Values = Sequence[Any]
-
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: lambda a, b: a < b,
-    ast.LtE: lambda a, b: a <= b,
-    ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b,
-    ast.Eq: lambda a, b: a == b,
-    ast.NotEq: lambda a, b: a != b,
-}
 
 
 def truth(value: object) -> Truth:
@@ -52,23 +43,26 @@ class KleeneCompiler:
         Index in ``v`` of every signal.
     predicates : dict
         Local variable that holds each predicate defined so far.
+    atom : callable or None
+        Makes the function that evaluates what is no ``and``, ``or`` or ``not``; the language of
+        expressions by default.
     """
 
     slots: Mapping[str, int]
     predicates: dict[str, str] = field(default_factory=dict)
-    leaves: list[Callable[[Values], Truth]] = field(default_factory=list)
+    atom: Callable[[ast.expr], Callable[[Any], Truth]] | None = None
+    leaves: list[Callable[[Any], Truth]] = field(default_factory=list)
     temporaries: int = 0
 
-    def emit(self, expression: Expression) -> str:
+    def emit(self, tree: ast.expr) -> str:
         """Return Python source that evaluates to True, False or None."""
-        return self._emit(expression.tree)
-
-    def _emit(self, tree: ast.expr) -> str:
         if isinstance(tree, ast.BoolOp):
             return self._junction(tree)
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
             name = self._temporary()
-            return f"(None if ({name} := {self._emit(tree.operand)}) is None else not {name})"
+            return f"(None if ({name} := {self.emit(tree.operand)}) is None else not {name})"
+        if self.atom is not None:
+            return self._called(self.atom(tree))
         if isinstance(tree, ast.Name) and tree.id in self.predicates:
             return self.predicates[tree.id]
         if isinstance(tree, ast.Name) and tree.id in self.slots:  # else a constant: nan, say
@@ -86,7 +80,7 @@ class KleeneCompiler:
         decisive = "False" if isinstance(tree.op, ast.And) else "True"
         other = "True" if decisive == "False" else "False"
         names = [self._temporary() for _ in tree.values]
-        parts = [self._emit(value) for value in tree.values]
+        parts = [self.emit(value) for value in tree.values]
         decided = " or ".join(
             f"({n} := {p}) is {decisive}" for n, p in zip(names, parts, strict=True)
         )
@@ -102,16 +96,19 @@ class KleeneCompiler:
             def leaf(values: Values) -> Truth:
                 return truth(operand(values))
 
+        return self._called(leaf)
+
+    def _called(self, leaf: Callable[[Any], Truth]) -> str:
         self.leaves.append(leaf)
         return f"leaf{len(self.leaves) - 1}(v)"
 
     def _comparison(self, tree: ast.Compare) -> Callable[[Values], Truth]:
         """Compare the sides one by one, so that a NaN inside a side makes it unknown."""
-        if any(type(op) not in _COMPARE for op in tree.ops):
+        if any(type(op) not in BY_NODE for op in tree.ops):
             operand = self._operand(tree)
             return lambda values: truth(operand(values))
         sides = [self._operand(side) for side in (tree.left, *tree.comparators)]
-        operators = [_COMPARE[type(op)] for op in tree.ops]
+        operators = [BY_NODE[type(op)].holds for op in tree.ops]
 
         def compare(values: Values) -> Truth:
             numbers = [side(values) for side in sides]
@@ -162,3 +159,15 @@ class KleeneCompiler:
         exec(compile(source, f"<{name}>", "exec"), scope)
         function: Callable[..., Any] = scope[name]
         return function
+
+
+def compile_test(
+    tree: ast.expr, atom: Callable[[ast.expr], Callable[[Any], bool]]
+) -> Callable[[Any], bool]:
+    """Compile a Boolean expression to a function of whatever the functions of its atoms read."""
+    compiler = KleeneCompiler({}, atom=atom)
+    source = compiler.emit(tree)
+    function: Callable[[Any], bool] = compiler.compile(
+        f"def test(v):\n    return {source}\n", "test"
+    )
+    return function

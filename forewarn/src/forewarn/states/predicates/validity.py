@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -21,20 +21,13 @@ from scipy import sparse
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
 from forewarn.expressions import Expression, parse_expression
-from forewarn.states.predicates.comparisons import Comparison, as_comparison
+from forewarn.expressions.comparisons import as_comparison
+from forewarn.states.predicates.kleene import compile_test
 from forewarn.states.vocabulary import Vocabulary
 
 MAX_PATTERNS = 1 << 16
 MAX_STATES = 1 << 16
 
-_HOLDS: dict[str, Callable[[float, float], bool]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-}
 StateTest = Callable[[int], bool]
 
 
@@ -265,7 +258,7 @@ class _Tests:
 
     def parse(self, text: str, part: str) -> StateTest:
         try:
-            return self._test(parse_expression(text).tree, part)
+            return compile_test(parse_expression(text).tree, lambda atom: self._atom(atom, part))
         except ExpressionError as error:
             self.errors.append(error.located(file=self.spec.file, key=f"{self.key}.{part}"))
             return bool
@@ -282,15 +275,7 @@ class _Tests:
         )
         return bool
 
-    def _test(self, tree: ast.expr, part: str) -> StateTest:
-        if isinstance(tree, ast.BoolOp):
-            tests = [self._test(value, part) for value in tree.values]
-            if isinstance(tree.op, ast.And):
-                return lambda state: all(test(state) for test in tests)
-            return lambda state: any(test(state) for test in tests)
-        if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
-            operand = self._test(tree.operand, part)
-            return lambda state: not operand(state)
+    def _atom(self, tree: ast.expr, part: str) -> StateTest:
         text = ast.unparse(tree)
         resolved = self.abstraction.resolve(text)
         if resolved is None:
@@ -304,6 +289,7 @@ def _groups(abstraction: Declared) -> Iterator[Group]:
     """Group predicates that share a signal or a predicate, and enumerate their joint values."""
     trees = [expression.tree for expression in abstraction.predicates]
     names = abstraction.vocabulary.predicates[: len(trees)]
+    tests = [compile_test(tree, _atom) for tree in trees]
     leaves = [_leaves(tree) for tree in trees]
     signals = [{_signal(leaf) for leaf in found} for found in leaves]
     # A predicate that another one builds on belongs to the same group.
@@ -325,12 +311,11 @@ def _groups(abstraction: Declared) -> Iterator[Group]:
             continue  # too many to enumerate: these predicates count as independent
         patterns = set()
         for values in itertools.product(*regions.values()):
-            valuation = dict(zip(regions, values, strict=True))
-            held: dict[str, bool] = {}
+            known: dict[str, Any] = dict(zip(regions, values, strict=True))
             pattern = 0
             for i in members:
-                held[names[i]] = _evaluate(trees[i], valuation, held)
-                pattern |= held[names[i]] << i
+                known[names[i]] = tests[i](known)
+                pattern |= known[names[i]] << i
             patterns.add(pattern)
         yield Group(sum(1 << i for i in members), frozenset(patterns))
 
@@ -376,22 +361,10 @@ def _samples(thresholds: list[float | str | bool]) -> list[float | str | bool]:
     return [-math.inf, *cuts, *between, math.inf]
 
 
-def _evaluate(
-    tree: ast.expr, valuation: Mapping[str, float | str | bool], held: Mapping[str, bool]
-) -> bool:
-    if isinstance(tree, ast.BoolOp):
-        values = (_evaluate(v, valuation, held) for v in tree.values)
-        return all(values) if isinstance(tree.op, ast.And) else any(values)
-    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
-        return not _evaluate(tree.operand, valuation, held)
-    if isinstance(tree, ast.Name) and tree.id in held:
-        return held[tree.id]
+def _atom(tree: ast.expr) -> Callable[[Mapping[str, Any]], bool]:
+    """Return what an atom says of values by name: of signals, predicates and other conditions."""
     comparison = as_comparison(tree)
     if comparison is not None:
-        return _compare(comparison, valuation[comparison.signal])
-    value = valuation[ast.unparse(tree)]
-    return bool(value)
-
-
-def _compare(comparison: Comparison, value: float | str | bool) -> bool:
-    return _HOLDS[comparison.operator](float(value), comparison.threshold)
+        return lambda values: comparison.holds(float(values[comparison.signal]))
+    text = ast.unparse(tree)
+    return lambda values: bool(values[text])
