@@ -44,8 +44,6 @@ class Fitted:
     ----------
     found : Recalibration or None
         The map; None if there is none to be had.
-    reason : str
-        Why there is none.
     before, after : Calibration or None
         Of the chain's risk, and of the calibrated one: each run judged by a map fitted to the
         other runs, or it would be praised for what it has learned by heart.

@@ -38,8 +38,6 @@ class ScoredRun(NamedTuple):
 
     Attributes
     ----------
-    rate : float
-        Ticks a second.
     horizon : int or None
         Ticks within which a violation has to follow; None for an unbounded horizon.
     ticks : ndarray of int64

@@ -83,10 +83,6 @@ class Violation(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        Whose.
-    tick : int
-        When.
     alert : int or None
         First tick of the alert that foresaw it; None if it was missed.
     lead : float or None

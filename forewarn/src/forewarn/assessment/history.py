@@ -27,10 +27,6 @@ class Track:
 
     Attributes
     ----------
-    name : str
-        The property.
-    rate : float
-        Ticks a second.
     horizon : int or None
         Ticks that its risk looks ahead; None for an unbounded horizon.
     clear : int

@@ -57,8 +57,6 @@ class Published(NamedTuple):
 
     Attributes
     ----------
-    topic : str
-        Its topic of risks.
     risks : mapping of str to ndarray, shape (n,)
         Probability of each property at every tick of the replay, NaN where nothing was published.
     ticks : int

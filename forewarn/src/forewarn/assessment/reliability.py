@@ -148,8 +148,6 @@ class Bin(NamedTuple):
     ----------
     low, high : float
         Risks in [low, high), the last bin with its upper end.
-    ticks : int
-        Ticks.
     predicted : float
         Mean risk.
     observed : float

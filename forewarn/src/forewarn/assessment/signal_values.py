@@ -17,15 +17,11 @@ class SignalSeries(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        The signal.
     values : ndarray of float64, shape (n,)
         One value a tick, NaN where unknown; the length of an array; the position of a text in
         `texts`.
     kind : str
         ``number``, ``truth``, ``text`` or ``array`` (its length is shown).
-    texts : tuple of str
-        The texts that occurred.
     """
 
     name: str

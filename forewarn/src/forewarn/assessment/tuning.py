@@ -145,8 +145,6 @@ class Support:
     ----------
     runs, runs_with_violation, violations : int
         How many there are; of runs or of their blocks.
-    hours : float
-        Time watched.
     trials : int
         Runs with a violation, or violations: what the guarantee counts.
     least_miss_rate : float
@@ -173,8 +171,6 @@ class Tuning:
 
     Attributes
     ----------
-    support : Support
-        What the recordings can tell.
     candidates : tuple of Candidate
         By `enter`, then by rising thresholds.
     present : Candidate

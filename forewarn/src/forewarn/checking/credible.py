@@ -40,8 +40,6 @@ class Question(NamedTuple):
 
     Attributes
     ----------
-    automaton : Automaton
-        The property's monitor, m states.
     classes : ndarray of int, shape (n,)
         Letter class of each chain state.
     horizon : int or None

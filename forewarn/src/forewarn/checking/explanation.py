@@ -80,10 +80,6 @@ class _Entry(NamedTuple):
     ----------
     bound : float
         Minus the probability to violate by it, or by any way that begins with it.
-    number : int
-        Tie-breaker.
-    states : tuple of int
-        The sequence.
     complete : float or None
         Expected steps if the violation comes in its last state; None if it may go on.
     before : ndarray
@@ -247,12 +243,8 @@ class PredicateEffect(NamedTuple):
 
     Attributes
     ----------
-    predicate : str
-        Its name.
     value : bool
         The value it would have.
-    risk : float
-        Risk then.
     change : float
         The same minus the risk if the state stays as it is; negative where it is lower.
     """

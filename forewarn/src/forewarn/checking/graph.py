@@ -77,8 +77,6 @@ class ClosedClasses(NamedTuple):
 
     Attributes
     ----------
-    number : int
-        How many there are.
     label : ndarray of int, shape (n,)
         Number of the class a state belongs to, -1 for transient states.
     """

@@ -73,8 +73,6 @@ class QueryResult:
 
     Attributes
     ----------
-    query : str
-        The query.
     values : ndarray of float or bool, shape (n,)
         Probability, or whether the formula holds.
     notes : tuple of str

@@ -95,8 +95,6 @@ class Sufficiency(NamedTuple):
 
     Attributes
     ----------
-    requirement : Requirement
-        What was asked.
     factor : float
         Sensitivity B of the risk; 1 if it was left out.
     coverage : Coverage or None

@@ -70,8 +70,6 @@ class Answer:
 
     Attributes
     ----------
-    result : QueryResult
-        Values or truth in every state.
     fine : ndarray of bool, shape (n,)
         States in which nothing is found fault with.
     limit : str

@@ -28,8 +28,6 @@ class Document:
 
     Attributes
     ----------
-    file : Path or None
-        Where it was read from.
     data : object
         Plain Python values.
     lines : dict

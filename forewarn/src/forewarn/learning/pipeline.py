@@ -36,18 +36,12 @@ class RecordingReport:
 
     Attributes
     ----------
-    provenance : Provenance
-        Name, digest, duration, ticks and transitions.
-    counts : Counts
-        Transitions and triples.
     inactive, invalid : int
         Ticks outside `active_when`, and ticks in a state that a constraint excludes.
     stale : Counter
         Ticks at which each signal was unknown because it was old or absent.
     failures : Counter
         Reasons why values could not be had, with the number of ticks.
-    warnings : tuple of str
-        What is wrong with the recording.
     """
 
     provenance: Provenance
@@ -65,8 +59,6 @@ class Learned:
 
     Attributes
     ----------
-    model : CountModel
-        The counts.
     reports : tuple of RecordingReport
         One for each recording that was read, in the given order.
     triples : Counter

@@ -23,8 +23,6 @@ class Graph:
 
     Attributes
     ----------
-    labels : dict of int to str
-        The text of each node.
     edges : dict of (int, int) to str
         The guard of each edge.
     initial : int

@@ -30,8 +30,6 @@ class Machine:
         The successor of each state; state 0 is the initial one.
     bad : ndarray of bool, shape (states,)
         The states in which the property is violated.
-    names : tuple of str
-        One text for each state.
     """
 
     classes: Ints

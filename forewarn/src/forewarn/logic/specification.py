@@ -24,8 +24,6 @@ class CompiledSpec:
 
     Attributes
     ----------
-    abstraction : Abstraction
-        Signals, predicates, terminal labels.
     automata : tuple of Automaton
         One for each property, over the names of the abstraction's vocabulary.
     """

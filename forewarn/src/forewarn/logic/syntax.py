@@ -55,154 +55,121 @@ class Atom:
     text: str
 
 
+class _Operator:
+    """What carries a word, the operator's own: ``class Not(Unary, word="not")``."""
+
+    word: ClassVar[str]
+
+    def __init_subclass__(cls, word: str = "") -> None:
+        cls.word = word
+
+
 @dataclass(frozen=True)
-class Unary:
+class Unary(_Operator):
     """An operator with one operand and no bounds."""
 
     operand: Formula
-    word: ClassVar[str]
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(_Operator):
     """An operator with two operands and no bounds."""
 
     left: Formula
     right: Formula
-    word: ClassVar[str]
 
 
 @dataclass(frozen=True)
-class TimedUnary:
+class TimedUnary(_Operator):
     """An operator with one operand that may have bounds."""
 
     operand: Formula
     interval: Interval | None = None
-    word: ClassVar[str]
 
 
 @dataclass(frozen=True)
-class TimedBinary:
+class TimedBinary(_Operator):
     """An operator with two operands that may have bounds."""
 
     left: Formula
     right: Formula
     interval: Interval | None = None
-    word: ClassVar[str]
 
 
-class Not(Unary):
+class Not(Unary, word="not"):
     """Negation."""
 
-    word = "not"
 
-
-class And(Binary):
+class And(Binary, word="and"):
     """Conjunction."""
 
-    word = "and"
 
-
-class Or(Binary):
+class Or(Binary, word="or"):
     """Disjunction."""
 
-    word = "or"
 
-
-class Implies(Binary):
+class Implies(Binary, word="implies"):
     """Implication."""
 
-    word = "implies"
 
-
-class Iff(Binary):
+class Iff(Binary, word="iff"):
     """Equivalence."""
 
-    word = "iff"
 
-
-class Xor(Binary):
+class Xor(Binary, word="xor"):
     """Exclusive or."""
 
-    word = "xor"
 
-
-class Always(TimedUnary):
+class Always(TimedUnary, word="always"):
     """The operand holds at every tick of the interval (for ever, without one)."""
 
-    word = "always"
 
-
-class Eventually(TimedUnary):
+class Eventually(TimedUnary, word="eventually"):
     """The operand holds at some tick of the interval."""
 
-    word = "eventually"
 
-
-class Historically(TimedUnary):
+class Historically(TimedUnary, word="historically"):
     """The operand held at every past tick of the interval; true before the first tick."""
 
-    word = "historically"
 
-
-class Once(TimedUnary):
+class Once(TimedUnary, word="once"):
     """The operand held at some past tick of the interval; false before the first tick."""
 
-    word = "once"
 
-
-class Until(TimedBinary):
+class Until(TimedBinary, word="until"):
     """The right side holds within the interval, and the left at every tick before that one."""
 
-    word = "until"
 
-
-class Unless(TimedBinary):
+class Unless(TimedBinary, word="unless"):
     """The left side holds up to the end of the interval, or until the right side releases it."""
 
-    word = "unless"
 
-
-class Since(TimedBinary):
+class Since(TimedBinary, word="since"):
     """The right side held within the interval, and the left at every tick after that one."""
 
-    word = "since"
 
-
-class Rise(Unary):
+class Rise(Unary, word="rise"):
     """The operand holds now and did not one tick ago; at the first tick: holds now."""
 
-    word = "rise"
 
-
-class Fall(Unary):
+class Fall(Unary, word="fall"):
     """The operand does not hold now and did one tick ago; at the first tick: does not hold."""
 
-    word = "fall"
 
-
-class Next(Unary):
+class Next(Unary, word="next"):
     """The operand holds one tick later."""
 
-    word = "next"
 
-
-class Previous(Unary):
+class Previous(Unary, word="prev"):
     """The operand held one tick ago; true at the first tick (the weak operator of RTAMT)."""
 
-    word = "prev"
 
-
-class StrongNext(Unary):
+class StrongNext(Unary, word="s_next"):
     """As `Next`: a monitored run has always a next tick."""
 
-    word = "s_next"
 
-
-class StrongPrevious(Unary):
+class StrongPrevious(Unary, word="s_prev"):
     """The operand held one tick ago; false at the first tick."""
-
-    word = "s_prev"
 
 
 Formula = Constant | Atom | Unary | Binary | TimedUnary | TimedBinary

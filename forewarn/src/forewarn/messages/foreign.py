@@ -68,8 +68,6 @@ class ForeignExtractor:
 
     Attributes
     ----------
-    message_type : ForeignType
-        The type.
     notes : tuple of str
         Nothing: that foreign messages are computed element by element is no news.
     """

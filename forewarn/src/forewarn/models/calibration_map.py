@@ -45,8 +45,6 @@ class Recalibration:
         Of an isotonic map; risks rising within (0, 1), frequencies not falling within [0, 1].
     slope, intercept : float
         Of Platt's; the slope above 0.
-    ticks : int
-        Ticks it was fitted to.
     recordings : tuple of str
         Digests of the recordings they are from; figures on these flatter.
     """

@@ -75,8 +75,6 @@ class Provenance:
 
     Attributes
     ----------
-    recording : str
-        Name of the recording.
     digest : str
         Digest of its content, empty if unknown.
     duration : float
@@ -114,12 +112,8 @@ class CountModel:
         ``counts[i, j]`` transitions from state i to state j in one tick.
     starts : ndarray of int64, shape (n,)
         How many episodes began in each state.
-    smoothing : Smoothing
-        Choice that is part of the model.
     forbidden : csr_matrix of bool, shape (n, n)
         Transitions that a declared rule forbids. Terminal rows need not be listed.
-    provenance : tuple of Provenance
-        Recordings the counts come from.
     intervened : int
         Ticks left out because an intervention was active.
     end : 'drop' or 'absorb'

@@ -39,8 +39,6 @@ class Exported:
         States of each label; names are identifiers.
     meaning : mapping of str to str
         The predicate or terminal label that a label stands for.
-    names : tuple of str
-        Readable names of the states.
     initial : int
         Index of the initial state.
     """

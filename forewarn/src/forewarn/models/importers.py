@@ -28,8 +28,6 @@ class Coding(NamedTuple):
 
     Attributes
     ----------
-    names : tuple of str
-        One name for each digit.
     marks : tuple of str
         The leading names that are terminal labels.
     finish : bool

@@ -115,8 +115,6 @@ class Curve(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        The property.
     points : tuple of Point
         From the highest threshold to the lowest that does not alarm nearly always.
     present : Point

@@ -19,8 +19,6 @@ class RiskyState(NamedTuple):
         Position in the model.
     state, name : str
         Key and readable name.
-    automaton : str
-        Name of the automaton's state.
     automaton_state : int
         Its number.
     risk, lower, upper : float

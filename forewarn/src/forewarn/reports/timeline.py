@@ -55,8 +55,6 @@ class Timeline(NamedTuple):
         From the top; `yaxis` is plotly's, `traces` are what the script draws.
     rate : float
         Ticks a second; tick 0 is the run's first.
-    ticks : int
-        Ticks.
     """
 
     columns: dict[str, Column]

@@ -28,8 +28,6 @@ class Countdown:
 
     Attributes
     ----------
-    chain : Chain
-        The chain.
     layers : int
         Number of waiting states L of the automaton.
     idle, raised, waiting, answered : Operator

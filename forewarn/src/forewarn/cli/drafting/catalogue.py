@@ -195,8 +195,6 @@ class Positions(NamedTuple):
     ----------
     frame : str
         Expression for the name of the frame.
-    name : str
-        What to call them.
     x, y : str
         Expressions for their coordinates.
     nearest : str
