@@ -55,7 +55,13 @@ pytest_add_cli_args=
 """
 # What fails once need not be made small: the mutant is dead. Nor does a law need hundreds of
 # examples to notice a wrong operator, be it that its test asks for them.
+#
+# Each mutant is tried in a child of the process in which all tests have passed: what those keep
+# was made by the unchanged code, be it at the import of a test or in a cache.
 IMPATIENCE = """\
+import os
+import sys
+
 from hypothesis import HealthCheck, Phase, settings
 
 EXAMPLES = 50
@@ -69,6 +75,17 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
     max_examples=EXAMPLES,
 )
+
+
+def pytest_configure(config):
+    here = os.getcwd() + os.sep
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if file.startswith(here + "tests" + os.sep):
+            del sys.modules[name]
+        elif file.startswith(here):
+            for kept in list(vars(module).values()):
+                getattr(kept, "cache_clear", bool)()
 
 
 def pytest_collection_modifyitems(items):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from acting import config
+from builtin_interfaces.msg import Time
 from forewarn_msgs.msg import Intervention
 from geometry_msgs.msg import Twist
-from live_ros import Probe, Process, monitor_parameters
+from live_ros import Probe, Process, Stepper, monitor_parameters
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from robots import QUICK, Monitor, Robot, gated
@@ -223,6 +224,19 @@ def test_without_a_gate_the_monitor_reports_an_error(
     file = config(tmp_path, f"{{twist: {{{QUICK}}}}}", MONITOR)
     with Process("main", probe.domain, monitor_parameters(world, config=file, mode="act")):
         probe.wait_for_status("actuator twist", "ERROR", "there is no gate /twist_gate")
+
+
+def test_a_clock_before_the_beginning_of_time_does_not_end_the_gate(
+    probe: Probe, domain: int, tmp_path: Path
+) -> None:
+    file = config(tmp_path, f"{{twist: {{{QUICK}}}}}", MONITOR)
+    with Process("twist_gate_node", domain, {"config": file, "use_sim_time": True}) as process:
+        robot = Robot(probe)
+        Stepper(probe).say(
+            Time(sec=-5), lambda: "/clock says -5 s and is ignored" in process.output
+        )
+        Monitor(probe)
+        robot.wait_for(1.0, "nothing is asked for")
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from written_runs import clips, track
+from written_runs import track
 
-from forewarn.assessment.calibration import fit
 from forewarn.assessment.events import Alert, Events, Outcome, Violation, find_events, score
-from forewarn.assessment.reliability import NEVER, calibrate, pool, predictions, wilson
-from forewarn.config.sections import PropertySpec
 
 
 def outcomes(levels: str, facts: str, horizon: int | None = 3) -> list[str]:
@@ -152,9 +149,7 @@ def test_nothing_to_judge_gives_none_not_zero() -> None:
 
 
 def test_an_alert_is_not_interrupted_by_nothing() -> None:
-    run = track("", "")
-    assert find_events(run) == ((), (), 0.0, 0.0)
-    assert calibrate(predictions(run)) is None
+    assert find_events(track("", "")) == ((), (), 0.0, 0.0)
 
 
 def walked(facts: str, clear: int) -> tuple[list[int], list[bool]]:
@@ -279,88 +274,3 @@ def test_a_score_adds_up_what_happened_in_all_runs() -> None:
     assert (total.precision, total.false_alarms_per_hour) == (0.7, 1.0)
     # The k-th percentile of the first 101 squares is k squared.
     assert total.lead == pytest.approx((335.0, 250.0, 0.0, 2.5, 1000.0))
-
-
-def expected_outcome(facts: str, t: int, horizon: int | None) -> bool | None:
-    """Walk forward from tick t: did a violation follow, or was the answer not to be had?
-
-    Whether there is an answer must not depend on it: nobody stops walking at a violation.
-    """
-    followed = False
-    for u in range(t + 1, len(facts) if horizon is None else t + horizon + 1):
-        if u >= len(facts) or facts[u] in "-?~_":
-            return None
-        followed = followed or facts[u] in "VT"
-        if facts[u] in "ET":
-            return followed
-    return None if horizon is None else followed
-
-
-@given(st.text("....VvET-?~_", max_size=20), st.sampled_from([None, 1, 3]))
-def test_predictions_pair_each_tick_with_what_followed(facts: str, horizon: int | None) -> None:
-    risk = [i / 64 for i in range(len(facts))]
-    found = predictions(track("." * len(facts), facts, horizon=horizon, risk=risk))
-    wanted = [
-        (i / 64, expected_outcome(facts, i, horizon)) for i, f in enumerate(facts) if f in ".~"
-    ]
-    judged = [(r, o) for r, o in wanted if o is not None]
-    assert list(zip(found.risk.tolist(), found.followed.tolist(), strict=True)) == judged
-    assert found.censored == len(wanted) - len(judged)
-
-
-RULE = PropertySpec(formula="always(not p)", horizon=2.0)
-
-
-def test_a_perfect_model_is_called_right_though_recordings_are_short() -> None:
-    parts = [predictions(clip) for clip in clips(seed=1, seconds=3.0)]
-    found = calibrate(pool(parts))
-    assert found is not None
-    assert found.bins[0].predicted == pytest.approx(0.332, abs=1e-3)
-    assert found.expected_error < 0.02
-    fitted = fit("rule", RULE, parts, method="isotonic", rate=10.0)
-    assert fitted.found is not None
-    assert fitted.found(np.array([0.332])) == pytest.approx(0.332, abs=0.02)
-
-
-def test_a_violation_at_the_end_of_an_episode_counts_for_the_ticks_before_it() -> None:
-    found = predictions(track("." * 5, "....T", horizon=20))
-    assert found.followed.tolist() == [True] * 4
-    assert found.censored == 0
-
-
-def test_calibration_of_a_forecast_computed_by_hand() -> None:
-    # Ticks 0, 1, 3 and 4 at risk 0.25, one of them followed within a tick: 1/4 in that bin.
-    run = track("." * 6, "..V...", horizon=1, risk=[0.25, 0.25, 1.0, 0.25, 0.25, 0.75])
-    pairs = predictions(run)
-    assert pairs.followed.tolist() == [False, True, False, False]
-    result = calibrate(pairs)
-    assert result is not None
-    assert result.brier == pytest.approx((3 * 0.25**2 + 0.75**2) / 4)
-    assert result.base_rate == 0.25
-    assert result.skill == pytest.approx(0.0)
-    assert result.expected_error == pytest.approx(0.0)
-    assert [(b.low, b.high, b.ticks) for b in result.bins] == [(0.2, 0.3, 4)]
-    assert result.censored == 1
-
-
-def test_a_certain_forecast_falls_into_the_last_bin() -> None:
-    result = calibrate(predictions(track("....", "..V.", horizon=1, risk=[0.0, 1.0, 1.0, 0.0])))
-    assert result is not None
-    assert [(b.low, b.observed) for b in result.bins] == [(0.0, 0.0), (0.9, 1.0)]
-    assert result.brier == 0.0
-    assert result.skill == pytest.approx(1.0)
-
-
-def test_pooled_runs_do_not_touch_each_other() -> None:
-    one = predictions(track("..", "..", horizon=1))
-    two = predictions(track("..", "V.", horizon=1))
-    both = pool([one, two])
-    assert both.followed.tolist() == [False]
-    assert both.censored == 2
-
-
-def test_wilson_agrees_with_published_values() -> None:
-    # Newcombe (1998), table I: 81/263 gives 0.2553 to 0.3662, 0/20 gives 0 to 0.1611.
-    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
-    assert NEVER > 0

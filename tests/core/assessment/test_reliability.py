@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from written_runs import clips, track
 
+from forewarn.assessment.calibration import fit
 from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.reliability import (
     NEVER,
@@ -17,9 +19,11 @@ from forewarn.assessment.reliability import (
     calibrate,
     outcomes,
     pool,
+    predictions,
     waits,
     wilson,
 )
+from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.verdict import PropertyStatus
 
 PAIRS = st.lists(
@@ -73,6 +77,31 @@ def test_figures_are_those_of_their_definitions(pairs: list[tuple[float, bool]],
     assert found.expected_error == pytest.approx(error)
 
 
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans(), st.integers(1, 4)), min_size=1))
+def test_a_tick_of_weight_three_stands_for_three(ticks: list[tuple[float, bool, int]]) -> None:
+    single = predicted([(risk, followed) for risk, followed, _ in ticks])
+    found = calibrate(single._replace(weight=np.array([float(weight) for _, _, weight in ticks])))
+    repeated = calibrate(predicted([(r, f) for r, f, weight in ticks for _ in range(weight)]))
+    assert found is not None and repeated is not None
+    assert found.ticks == len(ticks)
+    assert found.base_rate == pytest.approx(repeated.base_rate)
+    assert found.brier == pytest.approx(repeated.brier)
+    assert found.expected_error == pytest.approx(repeated.expected_error, abs=1e-12)
+    for ours, theirs in zip(found.bins, repeated.bins, strict=True):
+        assert (ours.predicted, ours.observed) == pytest.approx((theirs.predicted, theirs.observed))
+
+
+def test_runs_with_and_without_weights_are_pooled() -> None:
+    plain = predicted([(0.1, True)])
+    weighed = predicted([(0.2, False), (0.3, True)])._replace(weight=np.array([1.5, 2.5]))
+    for parts, expected in (
+        ([plain, weighed], [1.0, 1.5, 2.5]),
+        ([weighed, plain], [1.5, 2.5, 1.0]),
+    ):
+        assert pool(parts).weights.tolist() == expected
+    assert pool([plain, plain]).weight is None
+
+
 def test_there_are_ten_bins_unless_asked_for_otherwise() -> None:
     found = calibrate(predicted([(0.05, False), (0.99, True)]))
     assert found is not None
@@ -82,6 +111,7 @@ def test_there_are_ten_bins_unless_asked_for_otherwise() -> None:
 def test_nothing_to_judge_has_no_figures() -> None:
     nothing = pool([])
     assert calibrate(nothing) is None
+    assert calibrate(predictions(track("", ""))) is None
     assert (nothing.risk.dtype, nothing.followed.dtype, nothing.censored) == (float, bool, 0)
 
 
@@ -119,3 +149,87 @@ def test_a_monitor_that_tells_neither_terminal_labels_nor_doubt_is_judged_by_its
     followed, known = outcomes(run)
     assert followed.tolist() == [False, False, True, True, False, False, False, False]
     assert known.tolist() == [True] * 3 + [False] * 2 + [True, False, False]
+
+
+def expected_outcome(facts: str, t: int, horizon: int | None) -> bool | None:
+    """Walk forward from tick t: did a violation follow, or was the answer not to be had?
+
+    Whether there is an answer must not depend on it: nobody stops walking at a violation.
+    """
+    followed = False
+    for u in range(t + 1, len(facts) if horizon is None else t + horizon + 1):
+        if u >= len(facts) or facts[u] in "-?~_":
+            return None
+        followed = followed or facts[u] in "VT"
+        if facts[u] in "ET":
+            return followed
+    return None if horizon is None else followed
+
+
+@given(st.text("....VvET-?~_", max_size=20), st.sampled_from([None, 1, 3]))
+def test_predictions_pair_each_tick_with_what_followed(facts: str, horizon: int | None) -> None:
+    risk = [i / 64 for i in range(len(facts))]
+    found = predictions(track("." * len(facts), facts, horizon=horizon, risk=risk))
+    wanted = [
+        (i / 64, expected_outcome(facts, i, horizon)) for i, f in enumerate(facts) if f in ".~"
+    ]
+    judged = [(r, o) for r, o in wanted if o is not None]
+    assert list(zip(found.risk.tolist(), found.followed.tolist(), strict=True)) == judged
+    assert found.censored == len(wanted) - len(judged)
+
+
+RULE = PropertySpec(formula="always(not p)", horizon=2.0)
+
+
+def test_a_perfect_model_is_called_right_though_recordings_are_short() -> None:
+    parts = [predictions(clip) for clip in clips(seed=1, seconds=3.0)]
+    found = calibrate(pool(parts))
+    assert found is not None
+    assert found.bins[0].predicted == pytest.approx(0.332, abs=1e-3)
+    assert found.expected_error < 0.02
+    fitted = fit("rule", RULE, parts, method="isotonic", rate=10.0)
+    assert fitted.found is not None
+    assert fitted.found(np.array([0.332])) == pytest.approx(0.332, abs=0.02)
+
+
+def test_a_violation_at_the_end_of_an_episode_counts_for_the_ticks_before_it() -> None:
+    found = predictions(track("." * 5, "....T", horizon=20))
+    assert found.followed.tolist() == [True] * 4
+    assert found.censored == 0
+
+
+def test_calibration_of_a_forecast_computed_by_hand() -> None:
+    # Ticks 0, 1, 3 and 4 at risk 0.25, one of them followed within a tick: 1/4 in that bin.
+    run = track("." * 6, "..V...", horizon=1, risk=[0.25, 0.25, 1.0, 0.25, 0.25, 0.75])
+    pairs = predictions(run)
+    assert pairs.followed.tolist() == [False, True, False, False]
+    result = calibrate(pairs)
+    assert result is not None
+    assert result.brier == pytest.approx((3 * 0.25**2 + 0.75**2) / 4)
+    assert result.base_rate == 0.25
+    assert result.skill == pytest.approx(0.0)
+    assert result.expected_error == pytest.approx(0.0)
+    assert [(b.low, b.high, b.ticks) for b in result.bins] == [(0.2, 0.3, 4)]
+    assert result.censored == 1
+
+
+def test_a_certain_forecast_falls_into_the_last_bin() -> None:
+    result = calibrate(predictions(track("....", "..V.", horizon=1, risk=[0.0, 1.0, 1.0, 0.0])))
+    assert result is not None
+    assert [(b.low, b.observed) for b in result.bins] == [(0.0, 0.0), (0.9, 1.0)]
+    assert result.brier == 0.0
+    assert result.skill == pytest.approx(1.0)
+
+
+def test_pooled_runs_do_not_touch_each_other() -> None:
+    one = predictions(track("..", "..", horizon=1))
+    two = predictions(track("..", "V.", horizon=1))
+    both = pool([one, two])
+    assert both.followed.tolist() == [False]
+    assert both.censored == 2
+
+
+def test_wilson_agrees_with_published_values() -> None:
+    # Newcombe (1998), table I: 81/263 gives 0.2553 to 0.3662, 0/20 gives 0 to 0.1611.
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)

@@ -148,6 +148,10 @@ def test_a_definition_in_an_unknown_language_spoils_its_own_topic_only(bags, dat
     connection.close()
     with open_recording(database) as recording:
         assert repr(encoding) in recording.topics["/odom"].error
+        (warning,) = recording.warnings
+        assert warning.startswith("it cannot be read as a bag (")
+        assert encoding in warning
+        assert warning.endswith("row by row, all 400 messages can be read")
         assert recording.topics["/limit"].error is None
         assert bags.read(recording) == bags.expected(bags.drive(200))
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from formula_semantics import safety_formulas
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -212,7 +212,10 @@ def compare(monitor: Monitor, ticks: Sequence[tuple[float | None, ...] | None]) 
             automaton.violated if run.waits else run.automaton for run in runs if not run.over
         }
         over = {automaton.initial for run in runs if run.over}
-        assert set(ours.automaton) == waiting | over
+        assert ours.automaton == tuple(sorted(waiting | over))
+        assert state.properties[0].latched is any(
+            run.waits and any(run.breach <= at for at in counted) for run in runs
+        )
 
 
 UNSURE = st.tuples(
@@ -237,8 +240,18 @@ FORMULAS = st.sampled_from(NAMED) | safety_formulas(leaves=3, longest=2, atoms=A
 ).filter(can_be_violated)
 
 
+KNOWN, BROKEN, MAYBE, CRASH = (0.0, 0.0, 0.0), (1.0, 1.0, 0.0), (1.0, None, 0.0), (0.0, 0.0, 2.0)
+
+
 @settings(max_examples=200, deadline=None)
 @given(FORMULAS, TICKS, st.sampled_from([None, None, 1, 3, CRASHED]))
+@example(NAMED[3], [BROKEN, BROKEN, MAYBE, BROKEN, KNOWN, MAYBE, MAYBE], None)
+@example(NAMED[3], [MAYBE, BROKEN, BROKEN, MAYBE, BROKEN], None)
+@example(NAMED[4], [MAYBE, KNOWN, KNOWN, MAYBE, BROKEN], None)
+@example(NAMED[5], [CRASH, CRASH, KNOWN, CRASH, BROKEN, BROKEN], None)
+@example("pb", [MAYBE, BROKEN, KNOWN], None)
+@example("pb or always(not pa)", [(0.0, None, 0.0), KNOWN, BROKEN, KNOWN], None)
+@example("pb and always(pa or not pb)", [(1.0, None, 0.0), BROKEN, MAYBE], None)
 def test_verdicts_are_those_of_all_runs_that_agree(
     formula: str, ticks: list[tuple[float | None, ...] | None], missing: int | None
 ) -> None:
@@ -276,6 +289,25 @@ def test_the_table_is_the_share_of_paths_that_the_monitor_calls_violated(
         found = share(state, row, 1)
         assert ours.probability == pytest.approx(found, abs=1e-12)
         assert (ours.probability == 0.0) == (found == 0.0)
+
+
+def test_a_property_that_nothing_violates_is_never_violated() -> None:
+    compare(monitor_of("always(pa or not pa)"), [MAYBE, KNOWN, CRASH, None, BROKEN])
+
+
+def test_a_terminal_label_is_read_once_also_where_a_formula_names_them_all() -> None:
+    text = TEXT.format(formula="always(not crashed)").replace("ended: e == 1, ", "")
+    monitor = build_monitor(compile_spec(parse_spec(parse_document(text))), None)
+    state, found = monitor.start(), []
+    for tick in range(3):
+        state, verdict = monitor.step(state, Snapshot(tick, CRASH))
+        found.append(verdict.properties[0].status)
+    assert found == [PropertyStatus.VIOLATED, PropertyStatus.ENDED, PropertyStatus.ENDED]
+
+
+def test_the_steps_of_a_long_window_take_five_bytes_each() -> None:
+    live = monitor_of("always(pa implies eventually[0:50 steps](pb))").properties[0].live
+    assert live.following.nbytes + live.outcome.nbytes == 5 * live.following.size
 
 
 def signals(code: int) -> tuple[float, float, float]:

@@ -15,6 +15,7 @@ from forewarn.monitoring.verdict import PropertyStatus
 
 Ticks = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 UNDECIDED = (PropertyStatus.SATISFIED_SO_FAR, PropertyStatus.CANNOT_BE_VIOLATED)
 NEVER = np.iinfo(np.int64).max
@@ -200,7 +201,7 @@ def calibrate(pairs: Predictions, bins: int = 10) -> Calibration | None:
     count = len(pairs.risk)
     if not count:
         return None
-    outcome, weight = pairs.followed.astype(np.float64), pairs.weights
+    outcome, weight = pairs.followed, pairs.weights
     base = float(np.average(outcome, weights=weight))
     brier = float(np.average((pairs.risk - outcome) ** 2, weights=weight))
     reference = base * (1 - base)
@@ -223,7 +224,7 @@ def calibrate(pairs: Predictions, bins: int = 10) -> Calibration | None:
     )
 
 
-def _bin(low: float, high: float, risk: Floats, outcome: Floats, weight: Floats) -> Bin:
+def _bin(low: float, high: float, risk: Floats, outcome: Bools, weight: Floats) -> Bin:
     observed = float(np.average(outcome, weights=weight))
     lower, upper = wilson(observed, len(risk))
     predicted = float(np.average(risk, weights=weight))

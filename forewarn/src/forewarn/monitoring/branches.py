@@ -76,8 +76,8 @@ class LiveAutomaton:
         NOTHING, ENDS, BEGINS or LASTS.
     calm : tuple of Step or None, length branches * letters
         Where one branch and one letter make the whole step, and nothing that matters happens.
-    certain : tuple of PropertyStatus, length branches
-        What is certain in a branch that is not violated.
+    certain : tuple of PropertyStatus, length states of the automaton
+        What is certain in a branch in which nothing that matters has happened.
     """
 
     letters: int
@@ -105,9 +105,9 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
     named = bool((labels != ENDED).any())
     over = n if named else initial
     # Whoever waits, or is between episodes, reads a letter as if it were the first.
-    source = np.arange(n + named)
-    source[[state for state in (violated, over) if state >= 0]] = initial
-    waits = np.arange(n + named) == violated
+    branches = np.arange(n + named)
+    waits = branches == violated
+    source = np.where(waits | (branches == over), initial, branches)
     following = np.full((n + named, width + labels.size), over, dtype=np.int32)
     outcome = np.full(following.shape, ENDS, dtype=np.uint8)
     plain = automaton.transitions[source]
@@ -124,7 +124,7 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
         PropertyStatus.CANNOT_BE_VIOLATED
         if q == automaton.satisfied
         else PropertyStatus.SATISFIED_SO_FAR
-        for q in range(n + named)
+        for q in range(n)
     )
     steps = [Step((q,), (q,), False, status, False, False) for q, status in enumerate(certain)]
     return LiveAutomaton(
