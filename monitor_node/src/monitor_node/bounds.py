@@ -6,12 +6,14 @@ chains have to be solved for those.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 from forewarn.config import MonitorSpec
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages import MessageType
 from forewarn.models import CountModel
+from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.step import Monitor
 from monitor_node.background import in_background
@@ -37,6 +39,7 @@ class BackgroundBounds:
         self._watch = watch
         self._model = model
         self._solved = in_background("bounds", lambda: watch.build(model))
+        self._packed: Future[PackedTables] | None = None
         self._taken = False
 
     @property
@@ -55,14 +58,28 @@ class BackgroundBounds:
         """Tell whether there will be no bounds."""
         return self._error is not None
 
-    def take(self) -> Monitor | None:
-        """Return the monitor with bounds, once, if it is ready and its model still in force."""
+    def take(
+        self, pack: Callable[[Monitor], PackedTables] | None = None
+    ) -> tuple[Monitor, PackedTables | None] | None:
+        """Return the monitor with bounds, once, if it is ready and its model still in force.
+
+        `pack` makes ready what a record will hold of its tables, which takes longer than a tick
+        for large ones: in a thread, too, and a later call returns it.
+        """
         if self._taken or not self._solved.done() or self.failed:
             return None
-        self._taken = True
         present, monitor = self._watch.monitor, self._solved.result()
+        if pack is not None and self._packed is None:
+            self._packed = in_background("tables", lambda: pack(monitor))
+            return None
+        if self._packed is not None and not self._packed.done():
+            return None
+        self._taken = True
         same = present.model is not None and present.model.digest == self._model.fingerprint
-        return monitor if same and not present.bounded else None
+        if not same or present.bounded:
+            return None
+        packed = self._packed
+        return monitor, None if packed is None or packed.exception() else packed.result()
 
     def wait_if_compared(self) -> None:
         """Wait for the bounds and put them into force, if a threshold is compared with them.
@@ -75,9 +92,9 @@ class BackgroundBounds:
         if not are_compared(self._watch.spec):
             return
         self._solved.result()
-        monitor = self.take()
-        if monitor is not None:
-            self._watch.use(monitor)
+        found = self.take()
+        if found is not None:
+            self._watch.use(found[0])
 
 
 def open_watch(

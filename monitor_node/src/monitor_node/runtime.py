@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
+from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.intervention import Request, withdraw
 from forewarn.monitoring.live_session import EvaluatedTick, TickResult, Watch
 from forewarn.monitoring.record import Packed, RecordWriter
@@ -321,14 +322,19 @@ class Runtime:
         """Put a model and the monitor solved for it into force, from the next tick on."""
         self.watch.use(monitor)
         name = self.attach_model(model, packed)
-        self.note(ModelChange(name, model.fingerprint, self._tables(packed)))
+        tables = self._tables(None if packed is None else packed.tables)
+        self.note(ModelChange(name, model.fingerprint, tables))
 
     def take_bounds(self) -> None:
         """Put bounds into force that have been computed meanwhile, from the next tick on."""
-        monitor = None if self.bounds is None else self.bounds.take()
-        if monitor is not None and monitor.model is not None:
+        if self.bounds is None:
+            return
+        record = self._record if self.pacer.started else None
+        found = self.bounds.take(None if record is None else record.pack_tables)
+        if found is not None and found[0].model is not None:
+            monitor, packed = found
             self.watch.use(monitor)
-            self.note(ModelChange(self._model_name, monitor.model.digest, self._tables()))
+            self.note(ModelChange(self._model_name, monitor.model.digest, self._tables(packed)))
 
     def _record_start(self, start: Start) -> None:
         """Record a start, and what differs from the monitor file from there on."""
@@ -346,7 +352,7 @@ class Runtime:
         if self._record is not None:
             self._try(self._record.event, event)
 
-    def _tables(self, packed: Packed | None = None) -> str | None:
+    def _tables(self, packed: PackedTables | None = None) -> str | None:
         """Put the tables in force into the record and return their name there."""
         if self._record is None or self.watch.monitor.model is None or not self.pacer.started:
             return None

@@ -155,7 +155,11 @@ class RecordWriter:
 
     def pack(self, model: CountModel, monitor: Monitor) -> Packed:
         """Pack a model and its tables and write nothing; may be called in another thread."""
-        return Packed(_packed(model), self._packer.prepare(tables_of(monitor)))
+        return Packed(_packed(model), self.pack_tables(monitor))
+
+    def pack_tables(self, monitor: Monitor) -> PackedTables:
+        """Pack the tables of a monitor and write nothing; may be called in another thread."""
+        return self._packer.prepare(tables_of(monitor))
 
     def model(self, model: CountModel, ready: Packed | None = None) -> str:
         """Attach a model, which `ready` may hold, and return the name of the attachment."""
@@ -165,10 +169,9 @@ class RecordWriter:
         self._writer.attach(name, data, "application/zstd")
         return name
 
-    def tables(self, monitor: Monitor, ready: Packed | None = None) -> str:
+    def tables(self, monitor: Monitor, ready: PackedTables | None = None) -> str:
         """Attach what was solved for a monitor and return the name of the attachment."""
-        tables = tables_of(monitor)
-        name, data = self._packer.pack(tables, None if ready is None else ready.tables)
+        name, data = self._packer.pack(tables_of(monitor), ready)
         if data is not None:
             self._writer.attach(name, data, "application/zstd")
         return name
