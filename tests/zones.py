@@ -105,7 +105,7 @@ def _zone_of(limits: Sequence[float], slot: int) -> Callable[[Sequence[Any]], Zo
 
 def build(spec: MonitorSpec, inline: Iterable[str]) -> ZoneAbstraction:
     limits = spec.states_section(Limits).limits
-    signals = build_abstraction(spec)
+    signals = build_abstraction(spec, features=["x"])
     return ZoneAbstraction(
         vocabulary=Zones(),
         sources=signals.sources,

@@ -32,15 +32,26 @@ MAX_PREDICATES = 1000
 """Python's own compiler runs out of stack at some two or three thousand."""
 
 
-def build_abstraction(spec: MonitorSpec, inline: Iterable[str] = ()) -> PredicateAbstraction:
+def build_abstraction(
+    spec: MonitorSpec, inline: Iterable[str] = (), features: Iterable[str] = ()
+) -> PredicateAbstraction:
     """Resolve and compile the abstraction part of a monitor file.
+
+    Parameters
+    ----------
+    spec : MonitorSpec
+        The monitor file.
+    inline : iterable of str
+        Atoms of the formulas; a comparison that no predicate states becomes a predicate.
+    features : iterable of str
+        Signals that another kind of states rests on: the digest covers them as well.
 
     Raises
     ------
     ConfigError
         For unknown names, cycles and expressions outside the language; all findings at once.
     """
-    return _Builder(spec).build(inline)
+    return _Builder(spec, tuple(features)).build(inline)
 
 
 class _Conditions(NamedTuple):
@@ -54,8 +65,11 @@ class _Conditions(NamedTuple):
 class _Builder:
     """Builds one abstraction; without `maps`, one that cannot be evaluated."""
 
-    def __init__(self, spec: MonitorSpec, *, maps: bool = True) -> None:
+    def __init__(
+        self, spec: MonitorSpec, features: tuple[str, ...] = (), *, maps: bool = True
+    ) -> None:
         self.spec = spec
+        self._features = features
         self._maps = maps
         self.errors: list[InputError] = []
         self._shapes: dict[str, Any] = {}
@@ -99,7 +113,7 @@ class _Builder:
             rate=spec.rate,
             digest=self._digest(parsed, conditions)
             if spec.origin is spec
-            else _Builder(spec.origin, maps=False).build(inline).digest,
+            else _Builder(spec.origin, self._features, maps=False).build(inline).digest,
             evaluate=evaluate,
             remembers=spec.history == 2,
             terminals=tuple(terminals.values()),
@@ -306,7 +320,7 @@ class _Builder:
         used: set[str] = set()
         action = {} if spec.action is None else {"action": self._parse(spec.action, "action")}
         roots = (e for group in (*conditions, action) for e in group.values())
-        pending = {n for e in roots for n in e.names if n in spec.signals}
+        pending = {n for e in roots for n in e.names if n in spec.signals} | {*self._features}
         while pending:
             name = pending.pop()
             used.add(name)
