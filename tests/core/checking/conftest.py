@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def _response(bound: int) -> Automaton:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.checking.graph import Certain
+from forewarn.checking.choices import ChoiceGraph, Choices
 from forewarn.checking.reachability import solve
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Floats
@@ -16,10 +17,36 @@ MAX_IMPROVEMENTS = 10_000
 GAIN = 1e-12
 
 
+class Extreme(NamedTuple):
+    """An extreme probability, and a policy without memory that attains it.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n,)
+        The probability from each state.
+    policy : ndarray of int, shape (n,)
+        The choice taken in each state.
+    """
+
+    values: Floats
+    policy: Choices
+
+
 def extreme_reach(
     process: DecisionProcess, targets: Mask, through: Mask, *, maximise: bool
 ) -> Floats:
     """Return the extreme probability, over all policies, to reach `targets`, shape (n,).
+
+    Parameters
+    ----------
+    process, targets, through, maximise
+        As in `optimal`.
+    """
+    return optimal(process, targets, through, maximise=maximise).values
+
+
+def optimal(process: DecisionProcess, targets: Mask, through: Mask, *, maximise: bool) -> Extreme:
+    """Return the extreme probability, over all policies, to reach `targets`, and such a policy.
 
     Policy iteration from a policy that leaves every state it has to; each policy is solved like a
     chain, with the accuracy assured there.
@@ -38,24 +65,38 @@ def extreme_reach(
     CheckingError
         If the accuracy cannot be assured, or policies do not settle.
     """
-    through = through & ~targets
-    sure = (
-        certain_max(process, targets, through)
-        if maximise
-        else certain_min(process, targets, through)
-    )
-    values = sure.one.astype(np.float64)
+    graph = ChoiceGraph(process)
+    policy = process.groups[:-1].copy()
+    if maximise:
+        sure, attaining = graph.certain_max(targets, through)
+        policy = np.where(attaining >= 0, attaining, policy)
+    else:
+        sure = graph.certain_min(targets, through)
+        avoiding = _first_of(process, ~process.touches(~sure.zero))
+        policy = np.where(sure.zero & (avoiding >= 0), avoiding, policy)
     maybe = ~(sure.zero | sure.one)
+    values = sure.one.astype(np.float64)
     if not maybe.any():
-        return values
-    policy = _attracted(process, sure.one, maybe) if maximise else process.groups[:-1].copy()
+        return Extreme(values, policy)
+    if maximise:
+        towards = graph.attract(sure.one, maybe).choice
+        policy = np.where(maybe, towards, policy)
+    return _improved(process, sure.zero, Extreme(values, policy), maybe, maximise)
+
+
+def _improved(
+    process: DecisionProcess, zero: Mask, first: Extreme, maybe: Mask, maximise: bool
+) -> Extreme:
+    """Return the result of policy iteration."""
+    values, policy = first.values.copy(), first.policy.copy()
+    one = values == 1.0
     states = np.flatnonzero(maybe)
     inside = maybe[process.owner]
     sign = 1.0 if maximise else -1.0
     for _ in range(MAX_IMPROVEMENTS):
         chosen = process.matrix[policy[states]]
-        hit = np.asarray(chosen[:, sure.one].sum(axis=1)).ravel()
-        miss = np.asarray(chosen[:, sure.zero].sum(axis=1)).ravel()
+        hit = np.asarray(chosen[:, one].sum(axis=1)).ravel()
+        miss = np.asarray(chosen[:, zero].sum(axis=1)).ravel()
         values[states] = solve(sparse.csr_matrix(chosen[:, states]), hit, miss)
         gain = sign * (process.matrix @ values - values[process.owner])
         gain[~inside] = -np.inf
@@ -63,65 +104,41 @@ def extreme_reach(
         # Only a real gain changes a policy: one among equals might never leave.
         better = maybe & (best > GAIN * values)
         if not better.any():
-            return values
-        first = np.flatnonzero(gain == best[process.owner])
-        choice = np.full(process.size, -1)
-        choice[process.owner[first][::-1]] = first[::-1]
+            return Extreme(values, policy)
+        choice = _first_of(process, gain == best[process.owner])
         policy[better] = choice[better]
     raise CheckingError("policy iteration does not settle", accepted="a smaller process")
 
 
-def certain_max(process: DecisionProcess, targets: Mask, through: Mask) -> Certain:
-    """Return where the greatest probability is 0, and where it is 1."""
-    reached = targets
-    while True:
-        following = reached | (through & process.some(process.touches(reached)))
-        if (following == reached).all():
+def _first_of(process: DecisionProcess, choices: Mask) -> Choices:
+    """Return the first of `choices` in each state, -1 without, shape (n,)."""
+    first = np.flatnonzero(choices)
+    result = np.full(process.size, -1, dtype=np.int64)
+    result[process.owner[first][::-1]] = first[::-1]
+    return result
+
+
+def extreme_within(
+    process: DecisionProcess, targets: Mask, through: Mask, horizon: int, *, maximise: bool
+) -> Floats:
+    """Return the extreme probability to reach `targets` within some steps, shape (n,).
+
+    Parameters
+    ----------
+    process, targets, through, maximise
+        As in `optimal`; the policy may depend on the steps that are left.
+    horizon : int
+        Steps, 0 or more.
+    """
+    if horizon < 0:
+        raise CheckingError(f"a horizon of {horizon} steps", accepted="0 or more, or unbounded")
+    goal = targets.astype(np.float64)
+    moving = through & ~targets
+    best = np.maximum.reduceat if maximise else np.minimum.reduceat
+    values = goal
+    for _ in range(horizon):
+        following = np.where(moving, best(process.matrix @ values, process.groups[:-1]), goal)
+        if np.array_equal(following, values):
             break
-        reached = following
-    one = reached
-    while True:
-        # Choices that never leave the present candidates, and lead towards the targets.
-        stays = ~process.touches(~one)
-        inner = targets
-        while True:
-            following = inner | (through & process.some(stays & process.touches(inner)))
-            if (following == inner).all():
-                break
-            inner = following
-        if (inner == one).all():
-            return Certain(~reached, one)
-        one = inner
-
-
-def certain_min(process: DecisionProcess, targets: Mask, through: Mask) -> Certain:
-    """Return where the least probability is 0, and where it is 1."""
-    forced = targets
-    while True:
-        following = forced | (through & process.all(process.touches(forced)))
-        if (following == forced).all():
-            break
-        forced = following
-    zero = ~forced
-    doubtful = zero
-    while True:
-        following = doubtful | (~targets & process.some(process.touches(doubtful)))
-        if (following == doubtful).all():
-            return Certain(zero, ~doubtful)
-        doubtful = following
-
-
-def _attracted(process: DecisionProcess, goal: Mask, maybe: Mask) -> NDArray[np.int64]:
-    """Return a policy under which every state of `maybe` may reach `goal`, shape (n,)."""
-    policy = process.groups[:-1].copy()
-    reached = goal
-    while True:
-        towards = process.touches(reached)
-        fresh = maybe & ~reached & process.some(towards)
-        if not fresh.any():
-            return policy
-        first = np.flatnonzero(towards)
-        choice = np.full(process.size, -1)
-        choice[process.owner[first][::-1]] = first[::-1]
-        policy[fresh] = choice[fresh]
-        reached = reached | fresh
+        values = following
+    return values

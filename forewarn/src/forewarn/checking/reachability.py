@@ -10,16 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg as scipy_linalg
 from scipy import sparse
-from scipy.sparse import linalg
+from scipy.sparse import csgraph, linalg
 
 from forewarn.checking.elimination import absorption, sparse_absorption
 from forewarn.checking.graph import Certain, certain
+from forewarn.checking.krylov import gmres
 from forewarn.errors import CheckingError
 from forewarn.models.chain import ROW_TOLERANCE, Floats
 
 DENSE_STATES = 600
 ACCURACY = 1e-10
 ROUNDING = 1e-15
+MAX_ENVELOPE = 50_000_000
+KRYLOV = 1e-12
+RESTARTS = 2
 
 
 def reach(
@@ -80,10 +84,43 @@ def solve(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
     leaving = np.asarray(moves.sum(axis=1)).ravel() + hit + miss
     if leaving.min() > 0:
         system = sparse.csc_matrix(sparse.diags(leaving) - moves)
+        if _envelope(moves) > MAX_ENVELOPE:
+            # Factors of a large system without structure do not fit into memory.
+            result = _iterated(moves, leaving, hit)
+            if result is not None:
+                return result
         result = _verified(system, linalg.splu(system).solve, hit)
         if result is not None:
             return result
     return sparse_absorption(inner, hit, miss)
+
+
+def _envelope(moves: sparse.csr_matrix) -> int:
+    """Return how many entries elimination could fill at most, in the order of Cuthill, McKee."""
+    order = csgraph.reverse_cuthill_mckee(moves, symmetric_mode=False)
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    coo = moves.tocoo()
+    reach = np.zeros(order.size, dtype=np.int64)
+    distance = np.abs(place[coo.row] - place[coo.col])
+    np.maximum.at(reach, np.maximum(place[coo.row], place[coo.col]), distance)
+    return int(reach.sum())
+
+
+def _iterated(moves: sparse.csr_matrix, leaving: Floats, hit: Floats) -> Floats | None:
+    """Return the solution by GMRES if its error is proven to be small, else None."""
+    scaled = sparse.csr_matrix(sparse.diags(1.0 / leaving) @ moves)
+    system = sparse.csr_matrix(sparse.identity(leaving.size) - scaled)
+
+    def inverse(right: Floats) -> Floats:
+        found = np.zeros_like(right)
+        for _ in range(RESTARTS):
+            found = found + gmres(lambda x: x - scaled @ x, right - system @ found, KRYLOV)
+            if np.abs(right - system @ found).max() <= KRYLOV * np.abs(right).max():
+                break
+        return found
+
+    return _verified(system, inverse, hit / leaving)
 
 
 def solve_dense(inner: Floats, hit: Floats, miss: Floats) -> Floats:

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from forewarn.errors import CheckingError
 from forewarn.models.chain import ROW_TOLERANCE
+from forewarn.models.process import DecisionProcess
 
 Mask = NDArray[np.bool_]
 Values = NDArray[np.float64] | NDArray[np.bool_]
@@ -68,14 +69,46 @@ class Storm:
         coo = matrix.tocoo()
         order = np.lexsort((coo.col, coo.row))
         entries = coo.data[order].tolist()
-        builder = self._builder(n, exact)
+        builder = self._builder((n, n), exact)
         if exact:
             entries = self._rational(coo.row[order], entries)
         builder.add_next_values(coo.row[order].tolist(), coo.col[order].tolist(), entries)
         labeling = self._labeling(n, {"init": _as_mask(initial, n), **labels})
-        return self._chain(builder.build(), labeling, exact)
+        return self._model(builder.build(), labeling, exact, "Dtmc")
 
-    def _builder(self, n: int, exact: bool) -> Any:
+    def mdp(
+        self,
+        process: DecisionProcess,
+        labels: Mapping[str, Mask],
+        initial: Mask | int = 0,
+        exact: bool = False,
+    ) -> Any:
+        """Return Storm's model of a decision process.
+
+        Parameters
+        ----------
+        process : DecisionProcess
+            The process, n states; each of its distributions sums to 1.
+        labels, initial, exact
+            As in `dtmc`.
+        """
+        coo = process.matrix.tocoo()
+        order = np.lexsort((coo.col, coo.row))
+        rows, columns = coo.row[order], coo.col[order]
+        entries = coo.data[order].tolist()
+        if exact:
+            entries = self._rational(rows, entries)
+        shape = process.matrix.shape
+        builder = self._builder(shape, exact, groups=process.size)
+        starts = np.searchsorted(rows, process.groups)
+        for s in range(process.size):
+            builder.new_row_group(int(process.groups[s]))
+            part = slice(starts[s], starts[s + 1])
+            builder.add_next_values(rows[part].tolist(), columns[part].tolist(), entries[part])
+        labeling = self._labeling(process.size, {"init": _as_mask(initial, process.size), **labels})
+        return self._model(builder.build(), labeling, exact, "Mdp")
+
+    def _builder(self, shape: tuple[int, int], exact: bool, groups: int = 0) -> Any:
         if self.modern:
             family = self.module.datastructures.SparseMatrixBuilder
             kind = family[self.module.Rational if exact else float]
@@ -83,7 +116,7 @@ class Storm:
             kind = (
                 self.module.ExactSparseMatrixBuilder if exact else self.module.SparseMatrixBuilder
             )
-        return kind(n, n, 0, True, False)
+        return kind(*shape, 0, True, groups > 0, groups)
 
     def _rational(self, rows: NDArray[np.int64], entries: list[float]) -> list[Any]:
         total = [Fraction(0)] * (int(rows.max(initial=-1)) + 1)
@@ -104,17 +137,19 @@ class Storm:
             labeling.set_states(name, vectors.BitVector(n, np.flatnonzero(mask).tolist()))
         return labeling
 
-    def _chain(self, matrix: Any, labeling: Any, exact: bool) -> Any:
+    def _model(self, matrix: Any, labeling: Any, exact: bool, name: str) -> Any:
         if self.modern:
             kind = self.module.Rational if exact else float
             models = self.module.models
             parts = models.SparseModelComponents[kind](
                 transition_matrix=matrix, state_labeling=labeling
             )
-            return models.SparseDtmc[kind](parts)
-        components = "SparseExactModelComponents" if exact else "SparseModelComponents"
-        parts = getattr(self.module, components)(transition_matrix=matrix, state_labeling=labeling)
-        return (self.module.SparseExactDtmc if exact else self.module.SparseDtmc)(parts)
+            return getattr(models, f"Sparse{name}")[kind](parts)
+        family = "SparseExact" if exact else "Sparse"
+        parts = getattr(self.module, f"{family}ModelComponents")(
+            transition_matrix=matrix, state_labeling=labeling
+        )
+        return getattr(self.module, f"{family}{name}")(parts)
 
     def parse(self, formula: str) -> Any:
         """Return Storm's property; raises CheckingError with Storm's own words."""
@@ -166,11 +201,12 @@ class Storm:
         if self.modern:
             result = place.exact() if exact else place.sound()
             solver = result.solver()
-            native = solver.native()
+            native, choosing = solver.native(), solver.min_max()
         else:
             result = place.Environment()
             solver = result.solver_environment
             native = solver.native_solver_environment
+            choosing = solver.minmax_solver_environment
             (solver.set_force_exact if exact else solver.set_force_sound)()
         if exact:
             kind = solvers.ELIMINATION if self.modern else solvers.elimination
@@ -180,6 +216,7 @@ class Storm:
                 methods.SOUND_VALUE_ITERATION if self.modern else methods.sound_value_iteration
             )
             native.precision = self.module.Rational(Fraction(precision).limit_denominator(10**15))
+            choosing.precision = native.precision
         solver.set_linear_equation_solver_type(kind)
         return result
 

@@ -8,8 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from forewarn.errors import ModelError
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.process import DecisionProcess, count_actions, process_of
+
+MAX_PRIOR = 20_000_000
 
 
 class Successors(NamedTuple):
@@ -98,6 +102,53 @@ def estimate_chain(model: CountModel, smoothing: Smoothing | None = None) -> Cha
         absorbing=model.terminal,
         unseen=unseen,
     )
+
+
+def smoothed_process(model: CountModel, smoothing: Smoothing | None = None) -> DecisionProcess:
+    """Return the process ``P[s, a, t] = (C(s, a, t) + alpha) / (C(s, a) + k[s] * alpha)``.
+
+    The valid successors of a state are those of the chain, and all that followed an imposed
+    action. An action that was never seen in a state is no choice there, whatever the smoothing.
+
+    Parameters
+    ----------
+    model : CountModel
+        The counts.
+    smoothing : Smoothing, optional
+        Used instead of the model's own choice.
+
+    Raises
+    ------
+    ModelError
+        If the prior would fill more than 20 million transitions.
+    """
+    choice = model.smoothing if smoothing is None else smoothing
+    counted = count_actions(model.steps, model.states)
+    if choice.alpha in {"none", 0}:
+        return process_of(counted)
+    more = len(counted.states) - model.size
+    followed = np.asarray(counted.counts.sum(axis=0)).ravel() > 0
+    # Codes that the chain does not have come last; no rule is known about them.
+    valid = valid_successors(model, Smoothing(choice.alpha, "admissible"))
+    masks = np.pad(valid.masks, ((0, 0), (0, more)), constant_values=True)
+    if choice.candidates == "observed":
+        masks &= np.pad(model.observed, (0, more), constant_values=True) | followed
+    group = np.pad(valid.group, (0, more))[counted.owner]
+    numbers = masks.sum(axis=1)
+    acted = counted.acted
+    filled = int(numbers[group[acted]].sum())
+    if filled > MAX_PRIOR:
+        raise ModelError(
+            f"smoothing fills {filled:,} transitions of the decision process",
+            accepted=f"at most {MAX_PRIOR:,}; leave smoothing out (alpha: none)",
+            key="smoothing.alpha",
+        )
+    weight = np.array([choice.weight(int(k)) for k in numbers])
+    prior = (
+        sparse.diags(np.where(acted, weight[group], 0.0))
+        @ sparse.csr_matrix(masks.astype(np.float64))[group]
+    )
+    return process_of(counted, sparse.csr_matrix(prior))
 
 
 def missing_weights(model: CountModel) -> NDArray[np.float64]:

@@ -180,31 +180,70 @@ class DecisionProcess:
         """State of each choice, shape (c,)."""
         return np.repeat(np.arange(self.size), np.diff(self.groups))
 
-    def some(self, choices: Mask) -> Mask:
-        """Return the states with at least one of `choices`, shape (n,)."""
-        return np.asarray(np.logical_or.reduceat(choices, self.groups[:-1]))
-
-    def all(self, choices: Mask) -> Mask:
-        """Return the states all of whose choices are among `choices`, shape (n,)."""
-        return np.asarray(np.logical_and.reduceat(choices, self.groups[:-1]))
-
     def touches(self, states: Mask) -> Mask:
         """Return the choices with a successor among `states`, shape (c,)."""
-        return np.asarray(self._pattern @ states.astype(np.float64) > 0)
+        return np.asarray(self.pattern @ states.astype(np.float64) > 0)
 
     @cached_property
-    def _pattern(self) -> sparse.csr_matrix:
-        data = (self.matrix.data > 0).astype(np.float64)
-        return sparse.csr_matrix(
-            (data, self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape
+    def pattern(self) -> sparse.csr_matrix:
+        """Which successors each choice has, as ones, shape (c, n)."""
+        found = sparse.csr_matrix(
+            ((self.matrix.data > 0).astype(np.float64), self.matrix.indices, self.matrix.indptr),
+            shape=self.matrix.shape,
         )
+        found.eliminate_zeros()
+        return found
 
 
-def estimate_process(steps: Steps, states: Iterable[int]) -> DecisionProcess:
-    """Return the process of maximum likelihood, ``P[s, a, t] = C(s, a, t) / C(s, a)``.
+class ActionCounts(NamedTuple):
+    """What followed each action in each state: one row for each choice.
+
+    Attributes
+    ----------
+    states : tuple of int
+        State codes, shape (n,).
+    actions : tuple of str
+        Action of each row, shape (c,); empty in the one row of a state in which nothing was done.
+    groups : ndarray of int, shape (n + 1,)
+        The rows of state s are ``groups[s] .. groups[s + 1] - 1``.
+    counts : csr_matrix of int64, shape (c, n)
+        How often each state followed.
+    recorded : ndarray of int64, shape (c,)
+        How often the action was chosen and not imposed.
+    """
+
+    states: tuple[int, ...]
+    actions: tuple[str, ...]
+    groups: NDArray[np.int64]
+    counts: sparse.csr_matrix
+    recorded: NDArray[np.int64]
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """State of each row, shape (c,)."""
+        return np.repeat(np.arange(len(self.states)), np.diff(self.groups))
+
+    @property
+    def acted(self) -> Mask:
+        """Rows in which something was done, shape (c,)."""
+        return np.array([bool(action) for action in self.actions], dtype=bool)
+
+    @property
+    def terminal(self) -> Mask:
+        """States that are terminal labels, shape (n,)."""
+        return np.fromiter(map(is_terminal, self.states), dtype=bool, count=len(self.states))
+
+    @property
+    def unseen(self) -> Mask:
+        """States that are no terminal ones and in which nothing was seen done, shape (n,)."""
+        return ~self.acted[self.groups[:-1]] & ~self.terminal
+
+
+def count_actions(steps: Steps, states: Iterable[int]) -> ActionCounts:
+    """Return the counts of steps by state and action.
 
     What was imposed counts like what was chosen: the world answers to the action and not to who
-    asked for it. Transitions without an action do not count.
+    asked for it.
 
     Parameters
     ----------
@@ -216,22 +255,52 @@ def estimate_process(steps: Steps, states: Iterable[int]) -> DecisionProcess:
     named = {code for step, _ in steps for code in (step.state, step.following)}
     known = tuple(dict.fromkeys((*states, *sorted(named))))
     index = {state: i for i, state in enumerate(known)}
-    counts: dict[tuple[int, str], Counter[int]] = {}
-    for step, count in steps:
-        row = counts.setdefault((index[step.state], step.action), Counter())
-        row[index[step.following]] += count
-    acted = {i for i, _ in counts}
-    stays = {(i, ""): Counter({i: 1}) for i in range(len(known)) if i not in acted}
-    choices = sorted({**counts, **stays}.items())
-    sizes = np.bincount([i for (i, _), _ in choices], minlength=len(known))
+    done = {(index[step.state], step.action) for step, _ in steps}
+    acted = {i for i, _ in done}
+    choices = sorted({*done, *((i, "") for i in range(len(known)) if i not in acted)})
+    row = {choice: c for c, choice in enumerate(choices)}
+    rows = np.array([row[index[step.state], step.action] for step, _ in steps], dtype=np.int64)
+    columns = np.array([index[step.following] for step, _ in steps], dtype=np.int64)
+    numbers = np.array([count for _, count in steps], dtype=np.int64)
+    chosen = np.array([not step.imposed for step, _ in steps], dtype=bool)
+    counts = sparse.csr_matrix((numbers, (rows, columns)), shape=(len(choices), len(known)))
+    recorded = np.zeros(len(choices), dtype=np.int64)
+    np.add.at(recorded, rows[chosen], numbers[chosen])
+    sizes = np.bincount([i for i, _ in choices], minlength=len(known))
     groups = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    places = [(c, j) for c, (_, row) in enumerate(choices) for j in row]
-    values = [count / sum(row.values()) for _, row in choices for count in row.values()]
-    matrix = sparse.csr_matrix(
-        (values, ([c for c, _ in places], [j for _, j in places])),
-        shape=(len(choices), len(known)),
+    return ActionCounts(known, tuple(action for _, action in choices), groups, counts, recorded)
+
+
+def process_of(counted: ActionCounts, weights: sparse.csr_matrix | None = None) -> DecisionProcess:
+    """Return the process of counts, ``P[s, a, t] = C(s, a, t) / C(s, a)``.
+
+    Parameters
+    ----------
+    counted : ActionCounts
+        The counts. A state in which nothing was done stays where it is.
+    weights : csr_matrix, shape (c, n), optional
+        Prior weights, added to the counts.
+    """
+    matrix = counted.counts.astype(np.float64)
+    if weights is not None:
+        matrix = matrix + weights
+    idle = np.flatnonzero(~counted.acted)
+    stay = sparse.csr_matrix(
+        (np.ones(idle.size), (idle, counted.owner[idle])), shape=counted.counts.shape
     )
-    unseen = np.array(
-        [i not in acted and not is_terminal(state) for i, state in enumerate(known)], dtype=bool
-    )
-    return DecisionProcess(matrix, groups, known, tuple(a for (_, a), _ in choices), unseen)
+    total = np.asarray(matrix.sum(axis=1)).ravel()
+    total[idle] = 1.0
+    shares = sparse.csr_matrix(sparse.diags(1.0 / total) @ matrix + stay)
+    shares.sort_indices()
+    return DecisionProcess(shares, counted.groups, counted.states, counted.actions, counted.unseen)
+
+
+def estimate_process(steps: Steps, states: Iterable[int]) -> DecisionProcess:
+    """Return the process of maximum likelihood; transitions without an action do not count.
+
+    Parameters
+    ----------
+    steps, states
+        As in `count_actions`.
+    """
+    return process_of(count_actions(steps, states))

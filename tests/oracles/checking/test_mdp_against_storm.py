@@ -1,0 +1,76 @@
+"""Extreme probabilities of decision processes, against Storm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forewarn.checking.mdp import extreme_reach, extreme_within
+from forewarn.checking.storm_api import Storm
+from forewarn.models.process import DecisionProcess
+
+pytest.importorskip("stormpy", reason="Storm is the oracle")
+FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "qcomp"
+
+
+def entries() -> list[Any]:
+    manifest = FOLDER / "manifest.json"
+    if not manifest.is_file():
+        skip = pytest.mark.skip(reason=f"{FOLDER} is absent: benchmarks of others do not ship")
+        return [pytest.param("", marks=skip, id="qcomp")]
+    files = (entry["file"] for entry in json.loads(manifest.read_text()) if entry["kind"] == "mdp")
+    return [pytest.param(file, id=Path(file).stem) for file in sorted(set(files))]
+
+
+def compare(process: DecisionProcess, phi: Any, psi: Any, horizon: int) -> None:
+    storm = Storm()
+    model = storm.mdp(process, {"phi": phi, "psi": psi})
+    for word, maximise in (("max", True), ("min", False)):
+        theirs = storm.check(model, f'P{word}=? [ "phi" U "psi" ]', 1e-11)
+        ours = extreme_reach(process, psi, phi, maximise=maximise)
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+        theirs = storm.check(model, f'P{word}=? [ "phi" U<={horizon} "psi" ]')
+        ours = extreme_within(process, psi, phi, horizon, maximise=maximise)
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize("file", entries())
+def test_benchmarks_of_others(file: str) -> None:
+    loaded = np.load(FOLDER / file, allow_pickle=False)
+    matrix = sparse.csr_matrix(
+        (loaded["data"], loaded["indices"], loaded["indptr"]), shape=tuple(loaded["shape"])
+    )
+    process = DecisionProcess(matrix, loaded["groups"].astype(np.int64))
+    compare(process, loaded["phi"].astype(bool), loaded["psi"].astype(bool), 25)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_processes_made_at_random(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 80))
+    groups = np.concatenate([[0], np.cumsum(rng.integers(1, 5, n))])
+    matrix = np.zeros((groups[-1], n))
+    for choice in range(groups[-1]):
+        targets = rng.choice(n, size=int(rng.integers(1, min(n, 4) + 1)), replace=False)
+        matrix[choice, targets] = rng.dirichlet(np.full(targets.size, 0.3))
+    process = DecisionProcess(sparse.csr_matrix(matrix), groups.astype(np.int64))
+    compare(process, rng.random(n) < 0.9, rng.random(n) < 0.1, int(rng.integers(0, 40)))
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_rational_arithmetic_knows_a_trap_of_end_components(maximise: bool) -> None:
+    """Two states may pass each other the turn for ever; value iteration from above never ends."""
+    matrix = np.array([[0, 1, 0, 0], [0.0, 0, 0.3, 0.7], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    process = DecisionProcess(sparse.csr_matrix(matrix), np.array([0, 2, 3, 4, 5]))
+    psi = np.arange(4) == 2
+    storm = Storm()
+    word = "max" if maximise else "min"
+    theirs = storm.check(storm.mdp(process, {"psi": psi}, exact=True), f'P{word}=? [ F "psi" ]')
+    ours = extreme_reach(process, psi, np.ones(4, dtype=bool), maximise=maximise)
+    np.testing.assert_allclose(ours, theirs, atol=1e-15)
+    assert ours[0] == (pytest.approx(0.3) if maximise else 0.0)
