@@ -1,10 +1,15 @@
-"""The most likely way from ordinary behaviour to a violation, by what was counted."""
+"""The likeliest ways from ordinary behaviour to a violation, by what was counted.
+
+Ways lead through the product of counted transitions and automaton. Repetitions of a product state
+are left out of the probability of a step.
+"""
 
 from __future__ import annotations
 
 import heapq
 import math
 from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +18,9 @@ from forewarn.models import CountModel
 from forewarn.monitoring.tables import CompiledProperty
 
 MAX_PRODUCT = 200_000
+
+Product = tuple[int, int]
+"""A row of the model, and a state of the automaton."""
 
 
 class Stay(NamedTuple):
@@ -40,65 +48,70 @@ class Way(NamedTuple):
 def likeliest_way(compiled: CompiledProperty, model: CountModel) -> Way | None:
     """Return the most likely way from the most visited state to a violation.
 
-    The shortest path under ``-log p`` in the product of counted transitions and automaton, where
-    p leaves out repetitions of a product state. None if counts lead to no violation, or the
-    product is too large to search.
+    None if counts lead to no violation, or the product is too large to search.
     """
-    if (
-        compiled.live.violated < 0
-        or model.size * compiled.automaton.n_classes > MAX_PRODUCT
-        or not model.size
-    ):
-        return None
-    start = (int(np.argmax(model.visits)), compiled.automaton.initial)
-    before: dict[tuple[int, int], tuple[int, int]] = {}
-    best = {start: 0.0}
-    queue = [(0.0, start)]
-    while queue:
-        length, node = heapq.heappop(queue)
-        if node[1] == compiled.live.violated:
-            return Way(_stays(node, before), math.exp(-length))
-        if length > best[node]:
-            continue
-        for following, weight in _steps(node, compiled, model):
-            total = length + weight
-            if total < best.get(following, math.inf):
-                best[following] = total
-                before[following] = node
-                heapq.heappush(queue, (total, following))
+    before: dict[Product, Product] = {}
+    for length, node in shortest(compiled, model, before):
+        if violates(node, compiled):
+            rows = groupby(row for row, _ in way_to(node, before))
+            stays = tuple(Stay(row, sum(1 for _ in same)) for row, same in rows)
+            return Way(stays, math.exp(-length))
     return None
 
 
-def _steps(
-    node: tuple[int, int], compiled: CompiledProperty, model: CountModel
-) -> Iterator[tuple[tuple[int, int], float]]:
+def way_to(node: Product, before: dict[Product, Product]) -> list[Product]:
+    """Return the way that `shortest` has found to a product state."""
+    way = [node]
+    while way[-1] in before:
+        way.append(before[way[-1]])
+    return way[::-1]
+
+
+def violates(node: Product, compiled: CompiledProperty) -> bool:
+    """Tell whether the property is violated in a product state."""
+    return node[1] == compiled.live.violated
+
+
+def moves(
+    node: Product, compiled: CompiledProperty, model: CountModel
+) -> Iterator[tuple[Product, int]]:
+    """Yield the product states that counted transitions lead to, with their numbers."""
     row, q = node
-    indptr = model.counts.indptr
-    part = slice(indptr[row], indptr[row + 1])
-    counted = [
-        ((target, compiled.successors((q,), (int(compiled.row_classes[target]),))[0]), number)
-        for target, number in zip(
-            model.counts.indices[part].tolist(), model.counts.data[part].tolist(), strict=True
-        )
-    ]
-    moves = [(following, number) for following, number in counted if following != node]
-    total = sum(number for _, number in moves)
-    for following, number in moves:
+    part = slice(model.counts.indptr[row], model.counts.indptr[row + 1])
+    for target, number in zip(
+        model.counts.indices[part].tolist(), model.counts.data[part].tolist(), strict=True
+    ):
         if number:
-            yield following, -math.log(number / total)
+            after = compiled.successors((q,), (int(compiled.row_classes[target]),))[0]
+            yield (target, after), number
 
 
-def _stays(
-    node: tuple[int, int], before: dict[tuple[int, int], tuple[int, int]]
-) -> tuple[Stay, ...]:
-    rows = [node[0]]
-    while node in before:
-        node = before[node]
-        rows.append(node[0])
-    found: list[Stay] = []
-    for row in reversed(rows):
-        if found and found[-1].row == row:
-            found[-1] = Stay(row, found[-1].ticks + 1)
-        else:
-            found.append(Stay(row, 1))
-    return tuple(found)
+def shortest(
+    compiled: CompiledProperty, model: CountModel, before: dict[Product, Product]
+) -> Iterator[tuple[float, Product]]:
+    """Yield product states from the most visited one on, the likeliest to be reached first.
+
+    Each comes with -log of the probability of the likeliest way there, which `before` then has,
+    step by step. Nothing comes if the property cannot be violated or the product is too large.
+    """
+    size = model.size * compiled.automaton.n_classes
+    if compiled.live.violated < 0 or not 0 < size <= MAX_PRODUCT:
+        return
+    start = (int(np.argmax(model.visits)), compiled.automaton.initial)
+    length = {start: 0.0}
+    queue = [(0.0, start)]
+    while queue:
+        now, node = heapq.heappop(queue)
+        if now > length[node]:
+            continue
+        yield now, node
+        if violates(node, compiled):
+            continue
+        steps = [(after, number) for after, number in moves(node, compiled, model) if after != node]
+        total = sum(number for _, number in steps)
+        for after, number in steps:
+            then = now - math.log(number / total)
+            if then < length.get(after, math.inf):
+                length[after] = then
+                before[after] = node
+                heapq.heappush(queue, (then, after))

@@ -7,20 +7,15 @@ share their beginnings, so together they are a tree, whose every box says only w
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from forewarn.models import CountModel
 from forewarn.monitoring.tables import CompiledProperty
-from forewarn.reports.paths import MAX_PRODUCT
+from forewarn.reports.paths import Product, moves, shortest, violates, way_to
 from forewarn.reports.states import reachable
 
-Product = tuple[int, int]
 WAYS = 5
 
 
@@ -105,20 +100,16 @@ def violation_tree(compiled: CompiledProperty, model: CountModel, ways: int = WA
     ways : int
         How many last steps to show.
     """
-    if (
-        compiled.live.violated < 0
-        or not model.size
-        or model.size * compiled.automaton.n_classes > MAX_PRODUCT
-    ):
+    before: dict[Product, Product] = {}
+    length = {node: far for far, node in shortest(compiled, model, before)}
+    if not length:
         return None
-    start = (int(np.argmax(model.visits)), compiled.automaton.initial)
-    length, before = _shortest(start, compiled, model)
     found: dict[int, tuple[float, Product, int]] = {}
     pairs = [node for node in reachable(compiled, model) if not _lasts(node[0], compiled)]
     for node in pairs:
         if node in length:
             number = sum(
-                n for after, n in _moves(node, compiled, model) if _violates(after, compiled)
+                n for after, n in moves(node, compiled, model) if violates(after, compiled)
             )
             if number and (node[0] not in found or length[node] < found[node[0]][0]):
                 found[node[0]] = (length[node], node, number)
@@ -140,49 +131,6 @@ def _lasts(row: int, compiled: CompiledProperty) -> bool:
     return after == compiled.live.violated
 
 
-def _violates(node: Product, compiled: CompiledProperty) -> bool:
-    return node[1] == compiled.live.violated
-
-
-def _moves(
-    node: Product, compiled: CompiledProperty, model: CountModel
-) -> Iterator[tuple[Product, int]]:
-    """Yield the product states that counted transitions lead to, with their numbers."""
-    row, q = node
-    part = slice(model.counts.indptr[row], model.counts.indptr[row + 1])
-    for target, number in zip(
-        model.counts.indices[part].tolist(), model.counts.data[part].tolist(), strict=True
-    ):
-        if number:
-            yield (
-                (target, compiled.successors((q,), (int(compiled.row_classes[target]),))[0]),
-                number,
-            )
-
-
-def _shortest(
-    start: Product, compiled: CompiledProperty, model: CountModel
-) -> tuple[dict[Product, float], dict[Product, Product]]:
-    """Return -log of the probability of the likeliest way to each product state, and the way."""
-    length, before = {start: 0.0}, dict[Product, Product]()
-    queue = [(0.0, start)]
-    while queue:
-        now, node = heapq.heappop(queue)
-        if now > length[node] or _violates(node, compiled):
-            continue
-        moves = [
-            (following, n) for following, n in _moves(node, compiled, model) if following != node
-        ]
-        total = sum(number for _, number in moves)
-        for following, number in moves:
-            then = now - math.log(number / total)
-            if then < length.get(following, math.inf):
-                length[following] = then
-                before[following] = node
-                heapq.heappush(queue, (then, following))
-    return length, before
-
-
 def _tree(
     compiled: CompiledProperty,
     model: CountModel,
@@ -195,11 +143,8 @@ def _tree(
     place: dict[Product, int] = {}
     branching = _branching([end for end, _ in ends], before)
     for end, _ in ends:
-        way = [end]
-        while way[-1] in before:
-            way.append(before[way[-1]])
         parent = -1
-        for node in reversed(way):
+        for node in way_to(end, before):
             if node in place:
                 parent = place[node]
                 continue
@@ -241,14 +186,13 @@ def _chance(
 ) -> float:
     if node not in before:
         return 1.0
-    moves = dict(_moves(before[node], compiled, model))
-    return _share(before[node], moves[node], compiled, model)
+    number = dict(moves(before[node], compiled, model))[node]
+    return _share(before[node], number, compiled, model)
 
 
 def _share(node: Product, number: int, compiled: CompiledProperty, model: CountModel) -> float:
-    moves = dict(_moves(node, compiled, model))
-    moves.pop(node, None)
-    return number / sum(moves.values())
+    left = sum(n for after, n in moves(node, compiled, model) if after != node)
+    return number / left
 
 
 def _risk(node: Product, compiled: CompiledProperty) -> float:
