@@ -37,21 +37,17 @@ def futures(
     seeds: Sequence[int],
     horizons: Future,
 ) -> Iterator[Future]:
-    """Yield one future of the present moment for each seed.
+    """Yield one future of the present moment for each seed of all that is random from now on.
 
     Parameters
     ----------
-    sumo : module
-        libsumo; this process's simulation stays as it is.
-    generators : Generators
-        Its random numbers.
-    observer : Observer
-        What looked at it so far.
-    frame : Frame
-        What it saw last.
-    seeds : sequence of int
-        Seeds of everything random from now on.
-    horizons : Future
+    sumo, generators
+        libsumo, and its random numbers; this process's simulation stays as it is.
+    observer, frame
+        What looked at it so far, and what it saw last.
+    seeds
+        One for each future.
+    horizons
         Ticks to look ahead, for each property.
     """
     for seed in seeds:
@@ -96,10 +92,7 @@ def _glances(sumo: Any, observer: Observer, first: Frame) -> Iterator[Glance]:
         touched = False
         for _ in range(STEPS):
             sumo.simulationStep()
-            touched |= any(
-                EGO in (getCollision.collider, getCollision.victim)
-                for getCollision in sumo.simulation.getCollisions()
-            )
+            touched |= any(EGO in (c.collider, c.victim) for c in sumo.simulation.getCollisions())
         if EGO not in sumo.vehicle.getIDList():
             return
         frame = observer.look(NO_OBJECTS)

@@ -45,15 +45,9 @@ def choose(
 
     Each comes with the properties that it was chosen for.
 
-    Parameters
-    ----------
-    monitor, model
-        Solved tables, and the counts they come from.
-    properties : tuple of str
-        Invariants; their automata have one state that is not violated, so that a state of the
-        model is a product state.
-    avoid : tuple of str
-        Atoms of violations: states in which one holds are not looked at.
+    `properties` are invariants: their automata have one state that is not violated, so that a
+    state of the model is a product state. States in which an atom of `avoid` holds, a violation,
+    are not looked at.
     """
     visits = np.asarray(model.counts.sum(axis=1)).ravel()
     allowed = [
@@ -82,18 +76,9 @@ def open_states(
     properties: Iterable[str],
     number: int,
 ) -> frozenset[int]:
-    """Return for each property the most visited ones of its states whose outcome is open.
+    """Return for each property the `number` most visited of its states whose outcome is open.
 
-    Parameters
-    ----------
-    monitor, model
-        Solved tables, and the counts they come from.
-    chosen : mapping
-        State codes, each with the properties that it was chosen for.
-    properties : iterable of str
-        Those to look at.
-    number : int
-        How many for each property.
+    `chosen` has state codes, each with the properties that it was chosen for.
     """
     visits = np.asarray(model.counts.sum(axis=1)).ravel()
     found: set[int] = set()
@@ -114,16 +99,8 @@ def chances(
 ) -> dict[int, float]:
     """Return with which probability a tick in each state is to be taken.
 
-    Parameters
-    ----------
-    model : CountModel
-        Tells how often a state is met.
-    states : collection of int
-        State codes.
-    ticks : float
-        Ticks that are going to be simulated.
-    moments : int
-        How many are wanted of each state, on average: every tick is as likely as any other.
+    Of each state so many `moments` are wanted, on average, of all `ticks` that are going to be
+    simulated: every tick is as likely as any other.
     """
     visits = np.asarray(model.counts.sum(axis=1)).ravel()
     share = visits / visits.sum()

@@ -3,29 +3,34 @@
     python -m evaluation.branching.study --folder /tmp/branches --seeds 601:621
 
 Each run that is done lies in the folder and is not repeated; `results.json`, the table and the
-plot are made from what is there (`--only-summary`).
+plot are made from what is there (`--only-summary`). README.md says how many moments and futures.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from evaluation.branching.futures import Future, futures
 from evaluation.branching.generators import Generators
 from evaluation.branching.states import chances, choose, open_states, predictions_of
 from evaluation.branching.summary import write_results
 from evaluation.branching.visits import load_visits
-from evaluation.closed_loop.loading import CONFIG, load_monitor, open_session
+from evaluation.closed_loop.arms import CONFIG, load_acting
 from evaluation.closed_loop.town import NoEgoError, Run, town_scenario
-from evaluation.sumo.messages import Published
+from evaluation.harness.command import Seeds, command
+from evaluation.harness.control import installed_types
+from evaluation.harness.messages import Message
 from evaluation.sumo.simulation import Frame
 from forewarn.models import CountModel
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor
 
 PROPERTIES = ("red_light", "collision")
@@ -34,45 +39,24 @@ DURATION = 200.0  # s a run
 SEED_STEP = 100  # each future takes a generator for each lane group from there
 
 
-class Plan(NamedTuple):
-    """How much to do.
+@dataclass(frozen=True)
+class Plan:
+    """How much to do: seeds of runs, moments of each state over all runs, futures of a moment.
 
-    Attributes
-    ----------
-    seeds : range
-        Runs.
-    moments : int
-        Wanted of each state, over all runs.
-    futures : int
-        Of each moment.
-    open_states : int
-        For how many states of each property in `many_for` every moment has `many` futures.
-    many : int
-        Futures of a moment of those.
-    many_for : tuple of str
-        Properties.
+    For the `open_states` most visited states of each property in `many_for` every moment has `many`
+    futures.
     """
 
-    seeds: range
+    seeds: Seeds
     moments: int
     futures: int
     open_states: int
     many: int
-    many_for: tuple[str, ...]
+    many_for: Sequence[str]
 
 
 class Study:
-    """Moments and their futures, run by run.
-
-    Parameters
-    ----------
-    monitor, model
-        The monitor, and the counts behind it.
-    folder : Path
-        Where runs are kept.
-    plan : Plan
-        How much to do.
-    """
+    """Moments and their futures, run by run, kept in a folder."""
 
     def __init__(self, monitor: Monitor, model: CountModel, folder: Path, plan: Plan) -> None:
         self.monitor, self.model, self.folder, self.plan = monitor, model, folder, plan
@@ -81,19 +65,6 @@ class Study:
         self.chances = chances(model, self.states, ticks, plan.moments)
         self.open_states = open_states(monitor, model, self.states, plan.many_for, plan.open_states)
         self._horizons = {name: item.horizon for name, item in predictions_of(monitor, 0).items()}
-
-    def path(self, seed: int) -> Path:
-        """Return where a run's results lie."""
-        return self.folder / f"run_{seed:04d}.json"
-
-    def horizons(self, state: int) -> Future:
-        """Return how far ahead to look; collisions are cheap to look for everywhere."""
-        lights = "red_light" in self.states[state]
-        return Future(self._horizons["red_light"] if lights else 0, self._horizons["collision"])
-
-    def done(self, seed: int) -> bool:
-        """Tell whether a run is there, made with this model."""
-        return any(run["seed"] == seed for run in self.runs())
 
     def runs(self) -> list[dict[str, Any]]:
         """Return what has been done so far, with this model."""
@@ -107,33 +78,27 @@ class Study:
         begun = os.times()
         scenario = town_scenario(seed, DURATION, self.folder / "scenarios")
         run = Run(libsumo, scenario, seed, DURATION)
-        session = open_session(self.monitor)
+        session = Session(self.monitor, installed_types(self.monitor.spec))
         generators = Generators()
         rng = random.Random(zlib.crc32(f"moments {seed}".encode()))
         moments: list[dict[str, Any]] = []
 
-        topics = frozenset(self.monitor.spec.topics)
-
-        def accept(message: Published) -> None:
-            if message.topic.name in topics:
-                session.accept(message.topic.name, message.arrival_ns, message.data)
+        def accept(message: Message) -> None:
+            if message.topic.name in self.monitor.spec.topics:
+                session.accept(message.topic.name, message.time_ns, message.data)
 
         def tick(number: int, frame: Frame) -> bool:
             state = session.tick(number).observation.state
             if state is not None and rng.random() < self.chances.get(state, 0.0):
                 first = zlib.crc32(f"{seed} {number}".encode()) % 1_000_000_000
-                horizons = self.horizons(state)
+                # Collisions are cheap to look for everywhere.
+                lights = self._horizons["red_light"] if "red_light" in self.states[state] else 0
+                horizons = Future(lights, self._horizons["collision"])
                 count = self.plan.many if state in self.open_states else self.plan.futures
                 seeds = range(first, first + count * SEED_STEP, SEED_STEP)
                 lived = futures(libsumo, generators, run.observer, frame, seeds, horizons)
-                moments.append(
-                    {
-                        "state": self.model.vocabulary.key(state),
-                        "tick": number,
-                        "first_seed": first,
-                        "futures": [list(life) for life in lived],
-                    }
-                )
+                told = {"state": self.model.vocabulary.key(state), "tick": number}
+                moments.append({**told, "first_seed": first, "futures": list(map(list, lived))})
             return True
 
         failed = ""
@@ -141,59 +106,36 @@ class Study:
             run.play(accept, tick)
         except NoEgoError as error:
             failed = str(error)
-        return {
-            "seed": seed,
-            "model": self.model.fingerprint,
-            "failed": failed,
-            "cpu": round(sum(os.times()[:4]) - sum(begun[:4]), 1),
-            "moments": moments,
-        }
+        cpu = round(sum(os.times()[:4]) - sum(begun[:4]), 1)
+        told = {"seed": seed, "model": self.model.fingerprint, "failed": failed, "cpu": cpu}
+        return {**told, "moments": moments}
 
 
-def main() -> None:
+def main(
+    folder: Path,
+    config: Path = CONFIG,
+    seeds: Seeds = range(601, 621),
+    moments: int = 16,
+    futures: int = 16,
+    open_states: int = 2,
+    many: int = 200,
+    many_for: Sequence[str] = PROPERTIES,
+    only_summary: bool = False,
+) -> None:
     """Branch what is not yet there, and sum up."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--folder", type=Path, required=True, help="where runs are kept")
-    parser.add_argument("--config", type=Path, default=CONFIG, help="monitor file")
-    parser.add_argument("--seeds", default="601:621", help="first:end (default: 601:621)")
-    parser.add_argument("--moments", type=int, default=16, help="of each state (default: 16)")
-    parser.add_argument("--futures", type=int, default=16, help="of each moment (default: 16)")
-    parser.add_argument(
-        "--open-states", type=int, default=2, help="of each rule, with --many futures (default: 2)"
-    )
-    parser.add_argument("--many", type=int, default=200, help="(default: 200)")
-    parser.add_argument(
-        "--many-for", nargs="+", choices=PROPERTIES, default=PROPERTIES, help="(default: all)"
-    )
-    parser.add_argument("--only-summary", action="store_true", help="simulate nothing")
-    arguments = parser.parse_args()
-    (arguments.folder / "scenarios").mkdir(parents=True, exist_ok=True)
-    monitor, model = load_monitor(arguments.config)
-    if model is None:
-        parser.error(f"{arguments.config} names no model")
-    first, end = (int(part) for part in arguments.seeds.split(":"))
-    plan = Plan(
-        range(first, end),
-        arguments.moments,
-        arguments.futures,
-        arguments.open_states,
-        arguments.many,
-        tuple(arguments.many_for),
-    )
-    study = Study(monitor, model, arguments.folder, plan)
-    for seed in () if arguments.only_summary else plan.seeds:
-        if study.done(seed):
-            continue
-        run = study.do(seed)
-        study.path(seed).write_text(json.dumps(run), encoding="utf-8")
-        futures_done = sum(len(m["futures"]) for m in run["moments"])
-        print(
-            f"seed {seed}: {len(run['moments'])} moments, {futures_done} futures, {run['cpu']:g} s",
-            flush=True,
-        )
-    recordings = load_visits(arguments.folder, model)
-    write_results(study.runs(), recordings, monitor, model, study.states)
+    (folder / "scenarios").mkdir(parents=True, exist_ok=True)
+    compiled, model = load_acting(config)
+    plan = Plan(seeds, moments, futures, open_states, many, many_for)
+    study = Study(build_monitor(compiled, model), model, folder, plan)
+    done = {run["seed"] for run in study.runs()}
+    for seed in () if only_summary else seeds:
+        if seed not in done:
+            run = study.do(seed)
+            (folder / f"run_{seed:04d}.json").write_text(json.dumps(run), encoding="utf-8")
+            lived = sum(len(m["futures"]) for m in run["moments"])
+            print(f"seed {seed}: {len(run['moments'])} moments, {lived} futures", flush=True)
+    write_results(study.runs(), load_visits(folder, model), study.monitor, model, study.states)
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

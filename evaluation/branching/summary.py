@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import statistics
@@ -12,10 +11,10 @@ from typing import Any, NamedTuple
 
 from scipy.stats import beta
 
-from evaluation.branching.plot import plot_frequencies
 from evaluation.branching.states import predictions_of
 from evaluation.branching.tables import tables
-from evaluation.closed_loop.page import put
+from evaluation.harness.page import put, write_json
+from evaluation.harness.picture import Panel, drawing
 from forewarn.models import CountModel
 from forewarn.monitoring.step import Monitor
 
@@ -23,6 +22,8 @@ HERE = Path(__file__).resolve().parent
 RESAMPLES = 2000
 FEW = 10  # runs or recordings, too few for a bootstrap
 FIELDS = ("red_light", "collision")  # of a future, in a run's file
+TITLES = {"red_light": "red_light within 5 s", "collision": "collision within 2 s"}
+COLOURS = {"red_light": "#b3261e", "collision": "#0b5cad"}
 
 
 class Tally(NamedTuple):
@@ -39,32 +40,20 @@ class Tally(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """What the moments of one product state have in common.
-
-    Attributes
-    ----------
-    moments, runs, futures : int
-        How many.
-    mean, low, high : float
-        Mean frequency, and 95 % bounds over whole runs.
-    between : float
-        Standard deviation of the moments' own probabilities: what is left of the deviation of
-        their frequencies when that of counting finitely many futures is taken away.
-    binomial : float
-        What that deviation is: the one to expect if all moments had the same probability.
-    decided : float
-        Share of the outcome's variance that lies between moments: 0 if the state tells all there
-        is to know, 1 if a moment decides what its product state leaves open. NaN without variance.
-    """
+    """What the moments of one product state have in common."""
 
     moments: int
     runs: int
     futures: int
-    mean: float
+    mean: float  # frequency, with 95 % bounds over whole runs
     low: float
     high: float
+    # Standard deviation of the moments' own probabilities: what is left of the deviation of their
+    # frequencies when that of counting finitely many futures, `binomial`, is taken away.
     between: float
     binomial: float
+    # Share of the outcome's variance that lies between moments: 0 if the state tells all there is
+    # to know, 1 if a moment decides what its product state leaves open. NaN without variance.
     decided: float
 
 
@@ -174,16 +163,8 @@ def write_results(
 ) -> None:
     """Write results.json, the plot, and the table of the results' page.
 
-    Parameters
-    ----------
-    runs : sequence
-        Moments and their futures.
-    recordings : sequence
-        Visits, from `visits.load_visits`.
-    monitor, model
-        What predicted.
-    states : mapping
-        The states that were looked at, and the properties they were chosen for.
+    `recordings` are visits, from `visits.load_visits`; `states` are those that were looked at, and
+    the properties they were chosen for.
     """
     rows = []
     for code, chosen_for in states.items():
@@ -219,54 +200,68 @@ def write_results(
         "moments": sum(len(run["moments"]) for run in runs),
         "futures": sum(len(m["futures"]) for run in runs for m in run["moments"]),
     }
-    _write(made, rows)
-
-
-def _write(made: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     told = {name: overall([r for r in rows if r["property"] == name]) for name in FIELDS}
     report = {**made, "overall": told, "rows": rows}
-    (HERE / "results.json").write_text(
-        json.dumps(_without_nan(report), indent=1) + "\n", encoding="utf-8"
-    )
-    (HERE / "frequencies.svg").write_text(plot_frequencies(rows), encoding="utf-8")
-    put("branching", tables(report))
+    write_json(HERE / "results.json", report)
+    if rows:
+        (HERE / "frequencies.svg").write_text(plot_frequencies(rows), encoding="utf-8")
+        put("branching", tables(report))
 
 
-def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int]:
+def plot_frequencies(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return measured frequency against predicted risk, one panel for each property.
+
+    A dot is a moment, a cross a product state: it has the predicted bounds across, and those of the
+    recorded share upright.
+    """
+    axes = "predicted risk", "share with a violation", (0.0, 1.0), (0.0, 1.0)
+
+    def draw(panel: Panel) -> None:
+        panel.frame((0, 0.25, 0.5, 0.75, 1), str)
+        below = "dots: futures of single moments; crosses: product states as recorded, 95 %"
+        panel.text(panel.left + panel.width / 2, 38, below, more=' fill="#7d899a"')
+        panel.line([(0, 0), (1, 1)], "#bbb")
+        for row in rows:
+            if TITLES[row["property"]] != panel.title:
+                continue
+            colour, told = COLOURS[row["property"]], row["recorded"]
+            for frequency in row["frequencies"]:
+                panel.dot(row["risk"], frequency, colour, 'r="3.5" opacity="0.3"')
+            if told is not None:
+                bounds = [(row["risk"], told["low"]), (row["risk"], told["high"])]
+                predicted = [(row["lower"], told["share"]), (row["upper"], told["share"])]
+                panel.line(bounds, colour, 'stroke-width="2"')
+                panel.line(predicted, colour, 'stroke-width="2"')
+
+    return drawing([Panel(title, *axes, height=380) for title in TITLES.values()], draw)
+
+
+def overall(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None]:
     """Return how well the predictions of one property hold over its product states."""
     if not rows:
         return {"states": 0}
-    errors = [row["risk"] - row["mean"] for row in rows]
-    within = [row["low"] <= row["upper"] and row["lower"] <= row["high"] for row in rows]
-    recorded = [row["risk"] - row["recorded"]["share"] for row in rows if row["recorded"]]
-    inside = [
-        row["recorded"]["low"] <= row["upper"] and row["lower"] <= row["recorded"]["high"]
-        for row in rows
-        if row["recorded"]
-    ]
-    frequencies = [one_frequency for row in rows for one_frequency in row["frequencies"]]
+
+    def against(pairs: Sequence[tuple[Any, Any, str]], prefix: str) -> dict[str, Any]:
+        errors = [row["risk"] - told[share] for row, told, share in pairs]
+        meet = [
+            told["low"] <= row["upper"] and row["lower"] <= told["high"] for row, told, _ in pairs
+        ]
+        known = bool(errors)
+        return {
+            f"{prefix}states": len(errors),
+            f"{prefix}bias": round(statistics.fmean(errors), 4) if known else None,
+            f"{prefix}mean_absolute_error": (
+                round(statistics.fmean(map(abs, errors)), 4) if known else None
+            ),
+            f"{prefix}intervals_meet": sum(meet),
+        }
+
+    frequencies = [one for row in rows for one in row["frequencies"]]
     return {
         "moments": len(frequencies),
-        "unanimous": sum(one_frequency in (0.0, 1.0) for one_frequency in frequencies),
-        "recorded_states": len(recorded),
-        "recorded_bias": round(statistics.fmean(recorded), 4) if recorded else None,
-        "recorded_mean_absolute_error": (
-            round(statistics.fmean(map(abs, recorded)), 4) if recorded else None
-        ),
-        "recorded_intervals_meet": sum(inside),
-        "states": len(rows),
-        "bias": round(statistics.fmean(errors), 4),
-        "mean_absolute_error": round(statistics.fmean(map(abs, errors)), 4),
-        "intervals_meet": sum(within),
+        "unanimous": sum(one in (0.0, 1.0) for one in frequencies),
+        **against([(r, r["recorded"], "share") for r in rows if r["recorded"]], "recorded_"),
+        **against([(row, row, "mean") for row in rows], ""),
         "mean_between": round(statistics.fmean(row["between"] for row in rows), 4),
         "mean_binomial": round(statistics.fmean(row["binomial"] for row in rows), 4),
     }
-
-
-def _without_nan(value: Any) -> Any:
-    """Return what JSON can hold: null for NaN."""
-    if isinstance(value, Mapping):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.closed_loop.page import table
+from evaluation.harness.page import table
 
 
 def tables(report: Mapping[str, Any]) -> str:
@@ -34,11 +34,8 @@ def _recorded(row: Mapping[str, Any] | None) -> tuple[str, str]:
 
 def _overall(report: Mapping[str, Any]) -> str:
     head = (
-        "rule, predicted against",
-        "product states",
-        "mean difference",
-        "mean absolute difference",
-        "intervals that meet",
+        *("rule, predicted against", "product states", "mean difference"),
+        *("mean absolute difference", "intervals that meet"),
     )
     rows = [
         (
@@ -58,11 +55,8 @@ def _overall(report: Mapping[str, Any]) -> str:
 def single_moments(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a table of what followed the single moments that have most futures."""
     head = (
-        "rule",
-        "product state",
-        "predicted (95 % credible)",
-        "in futures of all moments (95 % over runs)",
-        "futures a moment",
+        *("rule", "product state", "predicted (95 % credible)"),
+        *("in futures of all moments (95 % over runs)", "futures a moment"),
         "share with a violation, of each such moment",
     )
     most = max(size for row in rows for size in row["futures_each"])
@@ -71,32 +65,18 @@ def single_moments(rows: Sequence[Mapping[str, Any]]) -> str:
         each = zip(row["frequencies"], row["futures_each"], strict=True)
         shares = sorted(share for share, size in each if size == most)
         if row["chosen"] and shares:
-            lines.append(
-                (
-                    f"`{row['property']}`",
-                    row["state"],
-                    _predicted(row),
-                    _mean(row),
-                    str(most),
-                    ", ".join(f"{share:.3g}" for share in shares),
-                )
-            )
+            each_share = ", ".join(f"{share:.3g}" for share in shares)
+            known = f"`{row['property']}`", row["state"], _predicted(row), _mean(row)
+            lines.append((*known, str(most), each_share))
     return table(head, lines)
 
 
 def _states(report: Mapping[str, Any]) -> str:
     head = (
-        "rule, horizon",
-        "product state",
-        "predicted (95 % credible)",
-        "recorded (95 % over recordings)",
-        "ticks / recordings",
-        "in futures (95 % over runs)",
-        "moments / runs",
-        "of single moments",
-        "deviation between moments",
-        "of counting alone",
-        "decided by the moment",
+        *("rule, horizon", "product state", "predicted (95 % credible)"),
+        *("recorded (95 % over recordings)", "ticks / recordings", "in futures (95 % over runs)"),
+        *("moments / runs", "of single moments", "deviation between moments"),
+        *("of counting alone", "decided by the moment"),
     )
     rows = [
         (

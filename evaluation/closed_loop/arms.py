@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from pathlib import Path
-from typing import NamedTuple
 
-from evaluation.closed_loop.controllers import Library, OnSignals, Policies
 from evaluation.closed_loop.demands import physical_quantities, stops_for_everything
-from evaluation.closed_loop.loading import open_watch
+from evaluation.harness.control import Library, OnSignals, Policies
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
 
-NOBODY = "nobody"
-REACTIVE = "reactive"
-FOREWARN = "Forewarn"
+CONFIG = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
+NOBODY, REACTIVE, FOREWARN = "nobody", "reactive", "Forewarn"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
 ADAPTED = ", adapted"
 HOLD = 8.0  # s: as long as this ego's driver ignores a light that has turned red
 MOST = 5.0  # s
 AT_LIGHTS = ("red_light", "brake_for_red")
 
-Controls = Library | OnSignals
+Arms = dict[str, Library | None]
 
 
-class Monitored(NamedTuple):
-    """A monitor file that acts, and its model."""
-
-    compiled: CompiledSpec
-    model: CountModel
-
-    @classmethod
-    def load(cls, config: Path) -> Monitored:
-        """Load both."""
-        spec = load_spec(config)
-        if spec.model_path is None:
-            raise SystemExit(f"{config} names no model")
-        acting = spec.model_copy(update={"mode": "act"})
-        return cls(compile_spec(acting), load_model(spec.model_path))
+def load_acting(config: Path) -> tuple[CompiledSpec, CountModel]:
+    """Load a monitor file as one that acts, and its model."""
+    spec = load_spec(config)
+    if spec.model_path is None:
+        raise SystemExit(f"{config} names no model")
+    return compile_spec(spec.model_copy(update={"mode": "act"})), load_model(spec.model_path)
 
 
 def as_shipped(spec: MonitorSpec) -> Policies:
@@ -66,34 +57,42 @@ def adapted(spec: MonitorSpec) -> Policies:
     least. Whoever stands where others want to go is in danger until he leaves: after `MOST` a stop
     before others becomes a warning.
     """
-    policies = as_shipped(spec)
     way_back = [{"after": MOST, "action": "WARN"}]
     return {
         name: {**policy, "hold": HOLD} if name in AT_LIGHTS else {**policy, "escalation": way_back}
-        for name, policy in policies.items()
+        for name, policy in as_shipped(spec).items()
     }
 
 
-def arms(monitored: Monitored) -> dict[str, Controls | None]:
+def arms(compiled: CompiledSpec, model: CountModel) -> Arms:
     """Return who may intervene in each arm; None: nobody."""
-    compiled, model = monitored
     spec = compiled.spec
-    with_model, without = open_watch(compiled, model), open_watch(compiled, None)
 
     def physical(deceleration: float, conflict: float, hold: float, most: float) -> OnSignals:
-        quantities = physical_quantities(
-            deceleration, conflict, round(hold * spec.rate), most * spec.rate
-        )
-        return OnSignals(without, quantities)
+        ticks = round(hold * spec.rate), most * spec.rate
+        return OnSignals(compiled, physical_quantities(deceleration, conflict, *ticks))
+
+    def forewarn(policies: Policies) -> Library:
+        return Library(compiled, model, policies)
 
     return {
         NOBODY: None,
-        REACTIVE: Library(without),
-        "stop always": OnSignals(without, stops_for_everything()),
+        REACTIVE: Library(compiled, None),
+        "stop always": OnSignals(compiled, stops_for_everything()),
         "physical 3 m/s², 1.5 s": physical(3.0, 1.5, 0.5, math.inf),
         "physical 5 m/s², 1 s": physical(5.0, 1.0, 0.5, math.inf),
         f"physical 5 m/s², 1 s{ADAPTED}": physical(5.0, 1.0, HOLD, MOST),
-        f"{FOREWARN} as shipped": Library(with_model, as_shipped(spec)),
-        f"{FOREWARN} as shipped{ADAPTED}": Library(with_model, adapted(spec)),
-        **{f"{FOREWARN} at {t:g}": Library(with_model, at_threshold(spec, t)) for t in THRESHOLDS},
+        f"{FOREWARN} as shipped": forewarn(as_shipped(spec)),
+        f"{FOREWARN} as shipped{ADAPTED}": forewarn(adapted(spec)),
+        **{f"{FOREWARN} at {t:g}": forewarn(at_threshold(spec, t)) for t in THRESHOLDS},
     }
+
+
+def key_of(arm: Library | None, compiled: CompiledSpec, model: CountModel) -> str:
+    """Return what an arm's trips depend on: model and policies, or the signals alone."""
+    if arm is None:
+        return ""
+    if not arm.policies:
+        return compiled.abstraction.digest
+    told = f"{model.fingerprint} {json.dumps(arm.policies, sort_keys=True)}"
+    return hashlib.sha256(told.encode()).hexdigest()

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.closed_loop.page import put, table
-from evaluation.closed_loop.plot import plot_trade_off
+from evaluation.harness.page import put, table, write_json
+from evaluation.harness.picture import Panel, drawing
 
 HERE = Path(__file__).resolve().parent
 RESAMPLES = 2000
 LEAST = 3  # trips, for an arm to be shown
 NEVER = -math.log(0.025)  # events that are expected at the most where none happened, at 95 %
+FAMILIES = {"Forewarn": "#0b5cad", "physical": "#b3261e"}
 Trip = Mapping[str, Any]
 Trips = Sequence[Trip]
+Rows = Mapping[str, Mapping[str, Any]]
 
 
 def kilometres(trips: Trips) -> float:
@@ -62,14 +63,8 @@ def bootstrap(
 ) -> dict[str, float]:
     """Return a figure and its difference from a reference on the same seeds, with 95 % bounds.
 
-    Parameters
-    ----------
-    trips, reference : sequence of Trip
-        One trip for each seed, in the same order of seeds.
-    figure : callable
-        From trips to a number.
-    seed : int
-        Of the resampling; whole trips are resampled, both of a seed together.
+    `trips` and `reference` are in the same order of seeds; whole trips are resampled, both of a
+    seed together.
     """
     rng = random.Random(seed)
     indices = range(len(trips))
@@ -126,94 +121,86 @@ def counts(trips: Trips) -> dict[str, Any]:
     }
 
 
-def by_arm(trips: Trips, arms: Sequence[str]) -> dict[str, tuple[list[Trip], list[Trip]]]:
-    """Return the trips of each arm, and those of the first arm on the same seeds."""
-    driven: dict[str, dict[int, Trip]] = {arm: {} for arm in arms}
-    for trip in trips:
-        if "failed" not in trip:
-            driven[trip["arm"]][trip["seed"]] = trip
-    reference = driven[arms[0]]
-    found = {}
-    for arm, members in driven.items():
-        seeds = sorted(members.keys() & reference.keys())
-        if seeds:
-            found[arm] = [members[s] for s in seeds], [reference[s] for s in seeds]
-    return found
-
-
-def write_results(trips: Trips, keys: Mapping[str, str], model: str) -> None:
+def write_results(
+    grouped: Mapping[str, tuple[Trips, Trips]], keys: Mapping[str, str], model: str
+) -> None:
     """Write results.json, the plot, and the table of the results' page.
 
     Parameters
     ----------
-    trips : sequence of Trip
-        All trips.
-    keys : mapping
-        The arms, nobody first, and what their trips depend on.
-    model : str
+    grouped
+        The trips of each arm, and those of nobody on the same seeds.
+    keys
+        What the trips of each arm depend on.
+    model
         The model's fingerprint.
     """
-    grouped = by_arm(trips, list(keys))
     rows = {}
     for arm, (members, reference) in grouped.items():
         figures = {name: bootstrap(members, reference, f) for name, f in FIGURES.items()}
         figures |= {name: bounded_rate(members, figures[name]) for name in VIOLATIONS}
         rows[arm] = {**counts(members), **figures}
-    report = {
-        "seeds": {arm: [trip["seed"] for trip in members] for arm, (members, _) in grouped.items()},
-        "model": model,
-        "keys": dict(keys),
-        "arms": rows,
-    }
-    (HERE / "results.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    seeds = {arm: [trip["seed"] for trip in members] for arm, (members, _) in grouped.items()}
+    write_json(
+        HERE / "results.json",
+        {"seeds": seeds, "model": model, "keys": dict(keys), "arms": rows},
+    )
     shown = {arm: row for arm, row in rows.items() if row["trips"] >= LEAST}
-    (HERE / "tradeoff.svg").write_text(plot_trade_off(shown), encoding="utf-8")
-    put("closed loop", f"Model `{model[:8]}`.\n\n{_table(shown)}")
+    if shown:
+        (HERE / "tradeoff.svg").write_text(plot_trade_off(shown), encoding="utf-8")
+        put("closed loop", f"Model `{model[:8]}`.\n\n{_table(shown)}")
 
 
-def _table(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    def bounded(figure: Mapping[str, float], places: int = 2) -> str:
-        return (
-            f"{figure['value']:.{places}f} [{figure['low']:.{places}f}, "
-            f"{figure['high']:.{places}f}]"
-        )
+def _table(rows: Rows) -> str:
+    def bounded(figure: Mapping[str, float]) -> str:
+        return f"{figure['value']:.2f} [{figure['low']:.2f}, {figure['high']:.2f}]"
 
     def lost(figure: Mapping[str, float]) -> str:
-        return (
-            f"{figure['difference']:+.0f} [{figure['difference_low']:+.0f}, "
-            f"{figure['difference_high']:+.0f}]"
-        )
+        low, high = figure["difference_low"], figure["difference_high"]
+        return f"{figure['difference']:+.0f} [{low:+.0f}, {high:+.0f}]"
 
-    return table(
-        (
-            "Who may intervene",
-            "trips",
-            "arrived",
-            "late",
-            "collisions (struck)",
-            "red lights",
-            "red lights/km",
-            "collisions/km",
-            "time lost, s/km",
-            "interventions/h",
-            "time under them",
-            "hard brakings/km",
-        ),
-        [
-            (
-                arm,
-                str(row["trips"]),
-                str(row["arrived"]),
-                str(row["late"]),
-                f"{row['collisions']} ({row['struck']})",
-                str(row["red_lights"]),
-                bounded(row["red_lights_per_km"]),
-                bounded(row["collisions_per_km"]),
-                lost(row["seconds_per_km"]),
-                f"{row['interventions_per_hour']['value']:.0f}",
-                f"{row['intervened_share']:.0%}",
-                f"{row['hard_brakings_per_km']['value']:.0f}",
-            )
-            for arm, row in rows.items()
-        ],
+    head = (
+        *("Who may intervene", "trips", "arrived", "late", "collisions (struck)", "red lights"),
+        *("red lights/km", "collisions/km", "time lost, s/km", "interventions/h"),
+        *("time under them", "hard brakings/km"),
     )
+    lines = [
+        (
+            *(arm, str(row["trips"]), str(row["arrived"]), str(row["late"])),
+            *(f"{row['collisions']} ({row['struck']})", str(row["red_lights"])),
+            *(bounded(row["red_lights_per_km"]), bounded(row["collisions_per_km"])),
+            *(lost(row["seconds_per_km"]), f"{row['interventions_per_hour']['value']:.0f}"),
+            *(f"{row['intervened_share']:.0%}", f"{row['hard_brakings_per_km']['value']:.0f}"),
+        )
+        for arm, row in rows.items()
+    ]
+    return table(head, lines)
+
+
+def plot_trade_off(rows: Rows) -> str:
+    """Return violations against time lost: thresholds of one family are joined by a line."""
+    lost = {arm: row["seconds_per_km"]["difference"] for arm, row in rows.items()}
+    xs = min([0.0, *lost.values()]), max(lost.values()) or 1.0
+    figures = {"red lights run per km": VIOLATIONS[0], "collisions per km": VIOLATIONS[1]}
+    panels = [
+        Panel(title, "time lost against nobody, seconds per km", "", xs,
+              (0.0, max(row[figure]["value"] for row in rows.values()) * 1.08 or 1.0))
+        for title, figure in figures.items()
+    ]  # fmt: skip
+
+    def draw(panel: Panel) -> None:
+        panel.frame((0, 0.5, 1), lambda value: f"{value:.3g}")
+        at = {arm: (lost[arm], row[figures[panel.title]]["value"]) for arm, row in rows.items()}
+        for family, colour in FAMILIES.items():
+            mine = [arm for arm in at if arm.startswith(family) and "adapted" not in arm]
+            line = [at[arm] for arm in mine if " at " in arm or family == "physical"]
+            panel.line(sorted(line), colour, 'opacity="0.5"')
+        for arm, (x, y) in at.items():
+            colour = next((c for f, c in FAMILIES.items() if arm.startswith(f)), "#46566b")
+            panel.dot(x, y, colour)
+            late = panel.x(x) > panel.left + 0.6 * panel.width
+            place = panel.x(x) + (-6 if late else 6), panel.y(y) - 5
+            small = f' font-size="10" fill="{colour}"'
+            panel.text(*place, arm, "end" if late else "start", small)
+
+    return drawing(panels, draw)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.sumo.messages import EPOCH_NS, Published, publish
+from evaluation.harness.messages import EPOCH_NS, Message
+from evaluation.sumo.messages import publish
 from evaluation.sumo.network import EGO, Scenario, Town, build_scenario
 from evaluation.sumo.simulation import STEP, Frame, Observer, sumo_command
 from forewarn.signals.clock import Grid
@@ -27,23 +28,9 @@ class NoEgoError(RuntimeError):
 
 
 class Run:
-    """One run through the town.
+    """One run of libsumo through the town, of so many seconds after the warm-up at the most.
 
-    Parameters
-    ----------
-    sumo : module
-        libsumo.
-    scenario : Scenario
-        From `town_scenario`.
-    seed : int
-        Seed of drivers and latencies, as in a recording.
-    duration : float
-        Seconds after the warm-up; the run ends there at the latest.
-
-    Attributes
-    ----------
-    observer : Observer
-        What looks at the ego and around.
+    The seed is that of drivers and latencies, as in a recording; `observer` looks at the ego.
     """
 
     def __init__(self, sumo: Any, scenario: Scenario, seed: int, duration: float) -> None:
@@ -52,7 +39,7 @@ class Run:
 
     def play(
         self,
-        accept: Callable[[Published], None] | None,
+        accept: Callable[[Message], None] | None,
         tick: Callable[[int, Frame], bool],
         watch: Callable[[Frame], None] = lambda frame: None,
     ) -> None:
@@ -60,12 +47,12 @@ class Run:
 
         Parameters
         ----------
-        accept : callable or None
+        accept
             Is given what the ego publishes, in the order of arrival; None: nothing is published.
-        tick : callable
+        tick
             Told the number of the tick and its frame, after everything that arrived by then; SUMO
             stands still meanwhile, so what is asked of the ego counts from this moment on.
-        watch : callable
+        watch
             Told every frame.
 
         Raises

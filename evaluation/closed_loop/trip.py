@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from evaluation.closed_loop.demands import NOTHING, Demand
 from evaluation.closed_loop.town import Run
-from evaluation.sumo.messages import Published
+from evaluation.harness.control import Library
 from evaluation.sumo.network import EGO, Scenario
 from evaluation.sumo.simulation import STEP, Frame
-from forewarn.config.actions import ACTIONS
+from monitor_node.actuators.interface import NOTHING, Demand
 
 LENGTH = 1000.0  # m
 LIMIT = 240.0  # s
@@ -26,65 +24,29 @@ NO_LEAST_DECELERATION = 27  # brake harder than the driver would
 HALF_LENGTH = 2.3  # m
 
 
-class Controller(Protocol):
-    """Watches what the ego publishes, and says at each tick what it demands of the ego."""
-
-    def accept(self, message: Published) -> None:
-        """Take a message that has arrived."""
-
-    def tick(self, number: int) -> Demand:
-        """Decide."""
-
-
 class Collision(NamedTuple):
-    """The end of a trip.
-
-    Attributes
-    ----------
-    time : float
-        Seconds since the trip began.
-    other : str
-        `vehicle` or `pedestrian`.
-    role : str
-        `hit`: the ego ran into somebody; `struck`: somebody ran into it, standing or from behind.
-    speed : float
-        The ego's, in m/s.
-    demanded : str
-        What was demanded of it at that time.
-    """
+    """The end of a trip, in seconds since it began; `speed` is the ego's, in m/s."""
 
     time: float
-    other: str
-    role: str
+    other: str  # vehicle or pedestrian
+    role: str  # hit: the ego ran into somebody; struck: somebody ran into it, standing or behind
     speed: float
-    demanded: str
+    demanded: str  # of the ego at that time
 
 
 @dataclass
 class Trip:
-    """What happened, in seconds since the trip began, and metres.
+    """What happened, in seconds since the trip began, and metres."""
 
-    Attributes
-    ----------
-    end : str
-        `arrived`, `collision` or `late`.
-    red_lights : list of float
-        When the ego crossed a stop line at red.
-    interventions : int
-        How often something was demanded of it.
-    intervened, uncomfortable, standing : float
-        For how long something was demanded, it braked hard, it stood.
-    """
-
-    end: str = "late"
+    end: str = "late"  # or arrived, or collision
     seconds: float = 0.0
     distance: float = 0.0
-    red_lights: list[float] = field(default_factory=list)
+    red_lights: list[float] = field(default_factory=list)  # when a stop line was crossed at red
     collision: Collision | None = None
     interventions: int = 0
-    intervened: float = 0.0
+    intervened: float = 0.0  # for how long something was demanded
     hard_brakings: int = 0
-    uncomfortable: float = 0.0
+    uncomfortable: float = 0.0  # for how long it braked hard
     standing: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -134,40 +96,28 @@ class Referee:
 
     def _describe(self, frame: Frame) -> Collision:
         kind, role = "vehicle", "hit"
-        for getCollision in self._sumo.simulation.getCollisions():
-            if EGO not in (getCollision.collider, getCollision.victim):
-                continue
-            other = getCollision.victim if getCollision.collider == EGO else getCollision.collider
-            people = self._sumo.person.getIDList()
-            kind = "pedestrian" if other in people else "vehicle"
-            domain = self._sumo.person if other in people else self._sumo.vehicle
-            role = role_of(frame, *domain.getPosition(other)[:2])
-            break
+        for contact in self._sumo.simulation.getCollisions():
+            if EGO in (contact.collider, contact.victim):
+                other = contact.victim if contact.collider == EGO else contact.collider
+                walks = other in self._sumo.person.getIDList()
+                kind = "pedestrian" if walks else "vehicle"
+                domain = self._sumo.person if walks else self._sumo.vehicle
+                role = role_of(frame, *domain.getPosition(other)[:2])
+                break
         return Collision(self.trip.seconds, kind, role, frame.speed, self._demand.action)
 
 
 def role_of(frame: Frame, x: float, y: float) -> str:
     """Return `struck` if the ego stood or was met behind its middle, else `hit`.
 
-    Parameters
-    ----------
-    frame : Frame
-        The ego.
-    x, y : float
-        The other's front, or a pedestrian's centre.
+    `x` and `y` are the other's front, or a pedestrian's centre.
     """
     along = (x - frame.x) * math.cos(frame.yaw) + (y - frame.y) * math.sin(frame.yaw)
     return "struck" if frame.speed < STANDING or along < -HALF_LENGTH / 2 else "hit"
 
 
 class Brakes:
-    """Makes SUMO's ego do what is demanded; its own driver may brake harder, and drives on after.
-
-    Parameters
-    ----------
-    sumo : module
-        libsumo, running.
-    """
+    """Makes SUMO's ego do what is demanded; its own driver may brake harder, and drives on."""
 
     def __init__(self, sumo: Any) -> None:
         self._vehicle = sumo.vehicle
@@ -177,12 +127,12 @@ class Brakes:
     def apply(self, demand: Demand) -> None:
         """Do it until the next tick."""
         if demand.stops:
-            emergency = ACTIONS[demand.action].hard
+            emergency = demand.hard
             self._mode(NO_LEAST_DECELERATION if emergency else ALL_CHECKS)
             self._vehicle.setAcceleration(EGO, -(EMERGENCY if emergency else COMFORTABLE), PERIOD)
         elif self._present.stops:
             self._mode(ALL_CHECKS)
-        self._limit(demand.speed_limit if ACTIONS[demand.action].limits else None)
+        self._limit(demand.speed_limit if demand.limits else None)
         self._present = demand
 
     def _mode(self, mode: int) -> None:
@@ -202,26 +152,12 @@ def drive(
     sumo: Any,
     scenario: Scenario,
     seed: int,
-    controller: Controller | None,
+    controller: Library | None,
     limit: float = LIMIT,
-    heard: Callable[[int, Demand], None] = lambda number, demand: None,
 ) -> Trip:
-    """Return what becomes of a trip if `controller` may intervene.
+    """Return what becomes of a trip if `controller`, None for nobody, may intervene.
 
-    Parameters
-    ----------
-    sumo : module
-        libsumo.
-    scenario : Scenario
-        Traffic and route.
-    seed : int
-        Of the drivers.
-    controller : Controller or None
-        None: nobody intervenes.
-    limit : float
-        Seconds after which the trip is given up.
-    heard : callable
-        Told each demand.
+    `limit` are the seconds after which the trip is given up.
 
     Raises
     ------
@@ -236,7 +172,6 @@ def drive(
             return False
         if controller is not None:
             demand = controller.tick(number)
-            heard(number, demand)
             referee.demanded(demand)
             brakes.apply(demand)
         return True

@@ -23,15 +23,7 @@ class Walker:
     def velocity(
         self, x: float, y: float, robot: tuple[float, float, float, float]
     ) -> tuple[float, float]:
-        """Return the velocity from a position on.
-
-        Parameters
-        ----------
-        x, y
-            Where the person is.
-        robot
-            Position and velocity of the robot.
-        """
+        """Return the velocity from x, y on; `robot` has the robot's position and velocity."""
         tx, ty = self.person.path[self.goal]
         if math.hypot(tx - x, ty - y) < ARRIVED:
             self.goal = (self.goal + 1) % len(self.person.path)

@@ -19,27 +19,13 @@ Floats = NDArray[np.float64]
 
 
 class Temper(NamedTuple):
-    """What makes a planner careful or reckless.
+    """What makes a planner careful or reckless."""
 
-    Attributes
-    ----------
-    speed
-        m/s on a free way.
-    brakes
-        Deceleration that it counts on, in m/s^2.
-    margin
-        Metres that it wants to keep.
-    delay
-        Ticks by which its view of the scan is late.
-    lapses
-        Lapses of attention a second, and their mean length in seconds.
-    """
-
-    speed: float
-    brakes: float
-    margin: float
-    delay: int
-    lapses: tuple[float, float]
+    speed: float  # m/s on a free way
+    brakes: float  # deceleration that it counts on, in m/s^2
+    margin: float  # metres that it wants to keep
+    delay: int  # ticks by which its view of the scan is late
+    lapses: tuple[float, float]  # of attention, a second; and their mean length in seconds
 
 
 TEMPERS = {
@@ -64,19 +50,7 @@ class View:
 
 
 class Planner:
-    """The planner of one episode.
-
-    Parameters
-    ----------
-    temper
-        How it is.
-    goal
-        Where to.
-    seed
-        Of its lapses.
-    rate
-        Ticks a second.
-    """
+    """The planner of one episode; the seed is that of its lapses."""
 
     def __init__(
         self, temper: Temper, goal: tuple[float, float], seed: int, rate: float = 10.0
@@ -128,14 +102,7 @@ class Planner:
 def free_distance(view: View, courses: Floats, half_width: float) -> Floats:
     """Return how far the robot could go along each course before it touches what it sees.
 
-    Parameters
-    ----------
-    view
-        Scan; ranges that are not finite see nothing.
-    courses
-        Directions relative to the robot's, shape (k,).
-    half_width
-        Half the width of the way that has to be free.
+    Courses, shape (k,), are relative to the robot's; a way of twice `half_width` has to be free.
     """
     seen = np.isfinite(view.ranges)
     x = view.ranges[seen] * np.cos(view.angles[seen])

@@ -27,27 +27,13 @@ Command = tuple[float, float]
 
 
 class Frame(NamedTuple):
-    """What the robot senses at a tick, and how its episode stands.
+    """What the robot senses at a tick, and how its episode stands."""
 
-    Attributes
-    ----------
-    tick
-        Tenths of a second from the beginning.
-    pose
-        x, y and yaw.
-    speed, turn
-        Of the base, in m/s and rad/s.
-    ranges
-        Metres along each of `ANGLES`; inf where nothing is within range.
-    collided, arrived
-        How it ended.
-    """
-
-    tick: int
-    pose: tuple[float, float, float]
-    speed: float
+    tick: int  # tenths of a second from the beginning
+    pose: tuple[float, float, float]  # x, y and yaw
+    speed: float  # of the base, in m/s and rad/s
     turn: float
-    ranges: NDArray[np.float64]
+    ranges: NDArray[np.float64]  # metres along each of `ANGLES`; inf where nothing is within range
     collided: bool
     arrived: bool
 
@@ -79,16 +65,9 @@ class Simulator:
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError("the simulator ended; its own words are on stderr")
-        found = json.loads(line)
-        return Frame(
-            found["tick"],
-            tuple(found["pose"]),
-            found["speed"],
-            found["turn"],
-            np.array(found["ranges"], dtype=np.float64),
-            found["collided"],
-            found["arrived"],
-        )
+        found = {name: value for name, value in json.loads(line).items() if name in Frame._fields}
+        ranges = np.array(found["ranges"], dtype=np.float64)
+        return Frame(**found | {"pose": tuple(found["pose"]), "ranges": ranges})
 
 
 @contextmanager

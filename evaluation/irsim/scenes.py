@@ -40,21 +40,11 @@ class Disc:
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who walks from point to point.
+    """Somebody who walks from point to point."""
 
-    Attributes
-    ----------
-    speed
-        m/s.
-    notices
-        Metres between bodies from which on the robot is stepped around. Below 0.3 is late.
-    path
-        Points in order; after the last one comes the first.
-    """
-
-    speed: float
-    notices: float
-    path: tuple[tuple[float, float], ...]
+    speed: float  # m/s
+    notices: float  # metres between bodies at which the robot is stepped around; below 0.3 is late
+    path: tuple[tuple[float, float], ...]  # after the last point comes the first
 
 
 @dataclass(frozen=True)

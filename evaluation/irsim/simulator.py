@@ -102,12 +102,8 @@ class Episode:
 def world_of(scene: Scene) -> dict[str, Any]:
     """Return the scene as IR-SIM's world file has it."""
     corners = [[0, 0], [SIZE, 0], [SIZE, SIZE], [0, SIZE], [0, 0]]
-    walls = {
-        "number": 1,
-        "shape": [{"name": "linestring", "vertices": corners}],
-        "state": [0, 0, 0],
-        "static": True,
-    }
+    lines = [{"name": "linestring", "vertices": corners}]
+    walls = {"number": 1, "shape": lines, "state": [0, 0, 0], "static": True}
     boxes = [
         {"shape": _round(b.radius), "state": [b.x, b.y, 0], "static": True} for b in scene.boxes
     ]
@@ -122,13 +118,8 @@ def world_of(scene: Scene) -> dict[str, Any]:
         }
         for person in scene.people
     ]
-    laser = {
-        "name": "lidar2d",
-        "range_min": 0.0,
-        "range_max": RANGE,
-        "angle_range": SPAN,
-        "number": BEAMS,
-    }
+    laser = {"name": "lidar2d", "range_min": 0.0, "range_max": RANGE}
+    laser |= {"angle_range": SPAN, "number": BEAMS}
     robot = {
         "kinematics": {"name": "diff"},
         "shape": {"name": "circle", "radius": ROBOT_RADIUS},
@@ -138,13 +129,8 @@ def world_of(scene: Scene) -> dict[str, Any]:
         "vel_min": [-2.0, -3.0],
         "sensors": [laser],
     }
-    world = {
-        "height": SIZE,
-        "width": SIZE,
-        "step_time": STEP,
-        "sample_time": STEP,
-        "collision_mode": "unobstructed",
-    }
+    world = {"height": SIZE, "width": SIZE, "step_time": STEP, "sample_time": STEP}
+    world |= {"collision_mode": "unobstructed"}
     return {"world": world, "robot": [robot], "obstacle": [walls, *boxes, *people]}
 
 

@@ -19,18 +19,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Car:
-    """One recorded car; arrays have one entry for each step, shape (n,).
+    """One recorded car of `length` and `width`, seen from step `first` on.
 
-    Attributes
-    ----------
-    number
-        Its id in the file.
-    length, width
-        In metres.
-    first
-        Step at which its record begins.
-    x, y, heading, speed
-        Centre, direction and speed.
+    Its centre, direction and speed have one entry for each step, shape (n,).
     """
 
     number: int

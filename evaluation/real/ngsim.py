@@ -1,6 +1,6 @@
 """Each recorded car as the ego: the signals that its own sensors would have given, as traces.
 
-    python -m evaluation.real.ngsim DATA --output FOLDER
+    python -m evaluation.real.ngsim --data DATA --output FOLDER
 
 writes one JSON-lines trace for each car of the CommonRoad scenes in DATA. Nothing in a line was
 known later than the time of the line.
@@ -8,15 +8,13 @@ known later than the time of the line.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from evaluation.harness.command import command
 from evaluation.real.commonroad import Car, Scene, at_step, backward_slope, load_scene
 from forewarn.expressions.functions.geometry import Place, Polyline
 
@@ -163,16 +161,12 @@ def write_traces(data: Path, output: Path) -> dict[str, list[Path]]:
     return written
 
 
-def main() -> None:
+def main(data: Path, output: Path) -> None:
     """Write the traces and say how much there is."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("data", type=Path, help="folder with CommonRoad scenes")
-    parser.add_argument("--output", type=Path, required=True)
-    arguments = parser.parse_args()
-    for scene, traces in write_traces(arguments.data, arguments.output).items():
-        steps = np.array([len(t.read_text(encoding="utf-8").splitlines()) for t in traces])
-        print(f"{scene}: {len(traces)} cars, {steps.sum() / 10:.1f} s")
+    for scene, traces in write_traces(data, output).items():
+        steps = sum(len(trace.read_text(encoding="utf-8").splitlines()) for trace in traces)
+        print(f"{scene}: {len(traces)} cars, {steps / 10:.1f} s")
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -6,17 +6,16 @@ Forewarn's. Scores come from signals of the scenario's monitor file, so all moni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import rtamt
 from numpy.typing import NDArray
 
-from forewarn.assessment.tradeoff import ScoredRun
-
 Floats = NDArray[np.float64]
 Signals = Mapping[str, Floats]
+Score = Callable[[Signals], Floats]
 
 FAR = 1000.0  # stands for infinity in a robustness
 CERTAIN = 10.0  # margin of what is true or false without a measure: the colour of a light
@@ -41,19 +40,19 @@ class Quantity(NamedTuple):
         """Return the signal, and its memory if there is one."""
         return f"{self.signal}, worst of {self.memory:g} s" if self.memory else self.signal
 
+    def score(self, signals: Signals) -> Floats:
+        """Return the score of each tick, shape (n,)."""
+        score = -signals[self.signal] if self.falling else signals[self.signal]
+        return worst_of(score, round(self.memory * TICKS_A_SECOND))
 
-def with_memory(quantities: Iterable[tuple[str, bool]], seconds: float) -> tuple[Quantity, ...]:
-    """Return every quantity with and without a memory."""
+
+def with_memory(seconds: float, *signals: str) -> tuple[Quantity, ...]:
+    """Return quantities with and without a memory; a minus says that small values are dangerous."""
     return tuple(
-        Quantity(*quantity, memory) for quantity in quantities for memory in (0.0, seconds)
+        Quantity(signal.lstrip("-"), signal.startswith("-"), memory)
+        for signal in signals
+        for memory in (0.0, seconds)
     )
-
-
-def score_of(quantity: Quantity, signals: Signals) -> Floats:
-    """Return a score from a quantity, shape (n,)."""
-    values = signals[quantity.signal]
-    score = -values if quantity.falling else values
-    return worst_of(score, round(quantity.memory * TICKS_A_SECOND))
 
 
 def worst_of(score: Floats, ticks: int) -> Floats:
@@ -103,10 +102,6 @@ def _margins_53(s: Signals) -> dict[str, Floats]:
     }
 
 
-def _clearance(s: Signals) -> dict[str, Floats]:
-    return {"clearance": s["clearance"]}
-
-
 class Law(NamedTuple):
     """A rule in real values: a formula in RTAMT's words, and its margins computed from signals."""
 
@@ -129,43 +124,19 @@ def _within(trigger: str, seconds: int) -> str:
 YELLOW = Law(_within("yellow >= 0 and near >= 0 and before >= 0 and outside >= 0", 3), _margins_38)
 RED = Law(_within("red >= 0 and (line >= 0 or crossing >= 0 or lead >= 0)", 2), _margins_51)
 JAM = Law(_within("jam >= 0 and (stopped >= 0 or lead >= 0 or crossing >= 0)", 2), _margins_53)
-CLEAR = Law("clearance >= 0", _clearance)
+CLEAR = Law("clearance >= 0", lambda s: {"clearance": s["clearance"]})
 
 AT_YELLOW = with_memory(
-    [
-        ("brake_at_yellow", False),
-        ("time_at_yellow", True),
-        ("line_at_yellow", True),
-        ("speed_at_yellow", False),
-    ],
-    3.0,
+    3.0, "brake_at_yellow", "-time_at_yellow", "-line_at_yellow", "speed_at_yellow"
 )
 AT_RED = with_memory(
-    [
-        ("brake_at_red", False),
-        ("time_at_red", True),
-        ("line_at_red", True),
-        ("speed_at_red", False),
-        ("brake_needed", False),
-        ("brake_short", False),
-    ],
-    2.0,
+    *(2.0, "brake_at_red", "-time_at_red", "-line_at_red", "speed_at_red"),
+    *("brake_needed", "brake_short"),
 )
-IN_JAM = with_memory(
-    [
-        ("jam_brake", False),
-        ("jam_time", True),
-        ("jam_line", True),
-        ("jam_speed", False),
-        ("room", True),
-    ],
-    2.0,
-)
-AMONG_OTHERS = (
-    Quantity("soonest_conflict", falling=True),
-    Quantity("conflict_straight", falling=True),
-    Quantity("conflict_on_path", falling=True),
-    Quantity("clearance", falling=True),
+IN_JAM = with_memory(2.0, "jam_brake", "-jam_time", "-jam_line", "jam_speed", "-room")
+AMONG_OTHERS = tuple(
+    Quantity(signal, falling=True)
+    for signal in ("soonest_conflict", "conflict_straight", "conflict_on_path", "clearance")
 )
 SCENARIOS = {
     "s1": Rivals(YELLOW, AT_YELLOW),
@@ -201,11 +172,3 @@ def robustness(law: Law, signals: Signals) -> Floats:
     return np.array(
         [spec.update(tick, list(zip(values, row, strict=True))) for tick, row in enumerate(rows)]
     )
-
-
-def rescored(traces: Sequence[ScoredRun], scores: Iterable[Floats]) -> list[ScoredRun]:
-    """Return the same runs with other scores."""
-    return [
-        trace._replace(score=score, unseen=None)
-        for trace, score in zip(traces, scores, strict=True)
-    ]

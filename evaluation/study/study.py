@@ -8,20 +8,21 @@ SUMO (900 MB) goes into a virtual environment of its own, `.study-venv`.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import shutil
 import subprocess
-import sys
 import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluation.study.agreement import disagreements
-from evaluation.study.analysis import SCENARIOS
+from evaluation.harness.command import command
+from evaluation.harness.runs import pass_over
+from evaluation.study.analysis import HERE
 from evaluation.study.analysis import main as analyse
-from evaluation.study.table import main as tabulate
+from evaluation.study.rivals import SCENARIOS
+from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "evaluation" / "sumo" / "requirements.txt"
@@ -47,26 +48,43 @@ def study_python(folder: Path) -> Path:
         print(f"study: installing SUMO into {folder}", flush=True)
         venv.create(folder, with_pip=True, clear=True)
         subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", "-r", str(REQUIREMENTS)], check=True
+            [python, *["-m", "pip", "install", "--quiet", "-r"], REQUIREMENTS], check=True
         )
         stamp.write_text(wanted, encoding="utf-8")
     return python
 
 
+def parts_of(runs: int) -> dict[str, int]:
+    """Return how many runs of a scenario are for learning, and how many for judging."""
+    train = max(round(runs * TRAINING_SHARE), 2)
+    return {"train": train, "test": max(runs - train, 1)}
+
+
 def jobs_for(runs: int) -> list[Job]:
     """Return what to simulate; the slowest scenario first, so that no core waits for it."""
-    train = max(round(runs * TRAINING_SHARE), 2)
-    parts = {"train": train, "test": max(runs - train, 1)}
     slow_first = sorted(SCENARIOS, key=lambda name: name != "s6")
-    return [Job(name, part, count) for name in slow_first for part, count in parts.items()]
+    return [Job(name, part, n) for name in slow_first for part, n in parts_of(runs).items()]
 
 
 def simulate(python: Path, folder: Path, job: Job) -> None:
     """Simulate the runs of a job that are missing."""
-    command = [str(python), "-m", "evaluation.study.record", "--folder", str(folder)]
-    command += ["--scenario", job.scenario, "--part", job.part, "--runs", str(job.runs)]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    options = ["--scenario", job.scenario, "--part", job.part, "--runs", str(job.runs)]
+    _run(python, "evaluation.study.record", "--folder", str(folder), *options)
     print(f"study: {job.scenario} {job.part}: {job.runs} runs", flush=True)
+
+
+def _run(python: Path, module: str, *options: str) -> None:
+    command = [str(python), "-m", module, *options]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def disagreements(monitor_file: Path, bag: Path, trace: Path) -> list[str]:
+    """Return the signals of which two recordings of one run do not say the same to the bit."""
+    compiled = compile_spec(load_spec(monitor_file))
+    ours, theirs = (pass_over(compiled, path) for path in (trace, bag))
+    names = [n for n in ours.signals if ours.signals[n].tobytes() != theirs.signals[n].tobytes()]
+    states = [run.codes[run.tracks[0].state].tobytes() for run in (ours, theirs)]
+    return names if states[0] == states[1] else [*names, "the state"]
 
 
 def check_sample(python: Path, folder: Path) -> None:
@@ -74,42 +92,31 @@ def check_sample(python: Path, folder: Path) -> None:
     for scenario in SAMPLE:
         trace = folder / scenario / "train" / "00001.jsonl.gz"
         bag = folder / "bags" / f"{scenario}_00001"
-        if not trace.exists():
-            continue
-        shutil.rmtree(bag, ignore_errors=True)
-        command = [str(python), "-m", "evaluation.sumo.scenarios", "--scenario", scenario]
-        command += ["--seed", "1", "--output", str(bag)]
-        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        found = disagreements(bag, trace)
-        if found:
-            raise RuntimeError(f"{scenario}: bag and trace disagree: {found[0]}")
-        print(f"study: {scenario}: bag and trace of seed 1 agree to the bit", flush=True)
+        if trace.exists():
+            shutil.rmtree(bag, ignore_errors=True)
+            options = ["--scenario", scenario, "--seed", "1", "--output", str(bag)]
+            _run(python, "evaluation.sumo.scenarios", *options)
+            found = disagreements(HERE / f"{scenario}.yaml", bag, trace)
+            if found:
+                raise RuntimeError(f"{scenario}: bag and trace disagree: {', '.join(found)}")
+            print(f"study: {scenario}: bag and trace of seed 1 agree to the bit", flush=True)
 
 
-def main() -> None:
-    """Make the study."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--runs", type=int, default=80, help="a scenario (default: 80)")
-    parser.add_argument("--folder", type=Path, default=ROOT / "out" / "study")
-    parser.add_argument("--venv", type=Path, default=ROOT / ".study-venv")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--output", type=Path, help="default: results.json in the folder")
-    arguments = parser.parse_args()
-    python = study_python(arguments.venv)
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        work = [
-            pool.submit(simulate, python, arguments.folder, job) for job in jobs_for(arguments.runs)
-        ]
-        for one_job in work:
-            one_job.result()
-    check_sample(python, arguments.folder)
-    output = arguments.output or arguments.folder / "results.json"
-    train = max(round(arguments.runs * TRAINING_SHARE), 2)
-    options = ["--folder", str(arguments.folder), "--output", str(output), "--train", str(train)]
-    options += ["--test", str(max(arguments.runs - train, 1)), "--jobs", str(arguments.jobs)]
-    analyse([*options, "--sumo", str(python)])
-    tabulate([str(output)])
+def main(
+    runs: int = 80,
+    folder: Path = ROOT / "out" / "study",
+    environment: Path = ROOT / ".study-venv",
+    jobs: int = 2,
+    output: Path | None = None,
+) -> None:
+    """Make the study with so many runs a scenario, in so many processes."""
+    python = study_python(environment)
+    with ThreadPoolExecutor(jobs) as pool:
+        for work in [pool.submit(simulate, python, folder, job) for job in jobs_for(runs)]:
+            work.result()
+    check_sample(python, folder)
+    analyse(folder, output or folder / "results.json", **parts_of(runs), jobs=jobs, sumo=python)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

@@ -1,21 +1,14 @@
-"""Print the figures of the study as Markdown, or put them into evaluation/RESULTS.md.
-
-python -m evaluation.study.table evaluation/study/results.json --write
-"""
+"""The figures of the study as Markdown."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from evaluation.comparison import markdown
+from evaluation.harness.compare import markdown
+from evaluation.harness.page import table
 
-RESULTS = Path(__file__).parents[1] / "RESULTS.md"
-BEGIN, END = "<!-- evaluation.study.table -->", "<!-- end of evaluation.study.table -->"
+MARK = "evaluation.study.table"
 TITLES = {
     "s1": "yellow: who is still before the line stops (Article 38 (2))",
     "s2": "red, straight on, hardly anybody about (Article 51 (5))",
@@ -29,22 +22,21 @@ TITLES = {
 
 def overview(scenarios: Mapping[str, Any]) -> str:
     """Return what was watched, and how well calibrated the risks are."""
-    lines = [
-        "| | Scenario | Training runs: violations | Test runs: hours, violations | States |"
-        " Base rate | Brier (skill) | ECE |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    head = (
+        *("", "Scenario", "Training runs: violations", "Test runs: hours, violations"),
+        *("States", "Base rate", "Brier (skill)", "ECE"),
+    )
+    lines = []
     for name, found in scenarios.items():
         row, fit = found["rows"][0], found["calibration"]
         skill = "-" if fit["skill"] is None else f"{fit['skill']:.2f}"
-        lines.append(
-            f"| {name} | {TITLES[name]} | {found['train_seeds']}: "
-            f"{found['violations_in_training']} | {found['test_seeds']}: {row['hours']:.2f} h, "
-            f"{row['violations']} | {found['states']} | {fit['base_rate']:.3f} | "
-            f"{fit['brier']:.4f} {_span(fit['brier_interval'], '.4f')} ({skill}) | "
-            f"{fit['expected_error']:.3f} {_span(fit['expected_error_interval'], '.3f')} |"
-        )
-    return "\n".join(lines)
+        brier = f"{fit['brier']:.4f} {_span(fit['brier_interval'], '.4f')} ({skill})"
+        error = f"{fit['expected_error']:.3f} {_span(fit['expected_error_interval'], '.3f')}"
+        trained = f"{found['train_seeds']}: {found['violations_in_training']}"
+        tested = f"{found['test_seeds']}: {row['hours']:.2f} h, {row['violations']}"
+        rate, states = f"{fit['base_rate']:.3f}", str(found["states"])
+        lines.append((name, TITLES[name], trained, tested, states, rate, brier, error))
+    return table(head, lines).rstrip()
 
 
 def _span(ends: Sequence[float | None], digits: str) -> str:
@@ -87,28 +79,3 @@ def document(results: Mapping[str, Any]) -> str:
             markdown(readable(found["rows"] + first_rows(found))),
         ]
     return "\n\n".join(parts)
-
-
-def put_into(page: str, tables: str) -> str:
-    """Return a page with the tables between the two marks."""
-    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    if not pattern.search(page):
-        raise ValueError(f"the page lacks the marks {BEGIN} and {END}")
-    return pattern.sub(lambda _: f"{BEGIN}\n\n{tables}\n\n{END}", page)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the tables, or write them into the page of results."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--write", action="store_true", help="write into evaluation/RESULTS.md")
-    options = parser.parse_args(arguments)
-    tables = document(json.loads(options.results.read_text(encoding="utf-8")))
-    if options.write:
-        RESULTS.write_text(put_into(RESULTS.read_text(encoding="utf-8"), tables), encoding="utf-8")
-    else:
-        print(tables)
-
-
-if __name__ == "__main__":
-    main()

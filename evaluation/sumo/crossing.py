@@ -13,39 +13,31 @@ from pathlib import Path
 from evaluation.sumo.network import EGO, run_tool, sumo_home
 
 OPPOSITE = {"n": "s", "s": "n", "e": "w", "w": "e"}
-# Where a left turn leads, by the arm that one comes from (traffic keeps to the right).
+# Where a turn leads, by the arm that one comes from (traffic keeps to the right).
 LEFT_OF = {"w": "n", "s": "w", "e": "s", "n": "e"}
+RIGHT_OF = {"w": "s", "s": "e", "e": "n", "n": "w"}
 # Where arms end, in units of the western one.
 SIDES = {"n": (0.0, 0.75), "s": (0.0, -0.9), "w": (-1.0, 0.0), "e": (0.6, 0.0)}
 # The late go on at yellow, so that the ego may follow at red; the pushing enter a jam.
 OTHERS = {
-    "other": '<vType id="other" vClass="passenger" sigma="0.6" speedDev="0.1"/>',
-    "late": '<vType id="late" vClass="passenger" sigma="0.6" speedDev="0.1"'
-    ' jmDriveAfterYellowTime="3" jmDriveAfterRedTime="1"/>',
-    "pushing": '<vType id="pushing" vClass="passenger" sigma="0.6" speedDev="0.1"'
-    ' jmIgnoreKeepClearTime="1"/>',
+    name: f'<vType id="{name}" vClass="passenger" sigma="0.6" speedDev="0.1"{more}/>'
+    for name, more in {
+        "other": "",
+        "late": ' jmDriveAfterYellowTime="3" jmDriveAfterRedTime="1"',
+        "pushing": ' jmIgnoreKeepClearTime="1"',
+    }.items()
 }
-RIGHT_OF = {"w": "s", "s": "e", "e": "n", "n": "w"}
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """A junction with traffic lights, alone or between two without, in a row from west to east.
+    """A junction with traffic lights, alone or between two without, in a row from west to east."""
 
-    Attributes
-    ----------
-    arm
-        Metres from a junction to where its western arm ends; the others are shorter, so that the
-        ego does not come back in step with the lights.
-    link
-        Metres between two junctions; None for one junction.
-    cycle, yellow
-        Seconds of the traffic lights' cycle, and of the yellow in it.
-    """
-
+    # Metres to where the western arm ends; the others are shorter, so that the ego does not come
+    # back in step with the lights.
     arm: float = 150.0
-    link: float | None = None
-    cycle: int = 30
+    link: float | None = None  # metres between two junctions; None for one junction
+    cycle: int = 30  # seconds of the lights' cycle, and of the yellow in it
     yellow: int = 3
 
 
@@ -110,16 +102,7 @@ def _edge(source: str, target: str, side: str) -> str:
 def ego_route(crossing: Crossing, turns: str, rng: random.Random, passes: int = 40) -> list[str]:
     """Return the edges of an ego that comes back again and again.
 
-    Parameters
-    ----------
-    crossing
-        The network.
-    turns
-        What it does at the junction: letters out of `slr`, drawn at random each time.
-    rng
-        Draws turns and the arm to begin with.
-    passes
-        How often it comes to the junction, or drives there and back again.
+    Each time `rng` draws a turn out of `turns`, letters out of `slr`.
     """
     if crossing.link is not None:
         east, west = ["aw-a", "a-b", "b-c", "c-ce"], ["ce-c", "c-b", "b-a", "a-aw"]
@@ -144,20 +127,9 @@ def write_traffic(
 ) -> Path:
     """Write flows between all arms.
 
-    Parameters
-    ----------
-    crossing
-        The network.
-    period
-        Mean seconds between two departures on one arm.
-    through
-        Share of those who go straight on.
-    duration
-        Seconds for which vehicles depart.
-    path
-        The route file.
-    others
-        How they drive: a key of `OTHERS`.
+    `period` are the mean seconds between two departures on one arm, for `duration` seconds;
+    `through` is the share of those who go straight on; `others`, a key of `OTHERS`, is how they
+    drive.
     """
     lines = ["<routes>", OTHERS[others]]
     for source, target, share in _demand(crossing, through):

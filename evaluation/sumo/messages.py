@@ -9,38 +9,22 @@ import math
 import random
 import zlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from rosbags.interfaces import (
-    Qos,
-    QosDurability,
-    QosHistory,
-    QosLiveliness,
-    QosReliability,
-    QosTime,
-)
-from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
-from rosbags.typesys import Stores, get_typestore
-
+from evaluation.harness.messages import EPOCH_NS, Message, header, message
 from evaluation.sumo.simulation import STEP, Body, Frame, Light
 from evaluation.sumo.surroundings import Surroundings
 
-STORE = get_typestore(Stores.ROS2_HUMBLE)
-# When every recording begins: its messages are the same whenever it is made.
-EPOCH_NS = 1_700_000_000_000_000_000
 # As in autoware_perception_msgs/TrafficLightElement; 0: there is none.
 LIGHT_CODES = {"red": 1, "yellow": 2, "green": 3}
 LIGHT_UNKNOWN = 0
 NO_STOP_LINE = math.inf
+DETECTED, TRACKED, PLANNED, MEASURED = (30.0, 6.0), (35.0, 8.0), (12.0, 4.0), (2.0, 0.6)
+"""Latencies: the least and the mean extra one, in milliseconds."""
 
 
-class Topic(NamedTuple):
-    """A published topic: its type, the steps from one message to the next, and its latency.
-
-    The latency is the least and the mean extra one, in milliseconds.
-    """
+class Published(NamedTuple):
+    """A topic: its type, the steps from one message to the next, and its latency."""
 
     name: str
     type: str
@@ -48,140 +32,89 @@ class Topic(NamedTuple):
     latency_ms: tuple[float, float]
 
 
-ODOMETRY = Topic("/ego/odometry", "nav_msgs/msg/Odometry", 1, (2.0, 0.6))
-ACCELERATION = Topic("/ego/acceleration", "geometry_msgs/msg/AccelStamped", 5, (2.0, 0.6))
-COLLISION = Topic("/ego/collision", "std_msgs/msg/Bool", 5, (3.0, 1.0))
-OBJECTS = Topic("/perception/objects", "visualization_msgs/msg/MarkerArray", 5, (35.0, 8.0))
-LIGHT = Topic("/perception/traffic_light", "std_msgs/msg/UInt8", 5, (30.0, 6.0))
-STOP_LINE = Topic("/perception/stop_line_distance", "std_msgs/msg/Float64", 5, (30.0, 6.0))
-LIGHT_AGE = Topic("/perception/traffic_light_age", "std_msgs/msg/Float64", 5, (30.0, 6.0))
-PATH = Topic("/planning/path", "nav_msgs/msg/Path", 10, (12.0, 4.0))
-# What the traffic laws of evaluation/study ask for; published by its recordings only.
-JUNCTION = Topic("/perception/junction_distance", "std_msgs/msg/Float64", 5, (30.0, 6.0))
-DIRECTION = Topic("/planning/direction", "std_msgs/msg/UInt8", 5, (12.0, 4.0))
-LEAD_DISTANCE = Topic("/perception/lead_distance", "std_msgs/msg/Float64", 5, (35.0, 8.0))
-LEAD_SPEED = Topic("/perception/lead_speed", "std_msgs/msg/Float64", 5, (35.0, 8.0))
-EXIT_SPACE = Topic("/perception/exit_space", "std_msgs/msg/Float64", 5, (35.0, 8.0))
-EXIT_SPEED = Topic("/perception/exit_speed", "std_msgs/msg/Float64", 5, (35.0, 8.0))
-CROSSING = Topic("/perception/crossing_time", "std_msgs/msg/Float64", 5, (35.0, 8.0))
-YIELD_GAP = Topic("/perception/yield_gap", "std_msgs/msg/Float64", 5, (35.0, 8.0))
+def _number(name: str, latency: tuple[float, float]) -> Published:
+    return Published(name, "std_msgs/msg/Float64", 5, latency)
+
+
+ODOMETRY = Published("/ego/odometry", "nav_msgs/msg/Odometry", 1, MEASURED)
+ACCELERATION = Published("/ego/acceleration", "geometry_msgs/msg/AccelStamped", 5, MEASURED)
+COLLISION = Published("/ego/collision", "std_msgs/msg/Bool", 5, (3.0, 1.0))
+OBJECTS = Published("/perception/objects", "visualization_msgs/msg/MarkerArray", 5, TRACKED)
+LIGHT = Published("/perception/traffic_light", "std_msgs/msg/UInt8", 5, DETECTED)
+STOP_LINE = _number("/perception/stop_line_distance", DETECTED)
+LIGHT_AGE = _number("/perception/traffic_light_age", DETECTED)
+PATH = Published("/planning/path", "nav_msgs/msg/Path", 10, PLANNED)
 TOPICS = (ODOMETRY, ACCELERATION, COLLISION, OBJECTS, LIGHT, STOP_LINE, LIGHT_AGE, PATH)
-ROAD_TOPICS = (
-    JUNCTION,
-    DIRECTION,
-    LEAD_DISTANCE,
-    LEAD_SPEED,
-    EXIT_SPACE,
-    EXIT_SPEED,
-    CROSSING,
-    YIELD_GAP,
-)
+# What the traffic laws of evaluation/study ask for; published by its recordings only.
+DIRECTION = Published("/planning/direction", "std_msgs/msg/UInt8", 5, PLANNED)
+ROAD = {
+    "junction": _number("/perception/junction_distance", DETECTED),
+    "lead_distance": _number("/perception/lead_distance", TRACKED),
+    "lead_speed": _number("/perception/lead_speed", TRACKED),
+    "exit_space": _number("/perception/exit_space", TRACKED),
+    "exit_speed": _number("/perception/exit_speed", TRACKED),
+    "crossing_time": _number("/perception/crossing_time", TRACKED),
+    "yield_gap": _number("/perception/yield_gap", TRACKED),
+}
+ROAD_TOPICS = (ROAD["junction"], DIRECTION, *list(ROAD.values())[1:])
 
 
-class Published(NamedTuple):
-    """A serialized message and when it arrives (ns)."""
-
-    arrival_ns: int
-    topic: Topic
-    data: bytes
-
-
-def publish(frames: Iterable[Frame], seed: int) -> Iterator[Published]:
+def publish(frames: Iterable[Frame], seed: int) -> Iterator[Message]:
     """Yield the messages of a run in the order of their arrival.
 
     Latencies come from a generator seeded with `seed`; messages of one topic never overtake
     each other.
     """
     rng = random.Random(zlib.crc32(f"latency {seed}".encode()))
-    pending: list[Published] = []
-    last: dict[Topic, int] = {}
+    pending: list[Message] = []
+    last: dict[Published, int] = {}
     for frame in frames:
         stamp = EPOCH_NS + round(frame.step * STEP * 1e9)
-        for topic, message in _messages(frame, stamp):
+        for topic, fields in _messages(frame, stamp):
             least, extra = topic.latency_ms
             arrival = stamp + round((least + min(rng.expovariate(1 / extra), 8 * extra)) * 1e6)
             last[topic] = arrival = max(arrival, last.get(topic, 0) + 1)
-            pending.append(
-                Published(arrival, topic, bytes(STORE.serialize_cdr(message, topic.type)))
-            )
-        pending.sort(key=lambda item: item.arrival_ns)
-        while pending and pending[0].arrival_ns <= stamp:
+            pending.append(Message(arrival, topic, message(topic.type, fields)))
+        pending.sort(key=lambda item: item.time_ns)
+        while pending and pending[0].time_ns <= stamp:
             yield pending.pop(0)
     yield from pending
 
 
-def write_bag(path: Path, messages: Iterable[Published], topics: tuple[Topic, ...] = TOPICS) -> int:
-    """Write a rosbag2 folder (MCAP, zstd) and return the number of messages."""
-    count = 0
-    with _writer(path) as writer:
-        connections = {
-            topic: writer.add_connection(
-                topic.name, topic.type, typestore=STORE, offered_qos_profiles=[_QOS]
-            )
-            for topic in topics
-        }
-        for message in messages:
-            writer.write(connections[message.topic], message.arrival_ns, message.data)
-            count += 1
-    return count
-
-
-def _writer(path: Path) -> Writer:
-    writer = Writer(path, version=8, storage_plugin=StoragePlugin.MCAP)
-    writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
-    return writer
-
-
-_QOS = Qos(
-    QosHistory.KEEP_LAST,
-    10,
-    QosReliability.RELIABLE,
-    QosDurability.VOLATILE,
-    QosTime(0, 0),
-    QosTime(0, 0),
-    QosLiveliness.AUTOMATIC,
-    QosTime(0, 0),
-    avoid_ros_namespace_conventions=False,
-)
-
-
-def _messages(frame: Frame, stamp: int) -> Iterator[tuple[Topic, Any]]:
+def _messages(frame: Frame, stamp: int) -> Iterator[tuple[Published, dict[str, Any]]]:
     yield ODOMETRY, _odometry(frame, stamp)
-    if frame.step % ACCELERATION.every == 0:
-        yield ACCELERATION, _acceleration(frame, stamp)
-    if frame.step % COLLISION.every == 0:
-        yield COLLISION, _new("std_msgs/msg/Bool", data=frame.collision)
+    if frame.step % 5 == 0:
+        across = grid(frame.speed * frame.yaw_rate, 256)
+        linear = {"x": grid(frame.acceleration, 256), "y": across}
+        yield ACCELERATION, {"header": header(stamp, "base_link"), "accel": {"linear": linear}}
+        yield COLLISION, {"data": frame.collision}
     if frame.objects is not None:
-        yield OBJECTS, _new(OBJECTS.type, markers=[_marker(body, stamp) for body in frame.objects])
-    if frame.step % LIGHT.every == 0:
-        yield LIGHT, _new(LIGHT.type, data=_light_code(frame.light))
-        yield STOP_LINE, _new(STOP_LINE.type, data=_stop_line(frame.light))
-        yield (
-            LIGHT_AGE,
-            _new(LIGHT_AGE.type, data=0.0 if frame.light is None else grid(frame.light.age, 64)),
-        )
+        yield OBJECTS, {"markers": [_marker(body, stamp) for body in frame.objects]}
+    if frame.step % 5 == 0:
+        yield from ((topic, {"data": value}) for topic, value in light_values(frame.light).items())
     if frame.path is not None:
         yield PATH, _path(frame.path, stamp)
     if frame.surroundings is not None:
-        yield from _road(frame.surroundings)
+        yield DIRECTION, {"data": frame.surroundings.direction}
+        for name, value in road_values(frame.surroundings).items():
+            yield ROAD[name], {"data": value}
 
 
-def _road(seen: Surroundings) -> Iterator[tuple[Topic, Any]]:
-    yield DIRECTION, _new(DIRECTION.type, data=seen.direction)
-    for topic, value in (
-        (JUNCTION, seen.junction),
-        (LEAD_DISTANCE, seen.lead_distance),
-        (LEAD_SPEED, seen.lead_speed),
-        (EXIT_SPACE, seen.exit_space),
-        (EXIT_SPEED, seen.exit_speed),
-        (CROSSING, seen.crossing_time),
-        (YIELD_GAP, seen.yield_gap),
-    ):
-        yield topic, _new(topic.type, data=value if math.isinf(value) else grid(value, 256))
+def light_values(light: Light | None) -> dict[Published, float]:
+    """Return colour, distance and age of the ego's light, as they are published."""
+    if light is None:
+        return {LIGHT: LIGHT_UNKNOWN, STOP_LINE: NO_STOP_LINE, LIGHT_AGE: 0.0}
+    return {
+        LIGHT: LIGHT_CODES[light.colour],
+        STOP_LINE: grid(light.distance, 256),
+        LIGHT_AGE: grid(light.age, 64),
+    }
 
 
-def _new(name: str, **fields: Any) -> Any:
-    return STORE.types[name](**fields)
+def road_values(seen: Surroundings) -> dict[str, float]:
+    """Return the numbers of the road ahead, as they are published."""
+    found = ((name, getattr(seen, name)) for name in ROAD)
+    return {name: value if math.isinf(value) else grid(value, 256) for name, value in found}
 
 
 def grid(value: float, per_unit: int = 1024) -> float:
@@ -189,118 +122,52 @@ def grid(value: float, per_unit: int = 1024) -> float:
     return round(value * per_unit) / per_unit
 
 
-def _header(stamp: int, frame_id: str = "map") -> Any:
-    time = _new("builtin_interfaces/msg/Time", sec=stamp // 10**9, nanosec=stamp % 10**9)
-    return _new("std_msgs/msg/Header", stamp=time, frame_id=frame_id)
-
-
-def _vector(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Any:
-    return _new("geometry_msgs/msg/Vector3", x=x, y=y, z=z)
-
-
-def _point(x: float, y: float, z: float = 0.0) -> Any:
-    return _new("geometry_msgs/msg/Point", x=x, y=y, z=z)
-
-
-def _pose(x: float, y: float, yaw: float, z: float = 0.0, per_metre: int = 1024) -> Any:
+def _pose(x: float, y: float, yaw: float, z: float = 0.0, per_metre: int = 1024) -> dict[str, Any]:
     half = grid(yaw, 8192) / 2
-    rotation = _new(
-        "geometry_msgs/msg/Quaternion",
-        x=0.0,
-        y=0.0,
-        z=grid(math.sin(half), 1 << 16),
-        w=grid(math.cos(half), 1 << 16),
-    )
-    return _new(
-        "geometry_msgs/msg/Pose",
-        position=_point(grid(x, per_metre), grid(y, per_metre), z),
-        orientation=rotation,
-    )
+    return {
+        "position": {"x": grid(x, per_metre), "y": grid(y, per_metre), "z": z},
+        "orientation": {"z": grid(math.sin(half), 1 << 16), "w": grid(math.cos(half), 1 << 16)},
+    }
 
 
-def _odometry(frame: Frame, stamp: int) -> Any:
-    twist = _new(
-        "geometry_msgs/msg/Twist",
-        linear=_vector(grid(frame.speed), grid(frame.lateral_speed)),
-        angular=_vector(z=grid(frame.yaw_rate)),
-    )
-    no_covariance = np.zeros(36)
-    return _new(
-        "nav_msgs/msg/Odometry",
-        header=_header(stamp),
-        child_frame_id="base_link",
-        pose=_new(
-            "geometry_msgs/msg/PoseWithCovariance",
-            pose=_pose(frame.x, frame.y, frame.yaw),
-            covariance=no_covariance,
-        ),
-        twist=_new("geometry_msgs/msg/TwistWithCovariance", twist=twist, covariance=no_covariance),
-    )
+def _odometry(frame: Frame, stamp: int) -> dict[str, Any]:
+    linear = {"x": grid(frame.speed), "y": grid(frame.lateral_speed)}
+    return {
+        "header": header(stamp, "map"),
+        "child_frame_id": "base_link",
+        "pose": {"pose": _pose(frame.x, frame.y, frame.yaw)},
+        "twist": {"twist": {"linear": linear, "angular": {"z": grid(frame.yaw_rate)}}},
+    }
 
 
-def _acceleration(frame: Frame, stamp: int) -> Any:
-    accel = _new(
-        "geometry_msgs/msg/Accel",
-        linear=_vector(grid(frame.acceleration, 256), grid(frame.speed * frame.yaw_rate, 256)),
-        angular=_vector(),
-    )
-    return _new("geometry_msgs/msg/AccelStamped", header=_header(stamp, "base_link"), accel=accel)
-
-
-def _marker(body: Body, stamp: int) -> Any:
+def _marker(body: Body, stamp: int) -> dict[str, Any]:
     height = 1.5 if body.kind == "vehicle" else 1.75
     rgb = (0.2, 0.4, 1.0) if body.kind == "vehicle" else (1.0, 0.6, 0.1)
     pose = _pose(body.x, body.y, body.yaw, height / 2, per_metre=256)
-    x, y = pose.position.x, pose.position.y
-    ahead = _point(
-        x + grid(body.speed * math.cos(body.yaw), 256),
-        y + grid(body.speed * math.sin(body.yaw), 256),
-        height / 2,
-    )
-    return _new(
-        "visualization_msgs/msg/Marker",
-        header=_header(stamp),
-        ns=body.kind,
-        id=body.number,
-        type=1,  # CUBE
-        action=0,  # ADD
-        pose=pose,
-        scale=_vector(body.length, body.width, height),
-        color=_new("std_msgs/msg/ColorRGBA", r=rgb[0], g=rgb[1], b=rgb[2], a=0.8),
-        lifetime=_new("builtin_interfaces/msg/Duration", sec=0, nanosec=300_000_000),
-        frame_locked=False,
-        points=[_point(x, y, height / 2), ahead],
-        colors=[],
-        texture_resource="",
-        texture=_new(
-            "sensor_msgs/msg/CompressedImage",
-            header=_header(0, ""),
-            format="",
-            data=np.zeros(0, np.uint8),
-        ),
-        uv_coordinates=[],
-        text="",
-        mesh_resource="",
-        mesh_file=_new("visualization_msgs/msg/MeshFile", filename="", data=np.zeros(0, np.uint8)),
-        mesh_use_embedded_materials=False,
-    )
+    here = pose["position"]
+    ahead = {
+        "x": here["x"] + grid(body.speed * math.cos(body.yaw), 256),
+        "y": here["y"] + grid(body.speed * math.sin(body.yaw), 256),
+        "z": height / 2,
+    }
+    return {
+        "header": header(stamp, "map"),
+        "ns": body.kind,
+        "id": body.number,
+        "type": 1,  # CUBE
+        "pose": pose,
+        "scale": {"x": body.length, "y": body.width, "z": height},
+        "color": {**dict(zip("rgb", rgb, strict=True)), "a": 0.8},
+        "lifetime": {"nanosec": 300_000_000},
+        "points": [here, ahead],
+    }
 
 
-def _light_code(light: Light | None) -> int:
-    return LIGHT_UNKNOWN if light is None else LIGHT_CODES[light.colour]
-
-
-def _stop_line(light: Light | None) -> float:
-    return NO_STOP_LINE if light is None else grid(light.distance, 256)
-
-
-def _path(points: tuple[tuple[float, float], ...], stamp: int) -> Any:
-    poses = []
-    yaw = 0.0
+def _path(points: tuple[tuple[float, float], ...], stamp: int) -> dict[str, Any]:
+    poses, yaw = [], 0.0
     for index, (x, y) in enumerate(points):
         if index + 1 < len(points):
-            following = points[index + 1]
-            yaw = math.atan2(following[1] - y, following[0] - x)
+            yaw = math.atan2(points[index + 1][1] - y, points[index + 1][0] - x)
         pose = _pose(x, y, yaw, per_metre=256)
-        poses.append(_new("geometry_msgs/msg/PoseStamped", header=_header(stamp), pose=pose))
-    return _new("nav_msgs/msg/Path", header=_header(stamp), poses=poses)
+        poses.append({"header": header(stamp, "map"), "pose": pose})
+    return {"header": header(stamp, "map"), "poses": poses}

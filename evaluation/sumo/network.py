@@ -11,7 +11,7 @@ import random
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,24 +36,12 @@ EGO_TYPE = {
 
 @dataclass(frozen=True)
 class Town:
-    """What the generated town looks like.
-
-    Attributes
-    ----------
-    seed
-        Seed of the street network (positions of the junctions are perturbed).
-    junctions
-        Junctions along each side of the grid.
-    block
-        Mean distance of neighbouring junctions in metres.
-    vehicle_period, pedestrian_period
-        Mean time between two departures in seconds.
-    """
+    """What the generated town looks like; the seed perturbs where its junctions lie."""
 
     seed: int = 1
-    junctions: int = 4
-    block: float = 110.0
-    vehicle_period: float = 1.5
+    junctions: int = 4  # along each side of the grid
+    block: float = 110.0  # mean metres between neighbouring junctions
+    vehicle_period: float = 1.5  # mean seconds between two departures
     pedestrian_period: float = 1.0
 
 
@@ -96,15 +84,10 @@ def build_network(town: Town, folder: Path) -> Path:
         "--tls.cycle.time": 40,
         "--output-file": path,
     }
-    flags = [
-        "--grid",
-        "--no-turnarounds",
-        "--sidewalks.guess",
-        "--crossings.guess",
-        "--walkingareas",
-    ]
+    flags = ("grid", "no-turnarounds", "sidewalks.guess", "crossings.guess", "walkingareas")
     values = [str(item) for pair in options.items() for item in pair]
-    run_tool([str(sumo_home() / "bin" / "netgenerate"), *flags, *values])
+    command = [str(sumo_home() / "bin" / "netgenerate"), *(f"--{flag}" for flag in flags)]
+    run_tool([*command, *values])
     return path
 
 
@@ -118,41 +101,27 @@ def build_scenario(
 ) -> Scenario:
     """Generate the traffic of one run.
 
-    Parameters
-    ----------
-    town
-        The street network and the density of its traffic.
-    seed
-        Seed of traffic, pedestrians and the ego's route.
-    duration
-        Seconds for which new vehicles and pedestrians depart.
-    folder
-        Where the run's route files go.
-    networks
-        Where generated networks are kept.
-    ego_type
-        SUMO's parameters of the ego.
+    The seed is that of traffic, pedestrians and the ego's route; they depart for `duration`
+    seconds. Route files go into `folder`, generated networks are kept in `networks`; `ego_type` has
+    SUMO's parameters of the ego.
     """
     folder.mkdir(parents=True, exist_ok=True)
     network = build_network(town, networks)
-    vehicles = _random_trips(
-        network, folder / "vehicles.rou.xml", seed, duration, town.vehicle_period, []
-    )
-    pedestrians = _random_trips(
-        network,
-        folder / "pedestrians.rou.xml",
-        seed,
-        duration,
-        town.pedestrian_period,
-        ["--pedestrians", "--prefix", "p"],
-    )
+    on_foot = ("--pedestrians", "--prefix", "p")
+    trips = [
+        _random_trips(network, folder / f"{who}.rou.xml", seed, duration, period, extra)
+        for who, period, extra in (
+            ("vehicles", town.vehicle_period, ()),
+            ("pedestrians", town.pedestrian_period, on_foot),
+        )
+    ]
     ego = folder / "ego.rou.xml"
     ego.write_text(_ego_route(network, random.Random(seed), ego_type), encoding="utf-8")
-    return Scenario(network, (vehicles, pedestrians, ego))
+    return Scenario(network, (*trips, ego))
 
 
 def _random_trips(
-    network: Path, output: Path, seed: int, duration: float, period: float, extra: list[str]
+    network: Path, output: Path, seed: int, duration: float, period: float, extra: Sequence[str]
 ) -> Path:
     command = [
         sys.executable,
@@ -166,17 +135,13 @@ def _random_trips(
         *extra,
     ]
     run_tool(command)
-    _strip_vehicle_types(output)
-    return output
-
-
-def _strip_vehicle_types(path: Path) -> None:
     # --validate copies the vType elements it met into the routes, and SUMO loads no type twice.
-    tree = ET.parse(path)
+    tree = ET.parse(output)
     root = tree.getroot()
     for element in root.findall("vType"):
         root.remove(element)
-    tree.write(path)
+    tree.write(output)
+    return output
 
 
 def _ego_route(

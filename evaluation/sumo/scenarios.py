@@ -7,13 +7,14 @@ They follow ProbGuard's Table 1 (arXiv 2508.00500), whose scenarios ran in Apoll
 
 from __future__ import annotations
 
-import argparse
 import random
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from evaluation.harness.command import command
+from evaluation.harness.messages import write_bag
 from evaluation.sumo.crossing import (
     Crossing,
     build_crossing,
@@ -22,7 +23,7 @@ from evaluation.sumo.crossing import (
     write_traffic,
 )
 from evaluation.sumo.egos import draw_ego
-from evaluation.sumo.messages import ROAD_TOPICS, TOPICS, publish, write_bag
+from evaluation.sumo.messages import ROAD_TOPICS, TOPICS, publish
 from evaluation.sumo.network import Scenario, Town, build_scenario
 from evaluation.sumo.simulation import Frame, RunOptions, simulate
 
@@ -32,37 +33,17 @@ MOSTLY_CARELESS = {"careful": 1.0, "ordinary": 1.0, "hasty": 2.0, "reckless": 4.
 
 @dataclass(frozen=True)
 class Setting:
-    """Where and among whom one scenario happens.
-
-    Attributes
-    ----------
-    title
-        What it is, in a few words.
-    place
-        The network.
-    turns
-        What the ego does at junctions: letters out of `slr`; not for the town.
-    period, through
-        Mean seconds between two departures on one arm; share of those going straight on.
-    others
-        How the others drive: a key of `crossing.OTHERS`; not for the town.
-    cycles
-        Seconds that the lights' cycle may have; one of them is drawn.
-    kinds
-        Weights of the kinds of ego.
-    warm_up, duration
-        Seconds to simulate before the recording, and to record.
-    """
+    """Where and among whom one scenario happens."""
 
     title: str
     place: Crossing | Town
-    turns: str = "s"
-    period: float = 10.0
-    through: float = 0.6
-    others: str = "other"
-    cycles: tuple[int, ...] = (26, 30, 34, 38)
+    turns: str = "s"  # what the ego does at junctions, letters out of `slr`; not for the town
+    period: float = 10.0  # mean seconds between two departures on one arm
+    through: float = 0.6  # share of those going straight on
+    others: str = "other"  # how they drive, a key of `crossing.OTHERS`; not for the town
+    cycles: tuple[int, ...] = (26, 30, 34, 38)  # of the lights, in seconds: one of them is drawn
     kinds: dict[str, float] = field(default_factory=lambda: dict(MOSTLY_CARELESS))
-    warm_up: float = 30.0
+    warm_up: float = 30.0  # seconds to simulate before the recording, and to record
     duration: float = 90.0
 
 
@@ -91,25 +72,11 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """One run of a scenario: SUMO's files, and how to simulate."""
+def draw(name: str, seed: int, work: Path, networks: Path) -> tuple[Scenario, RunOptions]:
+    """Generate the files of one run, and how to simulate it.
 
-    files: Scenario
-    options: RunOptions
-
-
-def draw(name: str, seed: int, work: Path, networks: Path) -> Drawn:
-    """Generate the files of one run.
-
-    Parameters
-    ----------
-    name
-        A key of `SETTINGS`.
-    seed
-        Decides traffic, the ego's kind, parameters and route, and SUMO's drivers.
-    work, networks
-        Where route files go; where generated networks are kept.
+    The seed decides traffic, the ego's kind, parameters and route, and SUMO's drivers. Route files
+    go into `work`; generated networks are kept in `networks`.
     """
     setting = SETTINGS[name]
     rng = random.Random(f"{name} {seed}")
@@ -117,21 +84,15 @@ def draw(name: str, seed: int, work: Path, networks: Path) -> Drawn:
     number = rng.randrange(1, 2**31)
     until = setting.warm_up + setting.duration
     options = RunOptions(number, setting.warm_up, setting.duration, STRIDE, surroundings=True)
-    if isinstance(setting.place, Town):
-        files = build_scenario(setting.place, number, until, work, networks, attributes)
-        return Drawn(files, options)
-    network = build_crossing(replace(setting.place, cycle=rng.choice(setting.cycles)), networks)
-    traffic = write_traffic(
-        setting.place,
-        setting.period,
-        setting.through,
-        until,
-        work / "traffic.rou.xml",
-        setting.others,
-    )
-    route = ego_route(setting.place, setting.turns, rng)
+    place = setting.place
+    if isinstance(place, Town):
+        return build_scenario(place, number, until, work, networks, attributes), options
+    network = build_crossing(replace(place, cycle=rng.choice(setting.cycles)), networks)
+    flows = setting.period, setting.through, until, work / "traffic.rou.xml", setting.others
+    traffic = write_traffic(place, *flows)
+    route = ego_route(place, setting.turns, rng)
     ego = write_ego(route, attributes, setting.warm_up - 15.0, work / "ego.rou.xml")
-    return Drawn(Scenario(network, (traffic, ego)), options)
+    return Scenario(network, (traffic, ego)), options
 
 
 def kind_of(name: str, seed: int) -> str:
@@ -142,28 +103,15 @@ def kind_of(name: str, seed: int) -> str:
 def frames(name: str, seed: int, networks: Path) -> Iterator[Frame]:
     """Simulate one run and yield its frames; see `simulate` for the errors."""
     with tempfile.TemporaryDirectory() as folder:
-        drawn = draw(name, seed, Path(folder), networks)
-        yield from simulate(drawn.files, drawn.options)
+        yield from simulate(*draw(name, seed, Path(folder), networks))
 
 
-def record_bag(name: str, seed: int, networks: Path, output: Path) -> int:
-    """Record one run as a bag folder, as a robot would; return the number of messages."""
-    messages = publish(frames(name, seed, networks), seed)
-    return write_bag(output, messages, TOPICS + ROAD_TOPICS)
-
-
-def main() -> None:
-    """Record one run of one scenario."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--scenario", choices=sorted(SETTINGS), required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--output", type=Path, required=True, help="bag folder; must not exist")
-    arguments = parser.parse_args()
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+def main(scenario: str, seed: int, output: Path) -> None:
+    """Record one run as a bag folder, which must not exist, as a robot would."""
     with tempfile.TemporaryDirectory() as networks:
-        count = record_bag(arguments.scenario, arguments.seed, Path(networks), arguments.output)
-    print(f"{arguments.output}: {count} messages")
+        messages = publish(frames(scenario, seed, Path(networks)), seed)
+        print(f"{output}: {write_bag(output, TOPICS + ROAD_TOPICS, messages)} messages")
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

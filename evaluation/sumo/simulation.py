@@ -26,9 +26,7 @@ class Light(NamedTuple):
     """The traffic light of the ego's lane."""
 
     colour: str  # red, yellow or green
-    distance: (
-        float  # m along the lane from the front bumper to the stop line; 0 and less once crossed
-    )
+    distance: float  # m along the lane from the front bumper to the stop line; 0 and less past it
     age: float  # s since it shows this colour
 
 
@@ -79,19 +77,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How one run is simulated.
+    """How one run is simulated: the seed of SUMO's drivers, and seconds before and while recording.
 
-    Attributes
-    ----------
-    seed
-        Seed of SUMO's drivers.
-    warm_up, duration
-        Seconds before the recording starts, and of the recording.
-    stride
-        Steps of 0.02 s that SUMO takes at once: 5 makes it five times as fast, and odometry comes
-        at 10 Hz instead of 50 Hz.
-    surroundings
-        Look at the road ahead as well.
+    With `stride`, so many steps of 0.02 s at once, odometry comes more rarely; `surroundings` has
+    the ego look at the road ahead as well.
     """
 
     seed: int
@@ -137,13 +126,8 @@ def sumo_command(scenario: Scenario, seed: int, stride: int = 1) -> list[str]:
     command += ["--seed", str(seed), "--step-length", f"{STEP * stride:g}"]
     # Drivers look and decide ten times a second; their cars move in between.
     command += ["--default.action-step-length", "0.1", "--lanechange.duration", "2"]
-    command += [
-        "--collision.action",
-        "warn",
-        "--collision.check-junctions",
-        "--collision.mingap-factor",
-        "0",
-    ]
+    command += ["--collision.action", "warn", "--collision.check-junctions"]
+    command += ["--collision.mingap-factor", "0"]
     command += ["--time-to-teleport", "-1", "--no-step-log", "--no-warnings"]
     return command
 

@@ -20,34 +20,20 @@ STANDING = 0.5  # m/s: below, an arrival cannot be foretold from the speed
 
 
 class Surroundings(NamedTuple):
-    """The road ahead of the ego; infinite where there is nothing.
+    """The road ahead of the ego, in metres, m/s and seconds; infinite where there is nothing."""
 
-    Attributes
-    ----------
-    junction : float
-        Metres from the front bumper to the next junction, 0 inside; dead ends do not count.
-    direction : int
-        Planned direction there: 0 straight on, 1 left, 2 right.
-    lead_distance, lead_speed : float
-        Metres to the vehicle ahead in the lanes of the route, and its speed (m/s).
-    exit_space, exit_speed : float
-        Metres behind the last vehicle in the lane beyond the junction that those already in the
-        junction will leave, and the speed of that vehicle (m/s).
-    crossing_time : float
-        Seconds until the ego and a vehicle on a crossing lane would be in the same place of the
-        junction if both kept their speeds.
-    yield_gap : float
-        Seconds until a vehicle that the ego has to give way to reaches the ego's lane in the
-        junction; infinite too if the ego has right of way.
-    """
-
-    junction: float = math.inf
-    direction: int = STRAIGHT
-    lead_distance: float = math.inf
+    junction: float = math.inf  # from the front bumper, 0 inside; dead ends do not count
+    direction: int = STRAIGHT  # planned there
+    lead_distance: float = math.inf  # the vehicle ahead in the lanes of the route
     lead_speed: float = math.inf
+    # Room behind the last vehicle in the lane beyond the junction that those already in the
+    # junction will leave, and the speed of that vehicle.
     exit_space: float = math.inf
     exit_speed: float = math.inf
+    # Until the ego and a vehicle on a crossing lane would be in the same place of the junction if
+    # both kept their speeds.
     crossing_time: float = math.inf
+    # Until a vehicle that the ego has to give way to reaches the ego's lane in the junction.
     yield_gap: float = math.inf
 
 
@@ -74,18 +60,9 @@ class Lookout:
         lead_distance, lead_speed = self._leader()
         if link is None:
             return Surroundings(lead_distance=lead_distance, lead_speed=lead_speed)
-        space, exit_speed = self._exit(link)
-        crossing, gap = self._foes(link)
-        return Surroundings(
-            link.junction,
-            DIRECTIONS.get(link.direction, STRAIGHT),
-            lead_distance,
-            lead_speed,
-            space,
-            exit_speed,
-            crossing,
-            gap,
-        )
+        turn = DIRECTIONS.get(link.direction, STRAIGHT)
+        lead = lead_distance, lead_speed
+        return Surroundings(link.junction, turn, *lead, *self._exit(link), *self._foes(link))
 
     def _next_link(self) -> Link | None:
         vehicle = self._sumo.vehicle

@@ -11,7 +11,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import VERSIONS, way_of, why_not
-from evaluation.closed_loop import demands
 from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY, Action, Asked, Stop
 from forewarn.config.actuators import AutowareSpec, TwistSpec
 from forewarn.config.sections import PropertySpec
@@ -114,7 +113,7 @@ def test_apollo_does_it_or_says_why_not(action: Action, version: int) -> None:
 
 @every_action
 def test_the_ego_of_the_closed_loop_moves_otherwise_for_limits_and_stops(action: Action) -> None:
-    demand = demands.Demand(action.name, limit_of(action))
+    demand = Demand(action.name, limit_of(action))
     assert demand.moves == (action.effect in ("limit", "stop"))
     assert demand.stops == action.stops
 

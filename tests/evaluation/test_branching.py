@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from evaluation.branching.futures import Future, Glance, follow, in_a_copy, ran_red
-from evaluation.branching.plot import plot_frequencies
 from evaluation.branching.states import EDGES, OPEN, chances, choose, open_states, predictions_of
 from evaluation.branching.summary import (
     Tally,
     followed,
     overall,
+    plot_frequencies,
     spread,
     tallies_of,
 )

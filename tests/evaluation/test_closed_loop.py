@@ -12,21 +12,24 @@ import pytest
 
 from evaluation.closed_loop.arms import AT_LIGHTS, HOLD, adapted
 from evaluation.closed_loop.demands import (
-    NOTHING,
-    Demand,
-    QuantityRules,
-    demand_of,
     physical_quantities,
     stops_for_everything,
     time_to_conflict,
 )
-from evaluation.closed_loop.page import put, table
-from evaluation.closed_loop.plot import plot_trade_off
-from evaluation.closed_loop.summary import FIGURES, bootstrap, bounded_rate, by_arm, counts
+from evaluation.closed_loop.summary import (
+    FIGURES,
+    bootstrap,
+    bounded_rate,
+    counts,
+    plot_trade_off,
+)
 from evaluation.closed_loop.trip import Brakes, Referee, role_of
+from evaluation.harness.control import QuantityRules, moving
+from evaluation.harness.episodes import paired
 from evaluation.sumo.simulation import Frame
 from forewarn.config import load_spec
 from forewarn.monitoring.intervention import Request
+from monitor_node.actuators.interface import NOTHING, Demand
 
 
 def frame(step: int = 0, **changes: Any) -> Frame:
@@ -66,8 +69,8 @@ def request(action: str, active: bool) -> Request:
 def test_only_active_requests_that_move_the_ego_are_demands(
     asked: Request | None, demanded: str
 ) -> None:
-    assert demand_of(asked).action == demanded
-    assert demand_of(asked).moves == (demanded != "NONE")
+    assert moving(asked).action == demanded
+    assert moving(asked).moves == (demanded != "NONE")
 
 
 def test_a_quantity_holds_its_demand_for_half_a_second_and_until_five_calm_ticks() -> None:
@@ -216,7 +219,7 @@ def trip(seed: int, arm: str, **changes: Any) -> dict[str, Any]:
 
 def test_arms_are_compared_with_the_first_one_on_their_own_seeds() -> None:
     trips = [trip(2, "a"), trip(1, "a"), trip(1, "b"), trip(2, "b", failed="jam"), trip(3, "b")]
-    grouped = by_arm(trips, ["a", "b", "c"])
+    grouped = paired(trips, ["a", "b", "c"])
     seeds = {arm: tuple([t["seed"] for t in side] for side in g) for arm, g in grouped.items()}
     assert seeds == {"a": ([1, 2], [1, 2]), "b": ([1], [1])}
 
@@ -292,15 +295,3 @@ def test_the_plot_names_every_arm() -> None:
     }
     picture = plot_trade_off(rows)
     assert all(f">{arm}</text>" in picture for arm in names)
-
-
-def test_a_table_replaces_what_stands_between_its_marks(tmp_path: Any) -> None:
-    page = tmp_path / "RESULTS.md"
-    page.write_text("a\n<!-- x -->\nold\n<!-- end of x -->\nb\n", encoding="utf-8")
-    put("x", table(("h",), [("1",)]), page)
-    put("x", table(("h",), [("2",)]), page)
-    assert page.read_text(encoding="utf-8") == (
-        "a\n<!-- x -->\n\n| h |\n| --- |\n| 2 |\n\n<!-- end of x -->\nb\n"
-    )
-    with pytest.raises(ValueError, match="no marks for y"):
-        put("y", "", page)

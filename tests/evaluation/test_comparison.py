@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.comparison import (
+from evaluation.harness.compare import (
     Contender,
     Group,
     best_balance,

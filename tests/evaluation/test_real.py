@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.comparison import markdown, observe_runs
+from evaluation.harness.compare import markdown
+from evaluation.harness.runs import pass_over
 from evaluation.real.comma import load_segment, write_bags
 from evaluation.real.commonroad import backward_slope, load_scene
 from evaluation.real.ngsim import trace_lines, write_traces
@@ -139,8 +140,8 @@ def test_bags_of_a_segment_say_what_the_bus_said(tmp_path: Path) -> None:
     with open_recording(first) as one, open_recording(rest) as two:
         assert one.end_ns < 6_000_000_000 <= two.start_ns
         assert one.topics["/radar/tracks"].count + two.topics["/radar/tracks"].count == 200
-    (run,) = observe_runs(load("comma.yaml"), None, [rest])
-    signals = {signal.name: signal.values for signal in run.signals}
+    run = pass_over(load("comma.yaml"), rest)
+    signals = run.signals
     seconds = 6 + (run.tracks[0].ticks - run.tracks[0].ticks[0]) / 10
     settled = slice(5, None)
     assert signals["closing"][settled] == pytest.approx(2.0)
@@ -175,7 +176,7 @@ def test_the_violations_of_ngsim_come_out_again(
     compiled = load("ngsim.yaml")
     for name, paths in write_traces(tmp_path, tmp_path / "traces").items():
         assert len(paths) == cars[name]
-        runs = observe_runs(compiled, None, paths)
+        runs = [pass_over(compiled, trace) for trace in paths]
         place = list(cars).index(name)
         for prop in compiled.spec.properties:
             tracks = [track for run in runs for track in run.tracks if track.name == prop]

@@ -11,12 +11,12 @@ import pytest
 
 pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 
+from evaluation.harness.page import replaced
+from evaluation.harness.runs import learn_from, pass_over, with_risk
 from evaluation.study import rivals
-from evaluation.study.agreement import same
 from evaluation.study.analysis import judge
-from evaluation.study.passes import learn_from, pass_over, with_risk
-from evaluation.study.study import jobs_for
-from evaluation.study.table import BEGIN, END, document, put_into, readable
+from evaluation.study.study import disagreements, jobs_for
+from evaluation.study.table import MARK, document, readable
 from forewarn.assessment.replay import replay
 from forewarn.config import load_spec
 from forewarn.errors import RecordingError
@@ -135,14 +135,6 @@ def test_the_tables_name_every_monitor_and_every_figure(figures: dict[str, objec
     for row in readable(figures["rows"]):  # type: ignore[arg-type]
         assert f"| {row['monitor']} |" in text
     assert "| < 0.4 |" in text
-    page = put_into(f"before\n{BEGIN}\nyesterday\n{END}\nafter", text)
-    assert page.startswith("before\n") and page.endswith("\nafter")
-    assert "yesterday" not in page
-
-
-def test_a_page_without_marks_is_refused() -> None:
-    with pytest.raises(ValueError, match="lacks the marks"):
-        put_into("nothing", "tables")
 
 
 @pytest.mark.parametrize("name", sorted(rivals.SCENARIOS))
@@ -154,7 +146,7 @@ def test_the_monitor_file_of_each_scenario_has_all_that_its_rivals_read(
     against = rivals.SCENARIOS[name]
     assert len(compiled.spec.properties) == 1
     for quantity in against.quantities:
-        assert rivals.score_of(quantity, signals).shape == (3,)
+        assert quantity.score(signals).shape == (3,)
     assert rivals.robustness(against.law, signals).shape == (3,)
     if against.collisions:
         assert rivals.inverse_ttc(signals).max() == pytest.approx(1000.0)
@@ -176,26 +168,23 @@ def test_the_robustness_of_a_bounded_response_falls_below_zero_when_the_law_is_b
 
 def test_a_memory_keeps_the_worst_of_the_last_seconds() -> None:
     signals = {"q": np.array([0.0, 5.0, 1.0, 1.0, 1.0])}
-    assert rivals.score_of(rivals.Quantity("q", memory=0.2), signals).tolist() == [0, 5, 5, 5, 1]
-    assert rivals.score_of(rivals.Quantity("q", falling=True), signals).tolist() == [
+    assert rivals.Quantity("q", memory=0.2).score(signals).tolist() == [0, 5, 5, 5, 1]
+    assert rivals.Quantity("q", falling=True).score(signals).tolist() == [
         0, -5, -1, -1, -1,
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "alike"),
-    [
-        (1.0, 1.0, True),
-        (None, None, True),
-        (None, 1.0, False),
-        (math.nan, math.nan, True),
-        ([1.0, 2.0], np.array([1.0, 2.0]), True),
-        ([1.0], [1.0, 2.0], False),
-        ([0.0], [-0.0], False),
-    ],
-)
-def test_values_agree_only_bit_by_bit(a: object, b: object, alike: bool) -> None:
-    assert same(a, b) is alike
+def test_recordings_of_one_run_agree_only_to_the_bit(monitor_file: Path, tmp_path: Path) -> None:
+    values = {"speed": 5.0, "light": 1, "light_age": 1.0, "stop_line": 9.0}
+    lines = [{"t": 0.1 * i, **values} for i in range(1, 20)]
+    paths = [tmp_path / f"{name}.jsonl" for name in ("one", "same", "other")]
+    for path in paths:
+        if path.stem == "other":
+            lines[7] = {**lines[7], "speed": np.nextafter(5.0, 6.0)}
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    one, same, other = paths
+    assert disagreements(monitor_file, one, same) == []
+    assert "speed" in disagreements(monitor_file, one, other)
 
 
 def test_training_and_test_runs_share_the_number_that_is_asked_for() -> None:
@@ -208,7 +197,7 @@ def test_the_page_has_the_figures(repository: Path) -> None:
     folder = repository / "evaluation"
     results = json.loads((folder / "study" / "results.json").read_text(encoding="utf-8"))
     page = (folder / "RESULTS.md").read_text(encoding="utf-8")
-    assert put_into(page, document(results)) == page
+    assert replaced(page, MARK, document(results)) == page
     errors = [
         scenario["calibration"]["expected_error"] for scenario in results["scenarios"].values()
     ]

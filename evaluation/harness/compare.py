@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evaluation.harness.page import rounded, table
+from evaluation.harness.runs import Fold, Pass
 from forewarn.assessment.reliability import (
     UNDECIDED,
     Calibration,
@@ -24,7 +26,6 @@ from forewarn.assessment.reliability import (
     pool,
     predictions,
 )
-from forewarn.assessment.replay import RecordedRun, replay
 from forewarn.assessment.tradeoff import (
     MAX_THRESHOLDS,
     AlertRule,
@@ -38,11 +39,7 @@ from forewarn.assessment.tradeoff import (
     scored_run,
     trade_off,
 )
-from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
-from forewarn.monitoring.build import build_monitor
-from forewarn.recordings import open_recording
 
 THRESHOLDS = (0.3, 0.5, 0.7)
 """Of risk: what the paper's 0.7, 0.5 and 0.3 for the probability of safety are."""
@@ -77,6 +74,9 @@ class Contender:
 
 Chooser = Callable[[Sequence[ScoredRun], AlertRule], float]
 """Returns the threshold that suits some runs best."""
+
+Score = Callable[[Pass, ScoredRun], NDArray[np.float64]]
+"""Returns the score of every tick of a run, the greater the more dangerous."""
 
 
 def best_balance(traces: Sequence[ScoredRun], rule: AlertRule) -> float:
@@ -137,55 +137,31 @@ def best_point(
     return max(within, key=lambda p: (sum(p.leads), p.detected, p.threshold))
 
 
-def observe_runs(
-    compiled: CompiledSpec, model: CountModel | None, paths: Iterable[Path]
-) -> list[RecordedRun]:
-    """Replay recordings through the monitor of a model, and keep the signals."""
-    monitor = build_monitor(compiled, model)
-    runs = []
-    for path in paths:
-        with open_recording(path) as recording:
-            runs.append(replay(monitor, recording, keep_signals=True))
-    return runs
+def within(budget: float, **limits: Any) -> Chooser:
+    """Return the chooser of the longest lead within a budget of false alarms an hour."""
+    return lambda traces, rule: best_point(traces, rule, budget, **limits).threshold
 
 
-def learn_and_observe(
-    compiled: CompiledSpec, training: Sequence[Path], judged: Sequence[Path]
-) -> list[RecordedRun]:
-    """Learn from some recordings and replay others."""
-    model = learn(training, compiled.spec, compiled.abstraction).model
-    return observe_runs(compiled, model, judged)
-
-
-def risk_traces(runs: Iterable[RecordedRun], name: str) -> list[ScoredRun]:
+def risk_traces(runs: Iterable[Pass], name: str) -> list[ScoredRun]:
     """Return what the monitor said of a property in each run."""
     return [scored_run(track) for run in runs for track in run.tracks if track.name == name]
 
 
-def signal_traces(
-    runs: Iterable[RecordedRun], name: str, signal: str, sign: float = 1.0
-) -> list[ScoredRun]:
-    """Return the same runs with a signal, or its negative, in the place of the risk."""
-    found = []
-    for run, trace in zip(runs, risk_traces(runs, name), strict=True):
-        (values,) = (one_signal.values for one_signal in run.signals if one_signal.name == signal)
-        found.append(trace._replace(score=sign * values, unseen=None))
-    return found
-
-
-class Fold(NamedTuple):
-    """Runs that a model has not seen: those to choose its threshold on, and those to judge by."""
-
-    tuning: Sequence[RecordedRun]
-    judged: Sequence[RecordedRun]
-
-
-def monitor_contender(
-    label: str, compiled: CompiledSpec, name: str, folds: Iterable[Fold]
+def contender(
+    label: str, rule: AlertRule, folds: Iterable[Fold], name: str, score: Score | None = None
 ) -> Contender:
-    """Return what the monitor said of a property as a contender."""
-    groups = [Group(risk_traces(f.tuning, name), risk_traces(f.judged, name)) for f in folds]
-    return Contender(label, AlertRule.of(compiled.spec.properties[name]), groups)
+    """Return what the monitor said of a property, or another score of the same runs."""
+
+    def traces(runs: Sequence[Pass]) -> list[ScoredRun]:
+        told = risk_traces(runs, name)
+        if score is None:
+            return told
+        return [
+            trace._replace(score=score(run, trace), unseen=None)
+            for run, trace in zip(runs, told, strict=True)
+        ]
+
+    return Contender(label, rule, [Group(*map(traces, fold)) for fold in folds])
 
 
 def signal_contenders(
@@ -194,12 +170,10 @@ def signal_contenders(
     """Return single signals as contenders; -1 as sign where small values are the dangerous ones."""
     rule = without_own_release(AlertRule.of(compiled.spec.properties[name]))
 
-    def groups(signal: str, sign: float) -> list[Group]:
-        return [
-            Group(*(signal_traces(runs, name, signal, sign) for runs in fold)) for fold in folds
-        ]
+    def score(signal: str, sign: float) -> Score:
+        return lambda run, trace: sign * run.signals[signal]
 
-    return [Contender(signal, rule, groups(signal, sign)) for signal, sign in signs.items()]
+    return [contender(s, rule, folds, name, score(s, sign)) for s, sign in signs.items()]
 
 
 def without_own_release(rule: AlertRule) -> AlertRule:
@@ -278,7 +252,7 @@ def _area(contender: Contender, resamples: int, seed: int) -> dict[str, Any]:
 
 
 def calibration_of(
-    runs: Iterable[RecordedRun], name: str, *, resamples: int = 200, seed: int = 1
+    runs: Iterable[Pass], name: str, *, resamples: int = 200, seed: int = 1
 ) -> dict[str, Any] | None:
     """Return Brier score, its skill, expected calibration error and the reliability bins."""
     parts = [predictions(t) for run in runs for t in run.tracks if t.name == name]
@@ -326,13 +300,6 @@ def compare(
     return rows
 
 
-def rounded(value: float | None, digits: int = 4) -> float | None:
-    """Return a figure without endless digits; None for what is no number."""
-    if value is None or not math.isfinite(value):
-        return None
-    return float(f"{value:.{digits}g}")
-
-
 HEADINGS = (
     *("Monitor", "Threshold", "Found", "Lead mean", "median", "5 %"),
     *("False alarms/h", "In alert", "Precision", "PR area"),
@@ -341,9 +308,7 @@ HEADINGS = (
 
 def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the rows as a table, intervals in brackets."""
-    lines = ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
-    lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
-    return "\n".join(lines)
+    return table(HEADINGS, list(map(_cells, rows))).rstrip()
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -385,8 +350,3 @@ def _with_interval(value: float | None, ends: Sequence[float | None], pattern: s
     if None in ends:
         return text
     return f"{text} [{', '.join(pattern.format(end) for end in ends)}]"
-
-
-def within(budget: float) -> Chooser:
-    """Return the chooser of the longest lead within a budget of false alarms an hour."""
-    return lambda traces, rule: best_point(traces, rule, budget).threshold

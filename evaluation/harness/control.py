@@ -1,0 +1,140 @@
+"""Who watches a robot in this process: the monitor itself, or rules on its signals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from forewarn.config import MonitorSpec
+from forewarn.config.actions import SEVERITY
+from forewarn.logic.specification import CompiledSpec
+from forewarn.messages import MessageType, installed_message_type
+from forewarn.models import CountModel
+from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, decide
+from monitor_node.actuators.interface import NOTHING, Demand, demand_of
+
+Policies = Mapping[str, Mapping[str, object]]
+Values = Mapping[str, Any]
+
+
+class Arrived(Protocol):
+    """A message: when it arrived, its topic, and itself in CDR."""
+
+    time_ns: int
+    topic: Any
+    data: bytes
+
+
+def installed_types(spec: MonitorSpec) -> dict[str, MessageType]:
+    """Return the types of a monitor file's topics, as they are installed here."""
+    return {topic: installed_message_type(kind) for topic, kind in spec.topics.items()}
+
+
+def moving(request: Request | None) -> Demand:
+    """Return what an intervention demands; one that asks for words alone demands nothing."""
+    demand = demand_of(request)
+    return demand if demand.moves else NOTHING
+
+
+class Library:
+    """The monitor through the library: the same `Watch` that the node drives.
+
+    Parameters
+    ----------
+    compiled, model
+        A monitor file whose mode is `act`, and what was learned. Without a model it acts once a
+        rule is broken, and knows of nothing before.
+    policies
+        Thresholds of each property, as `Watch.set_policy` takes them.
+    """
+
+    def __init__(
+        self, compiled: CompiledSpec, model: CountModel | None, policies: Policies | None = None
+    ) -> None:
+        self.watch = Watch(compiled, model, installed_types(compiled.spec))
+        self.policies = policies or {}
+
+    def begin(self) -> None:
+        """Forget the last episode."""
+        self.watch.withdraw("another episode begins")
+        self.watch.restart()
+        for name, values in self.policies.items():
+            self.watch.set_policy(name, values)
+
+    def accept(self, message: Arrived) -> None:
+        """Take a message that has arrived."""
+        if message.topic.name in self.watch.spec.topics:
+            self.watch.accept(message.topic.name, message.time_ns, message.data)
+
+    def tick(self, number: int) -> Demand:
+        """Decide."""
+        return moving(self.watch.tick(number).request)
+
+
+class Quantity(NamedTuple):
+    """A rule on one number, the greater the more dangerous, with the monitor's own policy."""
+
+    name: str
+    score: Callable[[Values], float]
+    act: float
+    release: float
+    demand: Demand
+    hold: int = 5  # ticks that an alert lasts at the least
+    most: float = math.inf  # ticks after which nothing is demanded, though it lasts
+
+
+class QuantityRules:
+    """Demands the strongest action of all quantities that are too great.
+
+    They alert like the monitor's properties: at once, and until they were below `release` for five
+    ticks and their alert has lasted for `hold`.
+    """
+
+    def __init__(self, quantities: Sequence[Quantity]) -> None:
+        self._quantities = tuple(quantities)
+        self._rules = [
+            Rules(q.act, q.act, q.release, q.release, 1, 5, q.hold, Level.NONE, 0)
+            for q in quantities
+        ]
+        self._states: list[PolicyState] = [RESTING] * len(self._quantities)
+
+    def decide(self, tick: int, values: Values) -> Demand:
+        """Return what is demanded at a tick with these signals; None where they are unknown."""
+        demanded = NOTHING
+        for index, quantity in enumerate(self._quantities):
+            state = decide(self._rules[index], self._states[index], tick, quantity.score(values))
+            self._states[index] = state
+            acts = state.level is Level.ACT and tick - state.since < quantity.most
+            mine = SEVERITY.index(quantity.demand.action)
+            if acts and mine > SEVERITY.index(demanded.action):
+                demanded = quantity.demand
+        return demanded
+
+
+class OnSignals(Library):
+    """Rules without a model, on the signals of the monitor file."""
+
+    def __init__(self, compiled: CompiledSpec, quantities: Sequence[Quantity]) -> None:
+        super().__init__(compiled, None)
+        self._quantities = quantities
+
+    def begin(self) -> None:
+        """Forget the last episode."""
+        super().begin()
+        self._rules = QuantityRules(self._quantities)
+
+    def tick(self, number: int) -> Demand:
+        """Decide."""
+        session = self.watch.session
+        signals = session.monitor.abstraction
+        values, _ = signals.complete(session.feed.snapshot(number).values)
+        return self._rules.decide(number, dict(zip(signals.signals, values, strict=True)))
+
+
+def number(values: Values, name: str, otherwise: float = math.nan) -> float:
+    """Return a signal as a number; `otherwise` where it is unknown."""
+    value = values.get(name)
+    return float(value) if isinstance(value, (bool, int, float)) else otherwise

@@ -1,0 +1,69 @@
+"""The same episodes with and without interventions: what each arm did on each seed, kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+Episode = dict[str, Any]
+
+
+class Episodes:
+    """Episodes in a folder, one file each; what is there is not driven again.
+
+    Parameters
+    ----------
+    folder
+        Where they lie.
+    keys
+        The arms, nobody first, and what their episodes depend on.
+    """
+
+    def __init__(self, folder: Path, keys: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self.keys = folder, keys
+
+    def path(self, seed: int, arm: str) -> Path:
+        """Return where an episode lies."""
+        name = re.sub("[^a-z0-9.]+", "-", arm.lower()).strip("-")
+        return self._folder / f"{seed:04d}_{name}.json"
+
+    def load(self, seed: int, arm: str) -> Episode | None:
+        """Return an episode that was driven with what its key stands for."""
+        path = self.path(seed, arm)
+        found: Episode | None = json.loads(path.read_text("utf-8")) if path.exists() else None
+        return found if found and found["key"] == self.keys[arm] else None
+
+    def drive(self, seed: int, arms: Iterable[str], run: Callable[[str], Episode]) -> None:
+        """Drive the episodes of a seed that are missing."""
+        for arm in arms:
+            if self.load(seed, arm) is None:
+                found = {"seed": seed, "arm": arm, "key": self.keys[arm], **run(arm)}
+                self.path(seed, arm).write_text(json.dumps(found), encoding="utf-8")
+                print(json.dumps(found), flush=True)
+
+    def by_arm(self, seeds: Iterable[int]) -> dict[str, tuple[list[Episode], list[Episode]]]:
+        """Return the episodes of each arm, and those of the first arm on the same seeds."""
+        seeds = list(seeds)
+        found = [self.load(seed, arm) for seed in seeds for arm in self.keys]
+        return paired([item for item in found if item], list(self.keys))
+
+
+def paired(
+    episodes: Iterable[Episode], arms: list[str]
+) -> dict[str, tuple[list[Episode], list[Episode]]]:
+    """Return the episodes of each arm, and those of the first arm on the same seeds."""
+    driven: dict[str, dict[int, Episode]] = {arm: {} for arm in arms}
+    for episode in episodes:
+        if "failed" not in episode:
+            driven[episode["arm"]][episode["seed"]] = episode
+    reference = driven[arms[0]]
+    found = {}
+    for arm, members in driven.items():
+        seeds = sorted(members.keys() & reference.keys())
+        if seeds:
+            found[arm] = [members[s] for s in seeds], [reference[s] for s in seeds]
+    return found

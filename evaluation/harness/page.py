@@ -1,0 +1,61 @@
+"""Where figures go: results.json of a study, and the tables of the page of results."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
+
+
+def rounded(value: float | None, digits: int = 4) -> float | None:
+    """Return a figure without endless digits; None for what is no number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    first, *others = (f"| {' | '.join(line)} |\n" for line in (head, *rows))
+    return "".join([first, f"|{'---|' * len(head)}\n", *others])
+
+
+def put(name: str, text: str, page: Path = PAGE) -> None:
+    """Replace what stands between `<!-- name -->` and `<!-- end of name -->`; see `replaced`."""
+    page.write_text(replaced(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """Return a page with a text between the marks of its section.
+
+    Raises
+    ------
+    ValueError
+        If the page has no such marks.
+    """
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    before, found, rest = page.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found and found_end):
+        raise ValueError(f"the page has no marks for {name}")
+    return f"{before}{begin}\n{text.strip()}\n\n{end}{after}"
+
+
+def write_json(path: Path, found: Any, *, within: str | None = None) -> None:
+    """Write figures, NaN as null; `within` names the part of the file that they are, if any."""
+    if within is not None:
+        old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found = old | {within: found}
+    path.write_text(json.dumps(_plain(found), indent=1) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
