@@ -20,7 +20,7 @@ import pytest
 from apollo_bridge.layouts import own_class, own_pool
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.states.predicates.inputs import open_feed
+from forewarn.states.inputs import open_feed
 
 FRONT = 3.89
 NOW = 1_000_000_000_000

@@ -17,7 +17,7 @@ from forewarn.learning.pipeline import learn, observe
 from forewarn.logic.specification import compile_spec
 from forewarn.models import save_model
 from forewarn.recordings import open_recording
-from forewarn.states.predicates.inputs import open_feed
+from forewarn.states.inputs import open_feed
 
 CHASSIS, POSE = "/apollo/canbus/chassis", "/apollo/localization/pose"
 OBSTACLES, LIGHTS = "/apollo/perception/obstacles", "/apollo/perception/traffic_light"

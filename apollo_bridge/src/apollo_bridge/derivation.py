@@ -16,8 +16,8 @@ from forewarn.errors import InputError
 from forewarn.messages import ForeignType
 from forewarn.monitoring.bridging import divide, timeout_of
 from forewarn.signals.feed import Feed
+from forewarn.states.inputs import open_feed
 from forewarn.states.predicates import build_abstraction
-from forewarn.states.predicates.inputs import open_feed
 
 FINE_RATE = 1000.0
 NANOSECONDS = 1_000_000_000

@@ -26,7 +26,7 @@ from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.states.predicates.inputs import open_feed
+from forewarn.states.inputs import open_feed
 from monitor_node import conversions, parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart

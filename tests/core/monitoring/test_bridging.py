@@ -14,7 +14,7 @@ from forewarn.messages import installed_message_type
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.external_signals import EXTERNAL_TYPE, ExternalSignals
 from forewarn.signals.feed import Aged
-from forewarn.states.predicates.inputs import open_feed
+from forewarn.states.inputs import open_feed
 
 MONITOR = """\
 version: 1

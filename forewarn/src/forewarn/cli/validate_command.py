@@ -28,7 +28,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.recordings.interface import plural
 from forewarn.signals.clock import Grid
-from forewarn.states.predicates.kind_check import Misuse, find_misuse
+from forewarn.states.kind_check import Misuse, find_misuse
 
 DESCRIPTION = """\
 Check monitor files: YAML, keys, names, expressions, formulas, constraints; message fields against

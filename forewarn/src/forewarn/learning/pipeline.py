@@ -21,8 +21,8 @@ from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.interface import Sample
 from forewarn.signals.feed import Snapshot
 from forewarn.states.abstraction import Abstraction, Seen
+from forewarn.states.inputs import open_feed
 from forewarn.states.interface import Admission, Observed
-from forewarn.states.predicates.inputs import open_feed
 
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]

@@ -11,7 +11,7 @@ from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Grid
 from forewarn.signals.feed import Payload
-from forewarn.states.predicates.inputs import open_feed
+from forewarn.states.inputs import open_feed
 
 
 class Muted(NamedTuple):

@@ -16,7 +16,7 @@ from forewarn.expressions.syntax import parse_expression
 from forewarn.expressions.values import Unknown
 from forewarn.logic.specification import compile_spec
 from forewarn.messages import MessageType, message_type
-from forewarn.states.predicates.kind_check import find_misuse
+from forewarn.states.kind_check import find_misuse
 
 TYPE = message_type("x/msg/All", "float64 speed\nstring mode\nfloat64[] ranges\n", "ros2msg")
 TEXT = """\
