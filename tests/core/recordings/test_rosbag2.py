@@ -11,8 +11,6 @@ import yaml
 from rosbags.rosbag2 import Reader
 
 from forewarn.errors import RecordingError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor
 from forewarn.recordings import find_recordings, open_recording
 
 FORMS = [
@@ -24,19 +22,6 @@ FORMS = [
     ("sqlite3", "file"),
     ("sqlite3", "message"),
 ]
-
-
-@pytest.mark.parametrize(("storage", "compression"), FORMS)
-def test_every_form_yields_what_was_written(bags, tmp_path, storage, compression):
-    path = bags.write(tmp_path / "bag", bags.drive(), storage, compression)
-    with open_recording(path) as recording:
-        assert bags.read(recording) == bags.expected(bags.drive())
-        assert recording.warnings == []
-        assert recording.kind == f"rosbag2 ({storage})"
-        assert recording.count == 120
-        assert recording.start_ns == 5_000_000_000
-        assert recording.end_ns == 10_900_000_007
-        assert recording.duration == pytest.approx(5.900000007)
 
 
 @pytest.mark.parametrize(("storage", "compression"), FORMS)
@@ -62,35 +47,6 @@ def test_a_bare_file_needs_no_metadata(bags, tmp_path, storage, compression):
     with open_recording(alone) as recording:
         assert bags.read(recording) == bags.expected(bags.drive())
         assert recording.size == alone.stat().st_size
-
-
-def test_only_the_topics_asked_for_are_read(bags, tmp_path):
-    path = bags.write(tmp_path / "bag", bags.drive())
-    with open_recording(path) as recording:
-        limits = bags.read(recording, ["/limit"])
-    assert limits == [item for item in bags.expected(bags.drive()) if item[1] == "/limit"]
-    assert len(limits) == 60
-
-
-def test_a_topic_that_is_not_recorded_is_reported_and_the_others_are_read(bags, tmp_path):
-    path = bags.write(tmp_path / "bag", bags.drive())
-    with open_recording(path) as recording:
-        assert len(bags.read(recording, ["/limit", "/light"])) == 60
-        assert recording.warnings == [
-            "topic /light is not in the recording (its topics: /odom, /limit)"
-        ]
-
-
-@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
-def test_messages_decode_with_the_definitions_in_the_bag(bags, tmp_path, storage):
-    path = bags.write(tmp_path / "bag", bags.drive(5), storage)
-    with open_recording(path) as recording:
-        info = recording.topics["/odom"]
-        assert info.error is None
-        assert (info.msgtype, info.count) == ("nav_msgs/msg/Odometry", 5)
-        speed = compile_extractor(info.message_type, [parse_expression("twist.twist.linear.x")])
-        speeds = [speed(sample.data)[0] for sample in recording.read(["/odom"])]
-    assert speeds == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 def join(tmp_path: Path, *parts: Path, storage: str = "mcap") -> Path:
@@ -245,15 +201,6 @@ def test_metadata_that_cannot_be_used_is_replaced_by_the_files(bags, tmp_path, t
         assert "metadata.yaml cannot be used" in recording.warnings[0]
 
 
-@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
-def test_an_empty_bag_opens_and_says_so(bags, tmp_path, storage):
-    path = bags.write(tmp_path / "bag", [], storage)
-    with open_recording(path) as recording:
-        assert bags.read(recording) == []
-        assert (recording.start_ns, recording.end_ns, recording.count) == (0, 0, 0)
-        assert recording.warnings == ["the recording holds no messages"]
-
-
 def test_a_compressed_file_that_is_cut_short_yields_its_beginning(bags, tmp_path):
     path = bags.write(tmp_path / "bag", bags.drive(4000), "mcap", "file")
     (file,) = path.glob("*.zstd")
@@ -271,18 +218,6 @@ def test_a_compressed_file_that_is_no_zstd_is_named(bags, tmp_path):
     file.write_bytes(b"no zstd at all")
     with pytest.raises(RecordingError, match=r"bag.db3.zstd: cannot be unpacked"):
         open_recording(path)
-
-
-def test_a_digest_depends_on_the_messages_and_not_on_names(bags, tmp_path):
-    one = bags.write(tmp_path / "one", bags.drive(5))
-    shutil.copy(one / "one.mcap", tmp_path / "two.mcap")
-    other = bags.write(tmp_path / "other", bags.drive(6))
-    digests = []
-    for path in (one, tmp_path / "two.mcap", other):
-        with open_recording(path) as recording:
-            digests.append(recording.digest())
-    assert digests[0] == digests[1] != digests[2]
-    assert len(digests[0]) == 64
 
 
 def test_unpacked_files_do_not_outlive_the_recording(bags, tmp_path, monkeypatch):

@@ -140,12 +140,6 @@ def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path):
         open_recording(path)
 
 
-def test_a_trace_without_lines_says_so(tmp_path):
-    with open_recording(trace(tmp_path, "", "")) as recording:
-        assert list(recording.read()) == []
-        assert recording.warnings == ["the recording holds no lines"]
-
-
 scalars = st.one_of(
     st.floats(allow_nan=False), st.integers(-(10**20), 10**20), st.booleans(), st.text()
 )

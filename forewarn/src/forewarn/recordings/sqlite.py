@@ -11,10 +11,11 @@ from itertools import chain, islice, pairwise
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 from rosbags.interfaces import Connection, MessageDefinitionFormat
-from rosbags.rosbag2 import Reader
+from rosbags.rosbag2 import Reader, storage_sqlite3
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
@@ -31,6 +32,7 @@ ACCEPTED = "an SQLite bag of rosbag2 (.db3), as `ros2 bag record -s sqlite3` wri
 MAGIC = b"SQLite format 3\x00"
 # From Python 3.11 on, sqlite3 fails to decode its own message where that quotes damaged text.
 DAMAGE = (sqlite3.Error, UnicodeDecodeError)
+_OPENING = Lock()
 
 _BATCH = 512
 _topic = attrgetter("topic")
@@ -126,8 +128,7 @@ class SqliteFile(Storage):
         if _is_cut(source):
             raise RecordingError("is cut short", accepted=ACCEPTED, file=path)
         try:
-            self._reader = Reader(source)
-            self._reader.open()
+            self._reader = _opened(source)
         except Exception as error:  # rosbags lets errors of all kinds through
             raise RecordingError(
                 f"cannot be read as a bag ({error})", accepted=ACCEPTED, file=path
@@ -341,6 +342,22 @@ def _is_cut(path: Path) -> bool:
     page = int.from_bytes(head[16:18], "big")
     pages = int.from_bytes(head[28:32], "big")
     return size < (65536 if page == 1 else page) * pages
+
+
+def _opened(path: Path) -> Reader:
+    """Open a bag with rosbags, which leaves a connection open over which it read the schema."""
+    connections: Callable[[], list[Any]]
+    connections = getattr(getattr(storage_sqlite3, "apsw", None), "connections", list)
+    with _OPENING:
+        before, reader = connections(), Reader(path)
+        try:
+            reader.open()
+        finally:
+            kept = [*before, getattr(reader.storage, "dbconn", None)]
+            for connection in connections():
+                if not any(connection is other for other in kept):
+                    connection.close()
+    return reader
 
 
 def _connect(path: Path) -> sqlite3.Connection:
