@@ -85,7 +85,7 @@ def measure_ticks(ticks: int) -> list[tuple[Cell, ...]]:
     session = Session(monitor, {})
     times, alerts = [], 0
     for tick, values in enumerate(walk(ticks, seed=2)):
-        session.accept("", session.grid.time_ns(tick), values)
+        session.accept("", session.clock.time_ns(tick), values)
         begin = time.thread_time_ns()
         verdict = session.tick(tick)
         times.append((time.thread_time_ns() - begin) / 1e3)

@@ -81,7 +81,7 @@ class Governed:
         """Evaluate the tick and apply what is asked for."""
         for message in self._publisher.sensed(frame):
             self._controller.accept(message)
-        grid = self._controller.watch.session.grid
+        grid = self._controller.watch.session.clock
         demand = self._controller.tick(grid.tick_at_or_after(time_of(frame.tick)))
         self._controller.accept(commanded(frame, command))
         self.ticks_acting += demand.moves

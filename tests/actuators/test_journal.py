@@ -163,7 +163,7 @@ def uninterrupted(world: Path, first: int) -> Iterator[tuple[int, str]]:
     watch = Watch(compile_spec(load_spec(world / "monitor.yaml")), model, types)
     digest = watch.monitor.model.digest if watch.monitor.model else ""
     for tick in count(first):
-        time_ns = watch.session.grid.time_ns(tick)
+        time_ns = watch.session.clock.time_ns(tick)
         for name, value in measured(tick).items():
             watch.accept(WORLD[name], time_ns, serialized(WORLD[name], value))
         rows, request = watch.tick(tick)[1:]

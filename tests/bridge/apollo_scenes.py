@@ -121,7 +121,7 @@ class Player:
         self.now_ns += 10_000_000_000
         for channel, message in messages.items():
             self.feed.accept(channel, self.now_ns, message.SerializeToString())
-        tick = self.feed.grid.tick_at_or_after(self.now_ns)
+        tick = self.feed.clock.tick_at_or_after(self.now_ns)
         values, _ = self.abstraction.complete(self.feed.snapshot(tick).values)
         found = dict(zip(self.abstraction.signals, values, strict=True))
         observation = self.abstraction.evaluate(values)

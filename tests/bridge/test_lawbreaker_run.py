@@ -169,7 +169,7 @@ def test_the_nearest_vehicle_is_the_one_that_lawbreaker_found(
         time_ns = START_NS + number * STEP_NS
         for channel, message in step.messages.items():
             feed.accept(channel, time_ns, message.SerializeToString())
-        tick = feed.grid.tick_at_or_after(time_ns)
+        tick = feed.clock.tick_at_or_after(time_ns)
         values = abstraction.complete(feed.snapshot(tick).values)[0]
         found = dict(zip(abstraction.signals, values, strict=True))
         name = told["truth"]["NearestNPC"]

@@ -133,7 +133,7 @@ class Derivation:
         A signal with an input that never came is left out, so that the node sees its default; one
         that cannot be told otherwise is NaN.
         """
-        tick = self._feed.grid.tick_at_or_after(now_ns)
+        tick = self._feed.clock.tick_at_or_after(now_ns)
         snapshot = self._feed.snapshot(tick)
         values, failed = self._abstraction.complete(snapshot.values)
         for failure in snapshot.failures:

@@ -16,7 +16,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.errors import ForewarnError, InputError
 from forewarn.recordings import Recording, Sample, open_recording
-from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.clock import NANOSECONDS, Grid
 from monitor_node import conversions
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_metadata import recorded_qualities
@@ -245,6 +245,12 @@ class BagPlayer(SimulatedTime):
     def _play_in_lock_step(self, recording: Recording) -> None:
         grounds = self._meet_monitor(clock=True)
         start_ns, end_ns = self._span(recording)
+        if not isinstance(grounds.grid, Grid):
+            raise PlayError(
+                f"{self._monitor} counts steps, and lock-step follows ticks",
+                key="parameter lockstep",
+                accepted="false: play in real time; `forewarn replay` gives what the steps say",
+            )
         plan = LockStep(grounds.grid, grounds.settle_ns, start_ns, end_ns)
         while True:
             self._announced.forget()

@@ -82,7 +82,7 @@ def statuses(
         lasting.signals(runtime.pacer.first, runtime.pacer.last, zip(names, values, strict=True))
     numberless = _numberless(runtime, lasting.unknown)
     yield _model_status(runtime)
-    yield _timing_status(runtime, 1.0 / runtime.watch.spec.rate)
+    yield _timing_status(runtime, runtime.pacer.clock.period)
     if clocks is not None:
         lasting.clocks(len(clocks), runtime.pacer.jumps)
         yield _clock_status(runtime, clocks, quarrel=lasting.quarrels)
@@ -179,7 +179,7 @@ def _input_status(
         ages = ", ".join(f"{name} {age}" for name, age in affected.items())
         return Status(name, waiting, f"stale: {ages}", values)
     silent = [
-        f"{signal} for {age:.1f} s"
+        f"{signal} for {runtime.pacer.clock.say(age, '.1f')}"
         for signal, age in numberless.items()
         if runtime.watch.spec.signals[signal].topic == topic_input.topic
         and _lasts(runtime, signal, age)
@@ -202,14 +202,14 @@ def _numberless(runtime: Runtime, unknown: Mapping[str, int]) -> dict[str, float
     tick, stale = runtime.pacer.last, _stale(runtime)
     if tick is None:
         return {}
-    abstraction, rate = runtime.watch.monitor.abstraction, runtime.watch.spec.rate
+    abstraction, clock = runtime.watch.monitor.abstraction, runtime.pacer.clock
     blamed = {source.name for source in abstraction.sources} | {
         derived.name
         for derived in abstraction.derived
         if not any(abstraction.signals[slot] in unknown for slot in derived.arguments)
     }
     return {
-        name: (tick - since) / rate
+        name: clock.duration(tick - since)
         for name, since in unknown.items()
         if name in blamed and name not in stale
     }
@@ -224,7 +224,7 @@ def _lasts(runtime: Runtime, signal: str, age: float) -> bool:
 def _starting(runtime: Runtime, topic_input: Input) -> bool:
     """Tell whether nothing has come for the good reason that it had no time to."""
     last, spec = runtime.pacer.last, runtime.watch.spec
-    waited = 0.0 if last is None else (last - runtime.pacer.first) / spec.rate
+    waited = 0.0 if last is None else runtime.pacer.clock.duration(last - runtime.pacer.first)
     return not topic_input.received and waited < spec.startup
 
 
@@ -234,7 +234,7 @@ def _stale(runtime: Runtime) -> dict[str, str]:
     return {
         stale_signal.name: "never came"
         if stale_signal.age is None
-        else f"{round(stale_signal.age / NANOSECONDS, 3):g} s old"
+        else f"{runtime.pacer.clock.say(round(stale_signal.age / NANOSECONDS, 3))} old"
         for stale_signal in runtime.latest.verdict.stale
     }
 
@@ -243,14 +243,15 @@ def _failing(runtime: Runtime) -> set[str]:
     """Return the topics whose newest message was unreadable, and is not too old anyway."""
     if runtime.latest is None:
         return set()
-    verdict, grid, stale = runtime.latest.verdict, runtime.pacer.grid, _stale(runtime)
+    verdict, clock, stale = runtime.latest.verdict, runtime.pacer.clock, _stale(runtime)
     sources = runtime.watch.monitor.abstraction.sources
     return {
         source.topic
         for source, age in zip(sources, runtime.watch.session.feed.ages(verdict.tick), strict=True)
         if source.topic in runtime.failed and source.name not in stale
         if age is not None
-        and runtime.failed[source.topic] >= grid.tick_at_or_after(verdict.time_ns - age)
+        and runtime.failed[source.topic]
+        >= clock.tick_at_or_after(clock.time_ns(verdict.tick) - age)
     }
 
 
@@ -271,7 +272,10 @@ def _signal_status(runtime: Runtime, numberless: Mapping[str, float]) -> Status:
     if now:
         text = "; ".join(f"{where}: {reason}" for where, reason in now.items())
         return Status("signals", Severity.WARN, text, values)
-    unknown = {**_stale(runtime), **{n: f"no number for {a:g} s" for n, a in numberless.items()}}
+    unknown = {
+        **_stale(runtime),
+        **{n: f"no number for {runtime.pacer.clock.say(a)}" for n, a in numberless.items()},
+    }
     values |= unknown
     if unknown:
         level, signals = Severity.WARN, runtime.watch.spec.signals

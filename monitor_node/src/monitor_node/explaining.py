@@ -10,6 +10,7 @@ from forewarn.monitoring.reasons import Reasons, explain_risk
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
+from forewarn.signals.clock import Clock
 
 Signals = tuple[list[str], list[Any], list[int]]
 
@@ -54,7 +55,7 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
     abstraction = monitor.abstraction
     time_ns = verdict.time_ns
     listed = [
-        (name, value, (time_ns - stamp) / 1e9)
+        (name, value, (time_ns - stamp) / 1e9 if stamp else math.nan)
         for name, value, stamp in zip(*signals, strict=True)
         if name in abstraction.deciding
     ]
@@ -62,7 +63,7 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
     return RiskExplanation(
         time_ns=time_ns,
         row=row,
-        text=_text(row),
+        text=_text(row, monitor.clock),
         predicates=abstraction.vocabulary.predicates,
         truths=tuple(
             abstraction.vocabulary.truth(name, observation)
@@ -84,8 +85,8 @@ def _shares(monitor: Monitor, verdict: Verdict, row: RiskRow) -> tuple[float, ..
     return compiled.outlook.path(monitor.model.rows[state], row.automaton_states[0]).shares
 
 
-def _text(row: RiskRow) -> str:
-    within = "ever" if math.isinf(row.horizon) else f"within {row.horizon:g} s"
+def _text(row: RiskRow, clock: Clock) -> str:
+    within = "ever" if math.isinf(row.horizon) else f"within {clock.say(row.horizon)}"
     sentences = [f"The state is {row.state!r}."]
     if row.automaton_state_names:
         sentences.append(f"The rule {row.property} is {' or '.join(row.automaton_state_names)}.")

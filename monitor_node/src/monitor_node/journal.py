@@ -91,7 +91,7 @@ class Journal:
         if left is None:
             return None
         try:
-            recall(watch, left.memory, first, self.max_age * watch.spec.rate)
+            recall(watch, left.memory, first, self.max_age * watch.session.clock.rate)
         except ForewarnError as error:
             self.recalled = f"nothing: {error}"
             raise

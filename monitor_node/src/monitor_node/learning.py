@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -52,7 +51,7 @@ class BackgroundLearning:
         self._ready = ready
         self._warn = warn
         self._running: Future[Use] | None = None
-        self._period = math.ceil(watch.spec.learning.refresh * watch.spec.rate)
+        self._period = watch.session.clock.at_least(watch.spec.learning.refresh)
         self._due: int | None = None
 
     def restart(self, model: CountModel) -> None:

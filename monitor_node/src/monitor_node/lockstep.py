@@ -25,7 +25,7 @@ from forewarn.monitoring.session_events import (
     unhandled,
 )
 from forewarn.recordings import Sample
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import Clock, Grid, clock_of
 
 
 class Grounds(NamedTuple):
@@ -39,7 +39,7 @@ class Grounds(NamedTuple):
         Names of its inputs on the graph.
     """
 
-    grid: Grid
+    grid: Clock
     settle_ns: int
     inputs: frozenset[str]
 
@@ -72,7 +72,7 @@ class Announced:
         match event:
             case Activate():
                 inputs = frozenset(event.inputs.values())
-                self.grounds = Grounds(Grid(event.rate), event.settle_ns, inputs)
+                self.grounds = Grounds(clock_of(event.rate), event.settle_ns, inputs)
             case Start():
                 self.started = event.tick
             case ClockHeard():

@@ -25,8 +25,13 @@ from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
+<<<<<<< HEAD
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.inputs import open_feed
+=======
+from forewarn.signals.clock import NANOSECONDS, by_clock
+from forewarn.states.predicates.inputs import open_feed
+>>>>>>> 04e5aad (Take moments from a clock: ticks of a grid are the first, steps the second)
 from monitor_node import conversions, parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart
@@ -137,7 +142,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             self._bounds.wait_if_compared()  # as parameters may ask for by now
         for topic in self._types:
             parameters.declare(self, parameters.quality_parameters(topic))
-        self._outputs = Outputs(self, spec.rate, spec.mode)
+        self._outputs = Outputs(self, compiled.abstraction.clock, spec.mode)
         if spec.mode == "act":  # an observer has nothing that it could act with
             self._actuators = Actuators(self, spec.actuators, self._warn)
         self.watch = watch
@@ -147,7 +152,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
         states = len(self._model.states) if self._model else 0
         self.get_logger().info(
             f"configured: {config}, {len(watch.names)} properties, {len(self._types)} topics, "
-            f"{spec.rate:g} Hz, mode {spec.mode}, "
+            f"{by_clock(spec.rate)}, mode {spec.mode}, "
             + (f"model of {states} states" if states else "no model: verdicts without risk")
         )
         return super().on_configure(state)
@@ -162,9 +167,10 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             check_replaceable(Path(learned))
         record = self._open_record()
         pacer = Pacer(
-            self.watch.session.grid,
+            self.watch.session.clock,
             self.watch.session.settle_ns,
             round(self._value("max_clock_step") * NANOSECONDS),
+            self.watch.session.feed.moments,
         )
         pacer.simulated = self.get_clock().ros_time_is_active
         topics = {topic: mtype.name for topic, mtype in self._types.items()}

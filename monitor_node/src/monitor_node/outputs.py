@@ -9,6 +9,7 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
+from forewarn.signals.clock import Clock
 from monitor_node.conversions import Intervention, RiskArray, Signals, Signature, String
 
 PERIODS_TO_DEADLINE = 2
@@ -21,15 +22,15 @@ class Outputs:
     """Publishers, silent while the node is inactive.
 
     Risk and interventions are reliable and transient local. The deadline is two periods of the
-    monitor; a monitor that has not ticked for five loses its liveliness, which is manual: a node
-    that hangs does not pass for alive.
+    monitor, and there is none where it counts steps; a monitor that has not looked for five what is
+    due loses its liveliness, which is manual: a node that hangs does not pass for alive.
 
     Parameters
     ----------
     node : LifecycleNode
         Where they live.
-    rate : float
-        Ticks per second.
+    clock : Clock
+        What a moment is.
     mode : str
         ``observe`` or ``act``.
 
@@ -39,15 +40,16 @@ class Outputs:
         What tells these publishers from those of another life.
     """
 
-    def __init__(self, node: LifecycleNode, rate: float, mode: str) -> None:
+    def __init__(self, node: LifecycleNode, clock: Clock, mode: str) -> None:
         self._node = node
         self.signature = Signature(mode)
-        lease = _seconds(max(PERIODS_TO_DEATH / rate, LEAST_LEASE))
+        lease = _seconds(max(PERIODS_TO_DEATH * clock.period, LEAST_LEASE))
         promised = _kept(10, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
         promised.liveliness_lease_duration = lease
         prompt = _kept(10, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
         prompt.liveliness_lease_duration = lease
-        prompt.deadline = _seconds(PERIODS_TO_DEADLINE / rate)
+        if clock.regular:
+            prompt.deadline = _seconds(PERIODS_TO_DEADLINE * clock.period)
         self.risk = self._create(RiskArray, "~/output/risk", prompt)
         self.intervention = self._create(Intervention, "~/output/intervention", promised)
         self.state = self._create(Signals, "~/debug/state", QoSProfile(depth=10))

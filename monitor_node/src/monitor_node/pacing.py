@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS, Clock, Moments
 
 
 class Restart(NamedTuple):
@@ -51,16 +51,21 @@ class Pacer:
 
     Parameters
     ----------
-    grid : Grid
-        Ticks.
+    clock : Clock
+        What a moment is.
     settle_ns : int
         How much later than its tick an evaluation happens.
     max_step_ns : int
         A clock that moves on by more than this has jumped.
+    moments : Moments, optional
+        Those of the session, where they depend on what arrived.
     """
 
-    def __init__(self, grid: Grid, settle_ns: int, max_step_ns: int) -> None:
-        self.grid = grid
+    def __init__(
+        self, clock: Clock, settle_ns: int, max_step_ns: int, moments: Moments | None = None
+    ) -> None:
+        self.clock = clock
+        self.moments = clock.moments(settle_ns) if moments is None else moments
         self.settle_ns = settle_ns
         self.max_step_ns = max_step_ns
         self.simulated = False
@@ -93,9 +98,10 @@ class Pacer:
         if before is None:
             return self._begin(now_ns, "the monitor was activated", 0)
         jump_ns = now_ns - before
-        if jump_ns < 0 and (self.simulated or now_ns < self._floor_ns):
+        over = now_ns < self._floor_ns and self.clock.regular
+        if jump_ns < 0 and (self.simulated or over):
             text = f"the clock jumped back by {-jump_ns / NANOSECONDS:.3f} s"
-        elif jump_ns > self.max_step_ns:
+        elif jump_ns > self.max_step_ns and self.clock.regular:
             text = f"the clock jumped ahead by {jump_ns / NANOSECONDS:.3f} s"
         else:
             if self.simulated:
@@ -116,7 +122,7 @@ class Pacer:
 
     def _begin(self, now_ns: int, reason: str, jump_ns: int) -> Restart:
         self.last = None
-        self.first = self.grid.tick_at_or_after(now_ns)
+        self.first = self.moments.following(now_ns)
         self._floor_ns = now_ns
         return Restart(self.first, now_ns, reason, jump_ns)
 
@@ -142,7 +148,7 @@ class Pacer:
         elif received_ns:
             time_ns = received_ns
         else:
-            time_ns = min(self._now_ns, self.due_ns(self.last_due))
+            time_ns = self._no_later_than_due(self._now_ns)
         if time_ns < self._floor_ns:
             self.late += not self.simulated
             return self._floor_ns
@@ -155,17 +161,26 @@ class Pacer:
             if received_ns and system_ns > received_ns:
                 break
             found = simulated_ns
-        return found if received_ns else min(found, self.due_ns(self.last_due))
+        return found if received_ns else self._no_later_than_due(found)
 
-    def due_ns(self, tick: int) -> int:
-        """Return when a tick may be evaluated."""
-        return self.grid.time_ns(tick) + self.settle_ns
+    def _no_later_than_due(self, time_ns: int) -> int:
+        due_ns = self.due_ns(self.last_due) if self.clock.regular else None
+        return time_ns if due_ns is None else min(time_ns, due_ns)
+
+    def taken(self, arrival_ns: int) -> None:
+        """Note an arrival that was handed over; where arrivals make moments, none comes before."""
+        if not self.clock.regular:
+            self._floor_ns = max(self._floor_ns, arrival_ns)
+
+    def due_ns(self, tick: int) -> int | None:
+        """Return when a tick may be evaluated; None if nobody knows."""
+        return self.moments.due_ns(tick)
 
     @property
     def last_due(self) -> int:
         """The newest tick that may be evaluated."""
         assert self._now_ns is not None
-        return self.grid.tick_at_or_before(self._now_ns - self.settle_ns)
+        return self.moments.last_due(self._now_ns)
 
     @property
     def next(self) -> int:
@@ -179,6 +194,9 @@ class Pacer:
     def evaluated(self, tick: int) -> None:
         """Note that a tick is done: what arrives from now on belongs to a later one."""
         self.last = tick
-        self._floor_ns = self.due_ns(tick) + 1
+        due_ns = self.due_ns(tick)
+        assert due_ns is not None
+        after = due_ns + 1
+        self._floor_ns = after if self.clock.regular else max(self._floor_ns, after)
         while len(self._steps) > 1:
             self._steps.popleft()

@@ -127,7 +127,7 @@ class Runtime:
         self.outputs.events.publish(
             conversions.event(
                 Activate(
-                    self.watch.spec.rate,
+                    self.pacer.clock.remembered,
                     self.pacer.settle_ns,
                     {topic_input.topic: topic_input.name for topic_input in self.inputs.inputs},
                 )
@@ -146,17 +146,28 @@ class Runtime:
     def pump(self, now_ns: int, system_ns: int) -> None:
         """Evaluate the ticks that are due at `now_ns`; `system_ns` is the system's clock."""
         self._advance(now_ns, system_ns)
+        regular = self.pacer.clock.regular
+        if not regular:  # what is due, only arrivals tell
+            self._accept()
+            self.outputs.alive()
         due = self.pacer.due()
         if not due:
             return
-        if self._accept() <= self.pacer.due_ns(due[0]):
+        due_ns = self._due_ns(due[0])
+        if regular and self._accept() <= due_ns:
             self._composed = None
         begun = perf_counter_ns()
         for tick in due:
             self._tick(tick)
-        self.timing.note(
-            len(due), now_ns - self.pacer.due_ns(due[0]), (perf_counter_ns() - begun) // len(due)
-        )
+        overruns = len(due) - 1 if regular else 0
+        spent_ns = (perf_counter_ns() - begun) // len(due)
+        self.timing.note(len(due), overruns, now_ns - due_ns, spent_ns)
+
+    def _due_ns(self, tick: int) -> int:
+        """Return when a tick that is due was due."""
+        due_ns = self.pacer.due_ns(tick)
+        assert due_ns is not None
+        return due_ns
 
     def _advance(self, now_ns: int, system_ns: int) -> None:
         restart = self.pacer.advance(now_ns, system_ns)
@@ -170,10 +181,8 @@ class Runtime:
     def _accept(self) -> float:
         """Hand over all messages that wait, and return when the first of them arrived."""
         first = math.inf
-        for topic, payload, received_ns, told_ns in self.inputs.take(told=self.pacer.simulated):
-            arrival_ns = self.pacer.arrival_ns(received_ns, told_ns)
-            if arrival_ns is None:
-                continue
+        for arrival_ns, topic, payload in self._taken():
+            self.pacer.taken(arrival_ns)
             first = min(first, arrival_ns)
             self.watch.accept(topic, arrival_ns, payload)
             if self._record is not None:
@@ -181,9 +190,18 @@ class Runtime:
         self._unwritten.sort(key=itemgetter(0))
         return first
 
+    def _taken(self) -> list[tuple[int, str, bytes]]:
+        """Return arrival, topic and payload of all messages that wait, in order of arrival."""
+        taken = [
+            (self.pacer.arrival_ns(received_ns, told_ns), topic, payload)
+            for topic, payload, received_ns, told_ns in self.inputs.take(told=self.pacer.simulated)
+        ]
+        known = [(arrival, *message) for arrival, *message in taken if arrival is not None]
+        return sorted(known, key=itemgetter(0))
+
     def _record_risk(self, tick: int, payload: bytes) -> None:
         if self._record is not None:
-            self._record.risk(self.pacer.due_ns(tick), payload, self.watch.decided)
+            self._record.risk(self._due_ns(tick), payload, self.watch.decided)
 
     def _write_messages(self, until_ns: float) -> None:
         """Record what arrived up to a moment; what came later belongs behind the next verdict."""
@@ -221,7 +239,7 @@ class Runtime:
             self._standing = composed.standing
         self.outputs.risk.publish(composed.risk)
         if self._record is not None:
-            self._write_messages(self.pacer.due_ns(tick))
+            self._write_messages(self._due_ns(tick))
             self._try(self._record_risk, tick, composed.risk)
         self._act(result.request)
         self.outputs.alive()
@@ -283,8 +301,8 @@ class Runtime:
         assert self.latest is not None
         tick, values = self.latest.verdict.tick, self.latest.verdict.values
         monitor, feed = self.watch.monitor, self.watch.session.feed
-        now_ns = self.pacer.grid.time_ns(tick)
-        times = [now_ns if age is None else now_ns - age for age in feed.ages(tick)]
+        clock, now_ns = self.pacer.clock, self.latest.verdict.time_ns
+        times = [now_ns if age is None else clock.since(now_ns, age) for age in feed.ages(tick)]
         for derived in monitor.abstraction.derived:
             times.append(min((times[slot] for slot in derived.arguments), default=now_ns))
         return list(monitor.abstraction.signals), list(values), times

@@ -249,7 +249,7 @@ class Services:
             response.message = f"the likeliest ways are missing: {error}"
             return response
         if found is not None:
-            response.text = " ".join([response.text, *in_words(found)])
+            response.text = " ".join([response.text, *in_words(found, monitor.clock)])
         return response
 
 

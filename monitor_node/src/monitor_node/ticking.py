@@ -1,4 +1,4 @@
-"""When ticks are evaluated: a timer wakes the node, or simulated time moves."""
+"""When moments are evaluated: a timer wakes the node, or simulated time moves."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Ticker:
         self._runtime = runtime
         self._warn = warn
         self._after = after
-        period = 1.0 / runtime.watch.spec.rate
+        period = runtime.pacer.clock.period
         self._early_ns = round(min(EARLY, EARLY_SHARE * period) * NANOSECONDS)
         self._timer = node.create_timer(period, self.pump)
 
@@ -67,7 +67,7 @@ class Ticker:
         if pacer.simulated and now_ns == 0:
             return  # /clock has not spoken yet
         try:
-            if not pacer.simulated and pacer.started:
+            if not pacer.simulated and pacer.started and pacer.clock.regular:
                 now_ns = self._await_tick(now_ns)
             self._runtime.pump(now_ns, time.time_ns())
         except Exception as error:
@@ -77,14 +77,17 @@ class Ticker:
             return
         self.failure = ""
         self._after()
-        if not pacer.simulated:
-            wake_ns = pacer.due_ns(pacer.next) - self._early_ns
+        due_ns = pacer.due_ns(pacer.next)
+        if not pacer.simulated and due_ns is not None:
+            wake_ns = due_ns - self._early_ns
             self._timer.timer_period_ns = max(1, wake_ns - self._now_ns())
             self._timer.reset()
 
     def _await_tick(self, now_ns: int) -> int:
         """Take messages while the next tick is about to come; return the time once it has."""
         due_ns = self._runtime.pacer.due_ns(self._runtime.pacer.next)
+        if due_ns is None:
+            return now_ns
         if 0 < due_ns - now_ns <= 2 * self._early_ns:
             self._runtime.prepare(now_ns, time.time_ns())
             now_ns = self._now_ns()

@@ -19,10 +19,10 @@ class Timing:
         self.worst_late_ns = self.worst_step_ns = 0
         self._overruns_read = 0
 
-    def note(self, ticks: int, late_ns: int, step_ns: int) -> None:
+    def note(self, ticks: int, overruns: int, late_ns: int, step_ns: int) -> None:
         """Take in the ticks that were evaluated at once."""
         self.ticks += ticks
-        self.overruns += ticks - 1
+        self.overruns += overruns
         self.worst_late_ns = max(self.worst_late_ns, late_ns)
         self.worst_step_ns = max(self.worst_step_ns, step_ns)
 

@@ -28,6 +28,8 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.actuators import TwistSpec
 from forewarn.errors import ConfigError, ForewarnError
+from forewarn.signals.clock import Clock as MonitorClock
+from forewarn.signals.clock import clock_of
 from monitor_node import conversions, parameters
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
@@ -64,8 +66,9 @@ class TwistGate(SimulatedTime):
         super().__init__("twist_gate", **arguments)
         parameters.declare(self, parameters.GATE_PARAMETERS)
         self.spec, monitor = self._configuration()
-        timeout = self.spec.monitor_timeout or max(PERIODS_TO_DEATH / monitor.rate, LEAST_LEASE)
-        self.watchdog = Watchdog(timeout, 1.0 / monitor.rate)
+        clock = clock_of(monitor.rate)
+        lease = max(PERIODS_TO_DEATH * clock.period, LEAST_LEASE)
+        self.watchdog = Watchdog(self.spec.monitor_timeout or lease, clock.period)
         self._dead = 0
         self.rules = GateRules.of(self.spec)
         self.state = GateState()
@@ -76,7 +79,7 @@ class TwistGate(SimulatedTime):
         self._applied: tuple[Demand, str] | None = None
         self._open_until = -math.inf
         self._interventions: Any = None
-        self._listen(monitor.rate)
+        self._listen(clock)
         self._publish_to()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(LOOK_PERIOD, self._look, clock=steady)
@@ -104,7 +107,7 @@ class TwistGate(SimulatedTime):
             )
         return section, spec
 
-    def _listen(self, rate: float) -> None:
+    def _listen(self, clock: MonitorClock) -> None:
         name, kind = self.spec.monitor, TwistStamped if self.spec.stamped else Twist
         self.create_subscription(
             kind,
@@ -116,10 +119,11 @@ class TwistGate(SimulatedTime):
         if self.spec.odometry is not None:
             newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
             self.create_subscription(Odometry, self.spec.odometry, self._measure, newest)
-        lease = _seconds(max(PERIODS_TO_DEATH / rate, LEAST_LEASE))
+        lease = _seconds(max(PERIODS_TO_DEATH * clock.period, LEAST_LEASE))
         promised = QoSProfile(depth=1, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
         promised.liveliness_lease_duration = lease
-        promised.deadline = _seconds(PERIODS_TO_DEADLINE / rate)
+        if clock.regular:
+            promised.deadline = _seconds(PERIODS_TO_DEADLINE * clock.period)
         self.create_subscription(
             RiskArray,
             f"{name}/output/risk",

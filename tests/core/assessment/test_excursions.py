@@ -33,7 +33,7 @@ def watched(formula: str, letters: list[tuple[bool, bool]], clear: float = 0.3) 
     watch = Watch(compile_spec(parse_spec(parse_document(text))), None, {})
     history = History(watch.monitor)
     for tick, (a, b) in enumerate(letters):
-        watch.accept("", watch.session.grid.time_ns(tick), {"near": float(a), "stopped": float(b)})
+        watch.accept("", watch.session.clock.time_ns(tick), {"near": float(a), "stopped": float(b)})
         history.add(watch.tick(tick).verdict)
     (track,) = history.tracks()
     return track

@@ -48,7 +48,7 @@ def write_record(
         with open_recording(corridor_run.held_out) as recording:
             types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
             watch = Watch(compiled, model, types)
-            grid = watch.monitor.grid
+            grid = watch.monitor.clock
             writer = RecordWriter(
                 path, Names.of("/monitor"), corridor_run.config.read_text(), types
             )

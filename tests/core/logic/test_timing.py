@@ -7,11 +7,12 @@ import pytest
 from forewarn.errors import FormulaError
 from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.timing import in_steps
+from forewarn.signals.clock import clock_of
 
 
 def steps(bounds: str, rate: float) -> tuple[int, int | None]:
     """Return the steps of the interval written `bounds`."""
-    return tuple(in_steps(parse_formula(f"once{bounds}(a)").interval, rate))
+    return tuple(in_steps(parse_formula(f"once{bounds}(a)").interval, clock_of(rate)))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_seconds_become_steps(bounds, rate, expected):
 
 
 def test_an_interval_without_a_tick_is_refused():
-    with pytest.raises(FormulaError, match=r"no tick of 10 Hz lies in \[0.21:0.29\]") as caught:
+    with pytest.raises(FormulaError, match=r"no tick at 10 Hz lies in \[0.21:0.29\]") as caught:
         steps("[0.21:0.29]", 10)
     assert "a multiple of 0.1 s" in caught.value.accepted
 

@@ -62,7 +62,7 @@ def watch() -> Watch:
 
 
 def tell(watch: Watch, tick: int, near: float = 1.0, slow: float = 0.0) -> None:
-    watch.accept("", watch.session.grid.time_ns(tick), {"near": near, "slow": slow})
+    watch.accept("", watch.session.clock.time_ns(tick), {"near": near, "slow": slow})
 
 
 def ticks(
@@ -258,7 +258,7 @@ def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> N
     levels = []
     for tick in range(8):
         values = {"near": before, "slow": 0.0} if tick < 2 else {"near": before}
-        watch.accept("", watch.session.grid.time_ns(tick), values)
+        watch.accept("", watch.session.clock.time_ns(tick), values)
         outcome = watch.tick(tick)
         history.add(outcome.verdict)
         levels.append(outcome.rows[0].level)
@@ -278,7 +278,7 @@ def test_a_certain_violation_alerts_while_signals_have_not_come_yet() -> None:
     history = History(watch.monitor)
     found = []
     for tick in range(4):
-        watch.accept("", watch.session.grid.time_ns(tick), {"near": float(tick > 1)})
+        watch.accept("", watch.session.clock.time_ns(tick), {"near": float(tick > 1)})
         outcome = watch.tick(tick)
         history.add(outcome.verdict)
         found.append([row.level for row in outcome.rows])
@@ -351,11 +351,11 @@ def test_how_unknown_values_are_written(watch: Watch) -> None:
     assert row.state == "p & q?"
     assert row.stale_signals == ("slow",)
     assert row.stale_ages == pytest.approx((0.3,))
-    watch.accept("", watch.session.grid.time_ns(4), {"end": math.nan})
+    watch.accept("", watch.session.clock.time_ns(4), {"end": math.nan})
     row = watch.tick(4).rows[0]
     assert row.state_key == "1?!?"
     assert row.state == "p & q? & over?"
-    watch.accept("", watch.session.grid.time_ns(5), {"end": 1.0})
+    watch.accept("", watch.session.clock.time_ns(5), {"end": 1.0})
     row = watch.tick(5).rows[0]
     assert (row.state_key, row.state) == ("!over", "over")
 

@@ -7,6 +7,7 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.reasons import explain_risk, in_words
+from forewarn.signals.clock import Grid
 
 TEXT = """
 rate: 10
@@ -53,8 +54,8 @@ def test_two_steps_ahead_by_hand(monitor) -> None:
     assert near.expected_time == pytest.approx(0.1)
     assert near.changes[0].predicate == "near"
     assert near.changes[0].value is False
-    assert "(none) > near > hit, 100 % of the risk, in about 0.2 s" in in_words(far)[0]
-    assert any("'near' becoming false" in text for text in in_words(near))
+    assert "(none) > near > hit, 100 % of the risk, in about 0.2 s" in in_words(far, Grid(10.0))[0]
+    assert any("'near' becoming false" in text for text in in_words(near, Grid(10.0)))
 
 
 def test_a_state_that_the_model_does_not_know_has_no_reasons(monitor) -> None:

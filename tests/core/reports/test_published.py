@@ -44,7 +44,7 @@ def live(
         with open_recording(corridor_run.held_out) as recording:
             types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
             watch = Watch(compiled, learned[1], types)
-            grid = watch.monitor.grid
+            grid = watch.monitor.clock
             writer = RecordWriter(path, Names.of("/car/monitor"), "", types)
             first = tick = grid.tick_at_or_after(recording.start_ns)
             writer.start(Start("activated", first, recording.start_ns), None)

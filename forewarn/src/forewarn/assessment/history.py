@@ -178,7 +178,7 @@ class History:
         risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 3)
         status, flags = small[:, 0], small[:, 1]
         automaton = np.array(columns.automaton, dtype=np.int32)
-        grid, section = self._monitor.grid, compiled.spec
+        grid, section = self._monitor.clock, compiled.spec
         return Track(
             name=compiled.name,
             rate=grid.rate,

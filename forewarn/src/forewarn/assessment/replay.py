@@ -15,7 +15,7 @@ from forewarn.assessment.published import Published, find_published
 from forewarn.assessment.reliability import Predictions, predictions
 from forewarn.assessment.signal_values import SignalLog, SignalSeries
 from forewarn.errors import RecordingError
-from forewarn.learning.pipeline import wanted_types
+from forewarn.learning.pipeline import check_playable, wanted_types
 from forewarn.messages import MessageType
 from forewarn.models import Provenance
 from forewarn.monitoring.session import Session, run
@@ -108,7 +108,7 @@ def replay(
     log = SignalLog(monitor.abstraction.signals) if keep_signals else None
     history = History(monitor)
     states = StateLog(monitor.abstraction.vocabulary)
-    first = session.grid.tick_at_or_after(recording.start_ns)
+    first = session.feed.moments.following(recording.start_ns)
     samples = recording.read(types.keys() if recording.topics else None)
     verdicts = run(session, samples, recording.start_ns, recording.end_ns)
     for verdict in _told(verdicts, session, recording, progress):
@@ -119,7 +119,7 @@ def replay(
         if on_verdict is not None:
             on_verdict(verdict)
     tracks, counters = history.tracks(), session.feed.counters
-    start_ns = session.grid.time_ns(first)
+    start_ns = session.clock.time_ns(first)
     live = find_published(recording, start_ns, first, len(history)) if keep_signals else None
     return RecordedRun(
         path=recording.path,
@@ -154,8 +154,9 @@ def _told(
     progress: Callable[[float], None] | None,
 ) -> Iterator[Verdict]:
     """Pass verdicts on, telling now and then how far the recording is through."""
-    first = session.grid.tick_at_or_after(recording.start_ns)
-    span = max(session.grid.tick_at_or_after(recording.end_ns) - first, 1)
+    moments = session.feed.moments
+    first = moments.following(recording.start_ns)
+    span = moments.expected(recording.start_ns, recording.end_ns, recording.count)
     try:
         for verdict in verdicts:
             yield verdict
@@ -181,10 +182,7 @@ def _types(
     monitor: Monitor, recording: Recording, allow_missing: bool
 ) -> Mapping[str, MessageType]:
     """Return what is to be read; an empty recording is an error, however the topics are given."""
-    if recording.count == 0:
-        raise RecordingError(
-            "the recording is empty", file=recording.path, accepted="at least one message"
-        )
+    check_playable(recording, monitor.clock)
     if not recording.topics:
         return {}
     return wanted_types(monitor.spec, recording, allow_missing=allow_missing)

@@ -54,7 +54,7 @@ def raw_calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Cali
 
 def elapsed(monitor: Monitor, run: RecordedRun, tick: int) -> float:
     """Return the seconds from the start of a run to a tick."""
-    return (monitor.grid.time_ns(tick) - run.start_ns) / NANOSECONDS
+    return (monitor.clock.time_ns(tick) - run.start_ns) / NANOSECONDS
 
 
 def state_name(monitor: Monitor, run: RecordedRun, tick: int) -> str:
@@ -159,7 +159,7 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
 
 
 def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
-    grid = monitor.grid
+    grid = monitor.clock
     records: list[dict[str, Any]] = []
     for events in run.events:
         records += [

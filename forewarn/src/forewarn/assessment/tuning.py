@@ -26,6 +26,7 @@ from forewarn.assessment.guarantee import (
 )
 from forewarn.assessment.tradeoff import Point, detections, trade_off
 from forewarn.config.sections import PropertySpec, Thresholds
+from forewarn.signals.clock import Clock, Grid
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -60,7 +61,8 @@ class Goal:
     Attributes
     ----------
     false_alarms_per_hour : float
-        Budget: false alarms in an hour of watching, at most.
+        Budget: false alarms in an hour of watching, at most; in 3,600 steps where the clock is
+        steps, as in all figures "per hour".
     miss_rate : float or None
         With a guarantee: share of the violations that may be missed, in (0, 1).
     confidence : float
@@ -82,6 +84,8 @@ class Goal:
         Every run is judged by a model of the other runs. These models share runs, so that losses
         depend on each other, and none of them will be in use: nothing is proven of the one that
         will.
+    clock : Clock
+        Says durations for people.
     """
 
     false_alarms_per_hour: float
@@ -93,6 +97,7 @@ class Goal:
     least_violations: int = LEAST_VIOLATIONS
     block: int | None = None
     crossed: bool = False
+    clock: Clock = Grid(1.0)  # noqa: RUF009 (a frozen value)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, estimate_chain
 from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import clock_of
 
 LISTED = 10
 
@@ -117,9 +117,9 @@ class Sufficiency(NamedTuple):
 
 
 def _horizons(compiled: CompiledSpec) -> Iterator[int | None]:
-    grid = Grid(compiled.spec.rate)
+    clock = compiled.abstraction.clock
     for section in compiled.spec.properties.values():
-        yield None if math.isinf(section.horizon) else grid.ticks(section.horizon)
+        yield None if math.isinf(section.horizon) else clock.ticks(section.horizon)
 
 
 def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Output) -> None:
@@ -133,7 +133,10 @@ def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Ou
             "this chain ends: set a horizon, or ask for --per-transition"
         )
     elif not asked.per_transition:
-        span = "" if asked.horizon is None else f" within {asked.horizon / model.rate:g} s"
+        clock = clock_of(model.rate)
+        span = ""
+        if asked.horizon is not None:
+            span = f" within {clock.say(clock.duration(asked.horizon))}"
         output.say(
             f"coverage: the risk{span} {within} {_met(model, found.coverage)} (it can change by "
             f"{found.factor:,.4g} times the error of a transition)"
@@ -169,6 +172,10 @@ def most_missing(found: Coverage) -> list[int]:
     return [int(i) for i in waiting[order]]
 
 
+def _horizon(asked: Requirement, model: CountModel) -> float | None:
+    return None if asked.horizon is None else clock_of(model.rate).duration(asked.horizon)
+
+
 def coverage_record(model: CountModel, found: Sufficiency) -> dict[str, Any]:
     """Return the coverage of every state as plain values."""
     asked = found.requirement
@@ -177,7 +184,7 @@ def coverage_record(model: CountModel, found: Sufficiency) -> dict[str, Any]:
         "epsilon": asked.epsilon,
         "delta": asked.delta,
         "per_transition": asked.per_transition,
-        "horizon": None if asked.horizon is None else asked.horizon / model.rate,
+        "horizon": _horizon(asked, model),
         "factor": found.factor,
         "share": found.share,
         "complete": found.share >= 1.0,

@@ -82,7 +82,7 @@ def calibrate_model(
     RecordingError
         If the model was learned from one of the recordings.
     """
-    recordings = existing_recordings(paths)
+    recordings = existing_recordings(paths, compiled.spec)
     accepted = "recordings that are not learned from"
     refuse_known(recordings, model, "this model", "calibrating on it would mend nothing", accepted)
     plain = replace(model, recalibration=())
@@ -100,7 +100,7 @@ def calibrate_model(
             section,
             [run.predictions[index] for run in runs],
             method=method,
-            rate=compiled.spec.rate,
+            rate=compiled.abstraction.clock.rate,
             recordings=digests,
         )
         for index, (name, section) in enumerate(compiled.spec.properties.items())

@@ -30,7 +30,6 @@ from forewarn.errors import CheckingError, ExpressionError, ModelError
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
 from forewarn.monitoring.build import check_model
-from forewarn.signals.clock import Grid
 from forewarn.states.abstraction import Abstraction
 
 DESCRIPTION = """\
@@ -199,7 +198,7 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
     section = compiled.spec.properties[name]
     automaton = compiled.automata[list(compiled.spec.properties).index(name)]
     horizon = (
-        None if math.isinf(section.horizon) else Grid(compiled.spec.rate).ticks(section.horizon)
+        None if math.isinf(section.horizon) else compiled.abstraction.clock.ticks(section.horizon)
     )
     classes = label_states(automaton, model.vocabulary, model.states)
     theirs = storm.risk_table(chain, automaton, classes, horizon)
@@ -209,7 +208,9 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
     entered = automaton.transitions[automaton.initial, np.maximum(classes, 0)]
     values = theirs.values[np.arange(model.size), entered]
     values = np.where(classes == ENDED, 0.0, values)
-    seconds = "ever" if horizon is None else f"within {section.horizon:g} s"
+    seconds = (
+        "ever" if horizon is None else f"within {compiled.abstraction.clock.say(section.horizon)}"
+    )
     notes = (
         f"risk of {section.formula} {seconds}, where monitoring begins in the state",
         f"over all {theirs.values.size:,} product states Forewarn's own solver is at most "

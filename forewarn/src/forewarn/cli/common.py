@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.config.fields import LARGEST, RATES
+from forewarn.config.fields import LARGEST, RATES, Rate
 from forewarn.errors import ModelError
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import find_recordings
+from forewarn.signals.clock import Clock
 
 RECORDINGS_HELP = (
     "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, or a "
@@ -93,6 +94,11 @@ def hertz(text: str) -> float:
     return _between(text, *RATES, f"a number from {RATES[0]:g} to {RATES[1]:g}")
 
 
+def hertz_or_steps(text: str) -> Rate:
+    """Parse an argument that is a rate, or the word ``steps``: what a model remembers."""
+    return "steps" if text == "steps" else hertz(text)
+
+
 def _between(text: str, least: float, most: float, accepted: str) -> float:
     try:
         number = float(text)
@@ -103,11 +109,15 @@ def _between(text: str, least: float, most: float, accepted: str) -> float:
     return number
 
 
-def existing_recordings(paths: Iterable[Path]) -> list[Path]:
-    """Return all recordings that `paths` stand for, folders of recordings opened up."""
+def existing_recordings(paths: Iterable[Path], spec: MonitorSpec | None = None) -> list[Path]:
+    """Return all recordings that `paths` stand for, folders of recordings opened up.
+
+    With a monitor file whose clock is steps, each run within a trace is one.
+    """
+    key = None if spec is None else spec.episode_key
     found: dict[Path, None] = {}
     for path in paths:
-        found.update(dict.fromkeys(find_recordings(path)))
+        found.update(dict.fromkeys(find_recordings(path, key)))
     return list(found)
 
 
@@ -155,21 +165,11 @@ def overall(
     return update
 
 
-def seconds(value: float | None) -> str:
+def lasting(value: float | None, clock: Clock) -> str:
     """Return a duration for a table."""
-    return "" if value is None else f"{value:.2f} s"
+    return "" if value is None else clock.say(value, ".2f")
 
 
 def share(value: float | None) -> str:
     """Return a share for a table, with a dash where there is none."""
     return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def span(duration: float) -> str:
-    """Return a length of time for people: ``1 h 02 min``, ``3 min 07 s``, ``12.4 s``."""
-    if duration < 60:
-        return f"{duration:.1f} s"
-    minutes, rest = divmod(round(duration), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"

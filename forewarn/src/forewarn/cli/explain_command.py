@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import add_config, hertz, load_compiled
+from forewarn.cli.common import add_config, hertz_or_steps, load_compiled
 from forewarn.cli.output import Output
+from forewarn.config.fields import Rate
 from forewarn.errors import ConfigError, FormulaError, InputError
 from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.explanation import Explanation, explain
+from forewarn.signals.clock import clock_of
 
 DESCRIPTION = """\
 Say in words what a formula means and when it counts as violated, and draw the automaton that
@@ -31,7 +33,7 @@ class Options:
 
     formula: str | None
     config: Path | None
-    rate: float
+    rate: Rate
     paper_counting: bool
     drawing: str | None
 
@@ -42,10 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser, required=False)
     parser.add_argument(
         "--rate",
-        type=hertz,
+        type=hertz_or_steps,
         default=10.0,
         metavar="HZ",
-        help="ticks a second, for bounds in seconds (default: 10, or the monitor file's)",
+        help="ticks a second, for bounds in seconds, or steps (default: 10, or the monitor file's)",
     )
     parser.add_argument(
         "--paper-counting",
@@ -103,12 +105,18 @@ def _explanations(options: Options) -> Iterator[tuple[str, Explanation]]:
         return
     for name, automaton in zip(names, compiled.automata, strict=True):
         if options.formula in (None, name):
-            yield name, explain(parse_formula(properties[name].formula), automaton)
+            yield (
+                name,
+                explain(
+                    parse_formula(properties[name].formula, compiled.abstraction.clock.unit),
+                    automaton,
+                ),
+            )
 
 
-def _explain(text: str, rate: float, paper_counting: bool) -> Explanation:
+def _explain(text: str, rate: Rate, paper_counting: bool) -> Explanation:
     try:
-        formula = parse_formula(text)
+        formula = parse_formula(text, clock_of(rate).unit)
         return explain(formula, compile_formula(formula, rate, paper_counting=paper_counting))
     except FormulaError as error:
         raise error.located(key="FORMULA") from error

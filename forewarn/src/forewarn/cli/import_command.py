@@ -6,8 +6,9 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import add_output, hertz
+from forewarn.cli.common import add_output, hertz_or_steps
 from forewarn.cli.output import Output
+from forewarn.config.fields import Rate
 from forewarn.files.outputs import check_output
 from forewarn.models import save_model
 from forewarn.models.importers import import_probguard
@@ -29,7 +30,7 @@ class Options:
 
     folder: Path
     output: Path
-    rate: float
+    rate: Rate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "model")
     parser.add_argument(
         "--rate",
-        type=hertz,
+        type=hertz_or_steps,
         default=1.0,
         metavar="HZ",
-        help="steps a second, which the folder does not tell (default: 1)",
+        help="steps a second, or steps, which the folder does not tell (default: 1)",
     )
 
 

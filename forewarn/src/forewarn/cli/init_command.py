@@ -10,13 +10,14 @@ from forewarn.cli.common import (
     RECORDINGS_HELP,
     add_output,
     existing_recordings,
-    hertz,
+    hertz_or_steps,
     positive_number,
 )
 from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose
 from forewarn.cli.output import Output
 from forewarn.config import parse_spec
+from forewarn.config.fields import Rate
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
@@ -40,7 +41,8 @@ class Options:
 
     recording: Path
     output: Path
-    rate: float
+    rate: Rate
+    step: str | None
     seconds: float
     force: bool
 
@@ -51,10 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "monitor")
     parser.add_argument(
         "--rate",
-        type=hertz,
+        type=hertz_or_steps,
         default=10.0,
         metavar="HZ",
-        help="ticks a second (default: 10)",
+        help="ticks a second (default: 10), or steps: one line of a trace, or message, is one step",
+    )
+    parser.add_argument(
+        "--step", metavar="TOPIC", help="with --rate steps: the topic whose messages are steps"
     )
     parser.add_argument(
         "--seconds",
@@ -77,7 +82,7 @@ def run(options: Options, output: Output) -> int:
     if others:
         output.note(f"note: {len(others)} more recordings in the folder are not looked at")
     with open_recording(first) as recording, output.progress("looking at signals") as tell:
-        found = draft(recording, options.rate, options.seconds, tell)
+        found = draft(recording, options.rate, options.seconds, tell, options.step)
         warnings = list(recording.warnings)
     text = compose(found)
     compile_spec(parse_spec(parse_document(text, options.output)))

@@ -15,7 +15,7 @@ from forewarn.cli.assessment import (
     coverage_record,
     print_coverage,
 )
-from forewarn.cli.common import add_config, add_top, load_compiled, span
+from forewarn.cli.common import add_config, add_top, load_compiled
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
@@ -31,6 +31,7 @@ from forewarn.reports.states import (
     riskiest,
     successors,
 )
+from forewarn.signals.clock import by_clock, clock_of
 
 DESCRIPTION = """\
 Show a model: where its counts come from, its states with their visits, the visits that they
@@ -113,10 +114,10 @@ def _print_head(model: CountModel, output: Output) -> None:
     duration = sum(origin.duration for origin in model.provenance)
     output.say(
         f"{model.size} states ({seen} observed), {int(model.counts.sum())} transitions of "
-        f"{model.counts.nnz} kinds, {int(model.starts.sum())} episodes, at {model.rate:g} Hz"
+        f"{model.counts.nnz} kinds, {int(model.starts.sum())} episodes, {by_clock(model.rate)}"
     )
     output.say(
-        f"{len(model.provenance)} recordings, {span(duration)}; smoothing "
+        f"{len(model.provenance)} recordings, {clock_of(model.rate).span(duration)}; smoothing "
         f"{model.smoothing.alpha} over {model.smoothing.candidates} states; "
         f"{model.intervened} ticks left out under an intervention"
     )
@@ -174,16 +175,22 @@ def _explain(
     monitor: Monitor, model: CountModel, name: str, risky: list[RiskyState], output: Output
 ) -> dict[str, Reasons]:
     found: dict[str, Reasons] = {}
+    clock = monitor.clock
     for state in risky:
         why = explain_risk(monitor, name, model.states[state.row], state.automaton_state)
         if why is None:
             continue
         found[state.state] = why
-        time = "" if math.isnan(why.expected_time) else f", in {why.expected_time:.1f} s if so"
+        time = (
+            ""
+            if math.isnan(why.expected_time)
+            else f", in {clock.say(why.expected_time, '.1f')} if so"
+        )
         output.say(f"{state.name} ({state.automaton}): {risk_text(why.risk)}{time}")
         for way in why.ways:
-            output.say(f"  {100 * way.share:3.0f} %  {way.time:.1f} s  {' > '.join(way.states)}")
-        for sentence in in_words(why)[bool(why.ways) :]:
+            time = clock.say(way.time, ".1f")
+            output.say(f"  {100 * way.share:3.0f} %  {time}  {' > '.join(way.states)}")
+        for sentence in in_words(why, clock)[bool(why.ways) :]:
             output.say(f"  {sentence}")
     output.say()
     return found

@@ -41,7 +41,6 @@ from forewarn.cli.common import (
     load_compiled,
     overall,
     share,
-    span,
     whole_number,
 )
 from forewarn.cli.output import Bar, Output
@@ -52,6 +51,7 @@ from forewarn.learning.pipeline import Learned, RecordingReport, learn
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model, merge_models, save_model
 from forewarn.reports.figures import percent
+from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\
 Learn a model from recordings: every recording goes through the signals and predicates of the
@@ -128,7 +128,7 @@ def run(options: Options, output: Output) -> int:
     check_output(options.output)
     compiled = load_compiled(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
-    recordings = existing_recordings(options.recordings)
+    recordings = existing_recordings(options.recordings, compiled.spec)
     others = [load_model(path) for path in options.add_to]
     requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
     with output.progress(f"learning from {len(recordings)} recordings") as tell:
@@ -219,9 +219,10 @@ def _report(
     fitted: Sequence[Fitted],
 ) -> None:
     reports = learned.reports
-    rows = [_row(report) for report in reports]
+    clock = compiled.abstraction.clock
+    rows = [_row(report, clock) for report in reports]
     if len(rows) > 1:
-        rows.append(_total(reports))
+        rows.append(_total(reports, clock))
     output.table(
         ("recording", ">length", ">ticks", ">known", ">inactive", ">intervened", ">gaps",
          ">transitions"),
@@ -267,12 +268,12 @@ def _stopped(learned: Learned, share: float) -> str:
     )
 
 
-def _row(report: RecordingReport) -> list[str]:
+def _row(report: RecordingReport, clock: Clock) -> list[str]:
     counts, source = report.counts, report.provenance
     known = 1 - counts.unknown / counts.ticks if counts.ticks else None
     return [
         source.recording,
-        span(source.duration),
+        clock.span(source.duration),
         str(counts.ticks),
         share(known),
         str(report.inactive),
@@ -282,13 +283,13 @@ def _row(report: RecordingReport) -> list[str]:
     ]
 
 
-def _total(reports: Iterable[RecordingReport]) -> list[str]:
+def _total(reports: Iterable[RecordingReport], clock: Clock) -> list[str]:
     parts = list(reports)
     ticks = sum(part.counts.ticks for part in parts)
     unknown = sum(part.counts.unknown for part in parts)
     return [
         "all",
-        span(sum(part.provenance.duration for part in parts)),
+        clock.span(sum(part.provenance.duration for part in parts)),
         str(ticks),
         share(1 - unknown / ticks if ticks else None),
         str(sum(part.inactive for part in parts)),

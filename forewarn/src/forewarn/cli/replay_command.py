@@ -115,7 +115,7 @@ def run(options: Options, output: Output) -> int:
         output.note(f"note: {note}")
     if model is None:
         output.note("note: without a model there are verdicts but no risk; give one with -m")
-    recordings = existing_recordings(options.recordings)
+    recordings = existing_recordings(options.recordings, monitor.spec)
     for path in mended_on(recordings, model):
         output.warn(
             f"{path.name}: the model was calibrated on this very recording: its Brier score and "

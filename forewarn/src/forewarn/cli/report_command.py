@@ -57,7 +57,7 @@ def run(options: Options, output: Output) -> int:
     """Replay and write the page."""
     check_output(options.output)
     monitor, model = make_monitor(options.config, options.model)
-    recordings = existing_recordings(options.recordings)
+    recordings = existing_recordings(options.recordings, monitor.spec)
     runs = replay_all(
         monitor,
         recordings,

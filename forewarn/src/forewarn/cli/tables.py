@@ -15,18 +15,18 @@ from forewarn.assessment.results import (
     scores,
     state_name,
 )
-from forewarn.cli.common import seconds, share, span
+from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
 from forewarn.monitoring.step import Monitor
+from forewarn.signals.clock import Clock
 
 
 def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) -> None:
     """Print events, scores and everything that was left out."""
     for run in runs:
         _print_events(monitor, run, output, title=run.name if len(runs) > 1 else "")
-    _print_scores(
-        scores(monitor, runs), calibrations(monitor, runs), raw_calibrations(monitor, runs), output
-    )
+    found = scores(monitor, runs), calibrations(monitor, runs), raw_calibrations(monitor, runs)
+    _print_scores(*found, monitor.clock, output)
     for run in runs:
         for line in remarks(run):
             output.warn(f"{run.name}: {line}")
@@ -46,15 +46,15 @@ def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str
 
 
 def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation) -> list[str]:
-    rate = monitor.spec.rate
+    clock = monitor.clock
     if isinstance(event, Violation):
         verdict = "missed" if event.lead is None else "foreseen"
         return [
-            f"{elapsed(monitor, run, event.tick):.2f}",
+            clock.figure(elapsed(monitor, run, event.tick), ".2f"),
             event.name,
             "VIOLATION",
             "",
-            seconds(event.lead),
+            lasting(event.lead, clock),
             "",
             state_name(monitor, run, event.tick),
             verdict,
@@ -65,10 +65,10 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation) -> list
     if event.cut_short:
         remark.append("recording ends within the horizon")
     return [
-        f"{elapsed(monitor, run, event.start):.2f}",
+        clock.figure(elapsed(monitor, run, event.start), ".2f"),
         event.name,
         "alert",
-        f"{(event.end - event.start + 1) / rate:.1f} s",
+        clock.say(clock.duration(event.end - event.start + 1), ".1f"),
         "",
         "" if event.peak != event.peak else f"{event.peak:.3f}",
         state_name(monitor, run, event.start),
@@ -80,6 +80,7 @@ def _print_scores(
     found: Sequence[Score],
     agreement: Sequence[Calibration | None],
     raw: Sequence[Calibration | None],
+    clock: Clock,
     output: Output,
 ) -> None:
     rows = []
@@ -91,8 +92,10 @@ def _print_scores(
                 score.name,
                 str(score.violations),
                 str(score.detected),
-                seconds(score.lead.median) if score.lead else "-",
-                f"{score.lead.least:.2f}..{score.lead.greatest:.2f} s" if score.lead else "-",
+                lasting(score.lead.median, clock) if score.lead else "-",
+                f"{clock.figure(score.lead.least, '.2f')}..{clock.say(score.lead.greatest, '.2f')}"
+                if score.lead
+                else "-",
                 str(score.alerts),
                 str(score.false_alarms),
                 "-" if per_hour is None else f"{per_hour:.1f}",
@@ -111,7 +114,7 @@ def _print_scores(
         ">leads",
         ">alerts",
         ">false",
-        ">false/h",
+        ">false/h" if clock.timed else f">false {clock.hour}",
         ">in alert",
         ">precision",
         ">recall",
@@ -121,7 +124,7 @@ def _print_scores(
     )
     output.table(columns, rows)
     hours = max((score.hours for score in found), default=0.0)
-    output.say(f"{span(hours * 3600)} watched")
+    output.say(f"{clock.span(hours * 3600)} watched")
 
 
 def _agreement(found: Calibration | None) -> tuple[str, str]:

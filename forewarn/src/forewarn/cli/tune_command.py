@@ -25,10 +25,11 @@ from forewarn.cli.editing import KeyPath, difference, edited
 from forewarn.cli.output import Output
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs, traces_of
-from forewarn.config import MonitorSpec
+from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError
 from forewarn.files.outputs import check_output, write_output
 from forewarn.monitoring.step import Monitor
+from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\
 Choose thresholds: the longest lead time that a budget of false alarms allows, if asked for with a
@@ -48,7 +49,7 @@ share recordings, and the one that will be in use is none of them.
 Of neighbouring thresholds that are alike, the middle is taken. From few violations nothing is
 recommended. --blocks takes blocks of one long recording for runs.
 
-exit codes: 0 thresholds were found, 1 the data cannot support the wish, 2 wrong usage or input.
+exit codes: 0 thresholds were found, 1 the data cannot support the goal, 2 wrong usage or input.
 
 examples: forewarn tune held_out/ -c monitor.yaml -m model.json --false-alarms-per-hour 1
           forewarn tune bags/ -c monitor.yaml --folds 5 --false-alarms-per-hour 2 --write"""
@@ -171,12 +172,12 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Replay, choose, show, and write if asked to."""
     check_output(options.plot, options.config if options.write else None)
-    recordings = existing_recordings(options.recordings)
+    recordings = existing_recordings(options.recordings, load_spec(options.config))
     monitor, runs = _runs(options, recordings, output)
     for judged in runs:
         for line in remarks(judged):
             output.note(f"{judged.name}: {line}")
-    goal = _goal(options, monitor.spec.rate)
+    goal = _goal(options, monitor.clock)
     tunings = [
         tune(name, monitor.spec.properties[name], traces_of(monitor, runs, name), goal)
         for name in _chosen(options, monitor.spec)
@@ -231,7 +232,7 @@ def _runs(
     return found
 
 
-def _goal(options: Options, rate: float) -> Goal:
+def _goal(options: Options, clock: Clock) -> Goal:
     return Goal(
         false_alarms_per_hour=options.false_alarms_per_hour,
         miss_rate=options.miss_rate,
@@ -240,8 +241,9 @@ def _goal(options: Options, rate: float) -> Goal:
         alert_share=options.alert_share,
         enter=tuple(dict.fromkeys(options.enter)),
         least_violations=options.least_violations,
-        block=None if options.blocks is None else max(1, round(options.blocks * rate)),
+        block=None if options.blocks is None else max(1, round(options.blocks * clock.rate)),
         crossed=options.folds is not None,
+        clock=clock,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from forewarn.assessment.guarantee import miss_bound
 from forewarn.assessment.tuning import FEW_VIOLATIONS, Candidate, Tuning
-from forewarn.cli.common import seconds, share, span
+from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
 
 ROWS = 14
@@ -37,13 +37,21 @@ def print_tuning(tuning: Tuning, output: Output) -> None:
     output.say(
         f"{tuning.name}: {_many(found.runs, _unit(tuning))}, "
         f"{with_one.format(found.runs_with_violation)} a violation; "
-        f"{_many(found.violations, 'violation')}, {span(found.hours * 3600)} watched"
+        f"{_many(found.violations, 'violation')}, "
+        f"{tuning.goal.clock.span(found.hours * 3600)} watched"
     )
-    output.table(COLUMNS, [_cells(candidate, tuning) for candidate in listed(tuning)])
+    output.table(_columns(tuning), [_cells(candidate, tuning) for candidate in listed(tuning)])
     for line in warnings(tuning):
         output.warn(f"{tuning.name}: {line}")
     for line in (*conclusions(tuning), ""):
         output.say(line)
+
+
+def _columns(tuning: Tuning) -> tuple[str, ...]:
+    clock = tuning.goal.clock
+    if clock.timed:
+        return COLUMNS
+    return tuple(f">false {clock.hour}" if name == ">false/h" else name for name in COLUMNS)
 
 
 def _unit(tuning: Tuning) -> str:
@@ -110,8 +118,8 @@ def _cells(candidate: Candidate, tuning: Tuning) -> list[str]:
         str(point.detected),
         str(point.missed),
         share(candidate.miss_bound),
-        seconds(candidate.lead) if point.violations else "-",
-        seconds(candidate.mean_lead) if point.violations else "-",
+        lasting(candidate.lead, tuning.goal.clock) if point.violations else "-",
+        lasting(candidate.mean_lead, tuning.goal.clock) if point.violations else "-",
         str(point.false_alarms),
         "-" if point.false_alarms_per_hour is None else f"{point.false_alarms_per_hour:.1f}",
         "-" if math.isinf(candidate.false_alarm_bound) else f"{candidate.false_alarm_bound:.1f}",
@@ -134,20 +142,20 @@ def conclusions(tuning: Tuning) -> list[str]:
     lines = [
         f"chosen: warn {levels.warn:g}, act {levels.act:g}, release {levels.release:g}, enter "
         f"{chosen.enter}: {point.detected} of {point.violations} violations foreseen, median lead "
-        f"{chosen.lead:.2f} s (misses count as 0 s, leads up to the horizon)"
+        f"{lasting(chosen.lead, goal.clock)} (misses count as 0, leads up to the horizon)"
     ]
     if goal.miss_rate is not None:
         lines.append(_promise(tuning))
     rate = point.false_alarms_per_hour or 0.0
     line = (
-        f"false alarms: {_hourly(rate)} an hour on these recordings; fewer than "
-        f"{_hourly(chosen.false_alarm_bound)} an hour at {100 * goal.confidence:g} % (exact "
-        "Poisson bound, for thresholds fixed beforehand)"
+        f"false alarms: {_hourly(rate)} {goal.clock.hour} on these recordings; fewer than "
+        f"{_hourly(chosen.false_alarm_bound)} {goal.clock.hour} at {100 * goal.confidence:g} % "
+        "(exact Poisson bound, for thresholds fixed beforehand)"
     )
     if tuning.support.hours < tuning.support.needed_hours:
         line += (
-            f"; to show {goal.false_alarms_per_hour:g} an hour without a single one it takes "
-            f"{span(tuning.support.needed_hours * 3600)}"
+            f"; to show {goal.false_alarms_per_hour:g} {goal.clock.hour} without a single one it "
+            f"takes {goal.clock.span(tuning.support.needed_hours * 3600)}"
         )
     return [*lines, line]
 
@@ -219,11 +227,12 @@ def _apart(tuning: Tuning, supported: Sequence[Candidate], affordable: Sequence[
     if supported:
         least = _cheapest(supported)
         rate = _hourly(least.point.false_alarms_per_hour or 0.0)
-        text += f"costs {rate} false alarms an hour at the best (act {least.thresholds.act:g})"
+        text += f"costs {rate} false alarms {goal.clock.hour} at the best "
+        text += f"(act {least.thresholds.act:g})"
     else:
         text += f"is in alert for more than {100 * goal.alert_share:g} % of the time"
     return (
-        f"{text}; the budget of {goal.false_alarms_per_hour:g} an hour needs act "
+        f"{text}; the budget of {goal.false_alarms_per_hour:g} {goal.clock.hour} needs act "
         f"{min(c.thresholds.act for c in affordable):g} or more"
     )
 
@@ -234,8 +243,8 @@ def _unaffordable(tuning: Tuning, quiet: Sequence[Candidate]) -> str:
     rate = _hourly(least.point.false_alarms_per_hour or 0.0)
     text = (
         "no threshold that foresees half of the violations keeps to "
-        f"{goal.false_alarms_per_hour:g} false alarms an hour; the fewest are "
-        f"{rate} an hour, at act {least.thresholds.act:g}"
+        f"{goal.false_alarms_per_hour:g} false alarms {goal.clock.hour}; the fewest are "
+        f"{rate} {goal.clock.hour}, at act {least.thresholds.act:g}"
     )
     within = [c for c in tuning.candidates if c.affordable]
     most = max(within, key=lambda c: c.point.detected, default=None)
@@ -262,7 +271,7 @@ def _unproven(tuning: Tuning) -> str:
         )
         if found.trials:
             hours = found.hours * found.needed_trials / found.trials
-            text += f", or about {span(hours * 3600)} like these"
+            text += f", or about {goal.clock.span(hours * 3600)} like these"
         return text
     safest = tuning.candidates[0]
     return (
@@ -275,7 +284,7 @@ def _unproven(tuning: Tuning) -> str:
 def record(tuning: Tuning) -> dict[str, Any]:
     """Return all of it for ``--json``."""
     return {
-        "wish": tuning.goal,
+        "goal": {k: v for k, v in vars(tuning.goal).items() if k != "clock"},
         "support": tuning.support,
         "present": candidate_record(tuning.present),
         "chosen": None if tuning.chosen is None else candidate_record(tuning.chosen),

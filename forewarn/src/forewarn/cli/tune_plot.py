@@ -29,7 +29,7 @@ def render(tunings: Sequence[Tuning]) -> str:
         subplot_titles=[
             f"{tuning.name}: {what}"
             for tuning in tunings
-            for what in ("median lead time, misses as 0 s", "violations missed")
+            for what in ("median lead time, misses as 0", "violations missed")
         ],
     )
     for row, tuning in enumerate(tunings, 1):
@@ -55,8 +55,10 @@ def render(tunings: Sequence[Tuning]) -> str:
                 col=column,
                 line={"color": "#2a6fb0", "width": 1, "dash": "dot"},
             )
-            figure.update_xaxes(title_text="false alarms an hour", row=row, col=column)
-        figure.update_yaxes(title_text="s", row=row, col=1)
+            figure.update_xaxes(
+                title_text=f"false alarms {tuning.goal.clock.hour}", row=row, col=column
+            )
+        figure.update_yaxes(title_text=tuning.goal.clock.unit, row=row, col=1)
         figure.update_yaxes(title_text="share", tickformat=".0%", row=row, col=2)
     figure.update_layout(
         showlegend=False,
@@ -73,7 +75,7 @@ def _explained(tunings: Sequence[Tuning]) -> list[str]:
     goal = tunings[0].goal
     return [
         "<b>What each threshold would give</b> (point at a dot)",
-        f"dotted: the budget of {goal.false_alarms_per_hour:g} an hour",
+        f"dotted: the budget of {goal.false_alarms_per_hour:g} {goal.clock.hour}",
         f"grey dots: in alert for more than {100 * goal.alert_share:g} % of the time",
     ]
 

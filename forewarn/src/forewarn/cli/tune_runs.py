@@ -144,7 +144,7 @@ def blocked_runs(
     from the model of the fold that a tick belongs to.
     """
     compiled = load_compiled(config)
-    size = max(1, round(block * compiled.spec.rate))
+    size = max(1, round(block * compiled.abstraction.clock.rate))
     found: list[list[RecordedRun]] = []
     monitor = None
     for fold in range(folds):

@@ -27,7 +27,6 @@ from forewarn.monitoring.build import build_monitor, check_model
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.recordings.interface import plural
-from forewarn.signals.clock import Grid
 from forewarn.states.kind_check import Misuse, find_misuse
 
 DESCRIPTION = """\
@@ -156,7 +155,7 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
 
 def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
     spec = compiled.spec
-    grid = Grid(spec.rate)
+    clock = compiled.abstraction.clock
     for (name, section), automaton in zip(spec.properties.items(), compiled.automata, strict=True):
         key = f"properties.{name}"
         if automaton.violated is None or automaton.satisfied == automaton.initial:
@@ -167,13 +166,13 @@ def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
         if section.figure == "upper" and spec.bounds.kind == "none":
             problem = "without bounds there is no upper one: only violations would raise an alert"
             yield _warning(spec, f"{key}.figure", problem, "risk, or bounds: {kind: credible}")
-        horizon = None if math.isinf(section.horizon) else grid.ticks(section.horizon)
+        horizon = None if math.isinf(section.horizon) else clock.ticks(section.horizon)
         if horizon == 0:
             yield _warning(
                 spec,
                 f"{key}.horizon",
-                f"{section.horizon:g} s is less than one tick of {spec.rate:g} Hz: risk is 0",
-                f"at least {1 / spec.rate:g}",
+                f"{clock.say(section.horizon)} is less than one {clock.noun}: risk is 0",
+                f"at least {clock.duration(1):g}",
             )
         for note in horizon_notes(automaton, horizon):
             yield _warning(spec, f"{key}.horizon", note)
@@ -182,7 +181,7 @@ def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
                 spec,
                 f"{key}.horizon",
                 "without a terminal label an unbounded risk is mostly 0 or 1",
-                "a horizon in seconds, or terminal: labels such as arrived",
+                "a horizon, or terminal: labels such as arrived",
             )
 
 
@@ -375,8 +374,9 @@ def _against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"{path}: it fits, but the risk of {model.size} states and a horizon of up to "
-            f"{longest:g} s is not computed within {SOLVING:g} s: `replay` and the node would "
-            "have to wait for it (accepted: a shorter horizon, or fewer predicates)",
+            f"{compiled.abstraction.clock.say(longest)} is not computed within {SOLVING:g} s: "
+            "`replay` and the node would have to wait for it (accepted: a shorter horizon, or "
+            "fewer predicates)",
         )
         return
     known = {
@@ -388,7 +388,7 @@ def _against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
             automaton,
             None
             if math.isinf(section.horizon)
-            else Grid(compiled.spec.rate).ticks(section.horizon),
+            else compiled.abstraction.clock.ticks(section.horizon),
         )
     }
     for note in monitor.notes:

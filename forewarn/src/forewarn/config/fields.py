@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 #: The longest time, fastest speed and so on: 1e9 s are 32 years, and 1e9 s in ns fit 64 bits.
 LARGEST = 1e9
@@ -26,13 +26,35 @@ Positive = Annotated[Finite, Field(gt=0, le=LARGEST)]
 Seconds = Annotated[Finite, Field(ge=0, le=LARGEST)]
 
 
+def no_unit(value: object) -> object:
+    """Refuse ``2 s``: the clock tells the unit."""
+    if isinstance(value, str) and value[:1].isdigit():
+        raise ValueError("a plain number is wanted: of seconds, or of steps under clock: steps")
+    return value
+
+
+#: In the unit of the monitor's clock: seconds, or steps.
+Duration = Annotated[Seconds, BeforeValidator(no_unit)]
+
+
+def _kind(value: object) -> str:
+    return "str" if value == "steps" else "float"
+
+
+_Ticking = Annotated[Positive, Field(ge=RATES[0], le=RATES[1]), Tag("float")]
+#: What a model remembers of its clock: ticks a second, or that it counts steps.
+Rate = float | Literal["steps"]
+#: The same, checked; the tags are what key paths pass over.
+CheckedRate = Annotated[_Ticking | Annotated[Literal["steps"], Tag("str")], Discriminator(_kind)]
+
+
 def endless(word: str) -> BeforeValidator:
     """Return the check of a time that may be without end, which the file says with `word`."""
 
     def check(value: object) -> object:
         if value == word:
             return math.inf
-        number = no_bool(value)
+        number = no_bool(no_unit(value))
         if isinstance(number, int | float) and LARGEST < number < math.inf:
             raise ValueError(f"a time of at most {LARGEST:g} s is wanted, or {word}")
         return number

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Braking, Nav2Spec, TwistSpec
-from forewarn.config.fields import RATES, Finite, Positive, Seconds, Section
+from forewarn.config.fields import CheckedRate, Duration, Finite, Section
 from forewarn.config.includes import with_fragments
 from forewarn.config.sections import (
     BoundsSpec,
@@ -29,6 +29,7 @@ from forewarn.config.sections import (
     StatesSpec,
     Thresholds,
 )
+from forewarn.config.stepwise import misfits
 from forewarn.config.yaml_text import Document, load_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 
@@ -41,8 +42,17 @@ class MonitorSpec(Section):
 
     Attributes
     ----------
-    rate : float
-        Ticks per second of the monitor's grid.
+    clock : str
+        ``ticks``: moments lie on a grid. ``steps``: each message of one topic, or line of a trace,
+        is a moment, and all durations but `mute_limit` are in steps.
+    rate : float or 'steps'
+        Ticks per second of the monitor's grid; ``steps``, without the key, under `clock: steps`.
+    step : str or None
+        Topic or channel whose messages are steps; without it, what supplies signals by name: a
+        line of a trace, a message on the node's ``~/input/signals``.
+    episode : str
+        Key of a trace's line that names the run or thread it belongs to, each an episode of its
+        own; under `clock: steps`.
     time : str
         ``arrival``: samples count from when they were received. ``stamp``: from their header
         stamp, ticks being evaluated `settle` seconds late.
@@ -66,10 +76,13 @@ class MonitorSpec(Section):
     """
 
     version: Literal[1] = 1
-    rate: Annotated[Positive, Field(ge=RATES[0], le=RATES[1])]
+    clock: Literal["ticks", "steps"] = "ticks"
+    rate: CheckedRate
+    step: Annotated[str, Field(min_length=1)] | None = None
+    episode: Annotated[str, Field(min_length=1)] = "run"
     time: Literal["arrival", "stamp"] = "arrival"
-    settle: Seconds = 0.0
-    startup: Seconds = 5.0
+    settle: Duration = 0.0
+    startup: Duration = 5.0
     mute_limit: Limit = 3600.0
     history: Literal[1, 2] = 1
     states: StatesSpec = StatesSpec()
@@ -90,6 +103,18 @@ class MonitorSpec(Section):
     actuators: ActuatorsSpec = ActuatorsSpec()
     file: Path | None = Field(default=None, exclude=True)
     _origin: MonitorSpec | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _steps_have_no_rate(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("clock") == "steps" and "rate" not in data:
+            return {**data, "rate": "steps"}
+        return data
+
+    @property
+    def episode_key(self) -> str | None:
+        """Return the key that names the run of a trace's line, None where none does."""
+        return None if self.clock == "ticks" or self.episode in self.signals else self.episode
 
     @property
     def origin(self) -> MonitorSpec:
@@ -146,7 +171,10 @@ class MonitorSpec(Section):
         except ValidationError as error:
             problems = list(_problems(error, None, prefix=("properties", name)))
             raise ConfigErrors(problems) from None
-        return self.model_copy(update={"properties": {**self.properties, name: changed}})
+        copy = self.model_copy(update={"properties": {**self.properties, name: changed}})
+        if errors := list(_clock_errors(copy, None)):
+            raise ConfigErrors(errors)
+        return copy
 
 
 def load_spec(path: Path | str) -> MonitorSpec:
@@ -179,7 +207,7 @@ def parse_spec(document: Document) -> MonitorSpec:
         spec = MonitorSpec.model_validate({**document.data, "file": document.file})
     except ValidationError as error:
         raise ConfigErrors(list(_problems(error, document))) from None
-    errors = list(_name_errors(spec, document))
+    errors = [*_name_errors(spec, document), *_clock_errors(spec, document)]
     if errors:
         raise ConfigErrors(errors)
     return spec
@@ -271,6 +299,14 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         section = MonitorSpec
     names = [field.alias or name for name, field in section.model_fields.items()]
     return ", ".join(name for name in names if name != "file")
+
+
+def _clock_errors(spec: MonitorSpec, document: Document | None) -> Iterator[InputError]:
+    for path, problem, accepted in misfits(spec):
+        origin = document.origin(path) if document else None
+        where = origin.locate(path) if origin else ""
+        file = origin.file if origin else None
+        yield ConfigError(problem, file=file, key=where + key_path(path), accepted=accepted)
 
 
 def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:

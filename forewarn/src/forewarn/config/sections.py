@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, Asked
-from forewarn.config.fields import LARGEST, Finite, Positive, Seconds, Section, endless
+from forewarn.config.fields import LARGEST, Duration, Finite, Positive, Seconds, Section, endless
 from forewarn.config.fields import no_bool as _no_bool
 
 SCALAR = float | bool | str
@@ -207,7 +207,7 @@ class EscalationStep(Section):
         m/s, for LIMIT_SPEED.
     """
 
-    after: Seconds
+    after: Duration
     action: Asked
     speed_limit: Seconds | None = None
 
@@ -258,15 +258,15 @@ class PropertySpec(Section):
     figure: Literal["risk", "upper"] = "risk"
     enter: Ticks = 2
     exit: Ticks = 5
-    hold: Seconds = 1.0
+    hold: Duration = 1.0
     unseen: Literal["act", "warn", "ignore"] = "act"
-    unseen_limit: Seconds = 3.0
+    unseen_limit: Duration = 3.0
     unseen_speed: Positive = 0.5
     intervention: Asked = COMFORTABLE_STOP
     speed_limit: Seconds | None = None
     escalation: tuple[EscalationStep, ...] = ()
-    cooldown: Seconds = 0.0
-    clear: Seconds = 1.0
+    cooldown: Duration = 0.0
+    clear: Duration = 1.0
     paper_counting: bool = False
     description: str = ""
     source: str = ""

@@ -9,7 +9,7 @@ from typing import Any
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import Sample
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import Moments
 from forewarn.states.abstraction import Abstraction
 
 KEY = "action"
@@ -19,18 +19,17 @@ KEY = "action"
 class ActionReader:
     """Reads actions: by the expression of the monitor file, or else from the lines of a trace.
 
-    A line's action is in force from its tick until the next line. A trace whose monitor file
+    A line's action is in force from its moment until the next line. A trace whose monitor file
     declares a signal of that name has no actions of its own.
     """
 
     def __init__(self, spec: MonitorSpec, abstraction: Abstraction) -> None:
         self._abstraction = abstraction
-        self._grid = Grid(spec.rate)
         self._listens = spec.action is None and KEY not in spec.signals
         self._waiting: deque[tuple[int, str | None]] = deque()
         self._action: str | None = None
 
-    def listen(self, samples: Iterable[Sample]) -> Iterator[Sample]:
+    def listen(self, samples: Iterable[Sample], moments: Moments) -> Iterator[Sample]:
         """Pass samples on, and take note of what the lines of a trace say.
 
         Raises
@@ -48,7 +47,7 @@ class ActionReader:
                         f"{KEY}: {action!r} at {sample.time_ns / 1e9:g} s",
                         accepted="a text, or null; or a signal of that name in the monitor file",
                     )
-                self._waiting.append((self._grid.tick_at_or_after(sample.time_ns), action))
+                self._waiting.append((moments.following(sample.time_ns), action))
             yield sample
 
     def at(self, tick: int, values: Sequence[Any]) -> tuple[str | None, str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from forewarn.config.fields import Rate
 from forewarn.models.counts import (
     END_LABEL,
     CountModel,
@@ -208,7 +209,7 @@ class TransitionCounter:
 def build_model(
     counter: TransitionCounter,
     *,
-    rate: float,
+    rate: Rate,
     digest: str,
     smoothing: Smoothing | None = None,
     admissible: Iterable[int] = (),

@@ -18,7 +18,8 @@ from forewarn.learning.workers import end_silently, interrupts_blocked
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.recordings import Recording, open_recording
-from forewarn.recordings.interface import Sample
+from forewarn.recordings.interface import Sample, is_timed
+from forewarn.signals.clock import Clock, Moments
 from forewarn.signals.feed import Snapshot
 from forewarn.states.abstraction import Abstraction, Seen
 from forewarn.states.inputs import open_feed
@@ -27,7 +28,7 @@ from forewarn.states.interface import Admission, Observed
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]
 Keep = Callable[[int], bool]
-Listen = Callable[[Iterable[Sample]], Iterator[Sample]]
+Listen = Callable[[Iterable[Sample], Moments], Iterator[Sample]]
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,20 @@ def wanted_types(
     return found
 
 
+def check_playable(recording: Recording, clock: Clock) -> None:
+    """Check that a recording can be played by a clock; raises RecordingError."""
+    if recording.count == 0:
+        raise RecordingError(
+            "the recording is empty", file=recording.path, accepted="at least one message"
+        )
+    if clock.timed and not is_timed(recording):
+        raise RecordingError(
+            "the lines have no time (key t)",
+            file=recording.path,
+            accepted='a line like {"t": 12.3, "speed": 1.2}, or clock: steps in the monitor file',
+        )
+
+
 def observe(
     recording: Recording,
     spec: MonitorSpec,
@@ -136,15 +151,12 @@ def observe(
     types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
     feed = open_feed(spec, abstraction, types)
     previous: Observed | None = None
-    if recording.count == 0:
-        raise RecordingError(
-            "the recording is empty", file=recording.path, accepted="at least one message"
-        )
+    check_playable(recording, abstraction.clock)
     samples: Iterable[Sample] = recording.read(None if named else spec.topics.keys())
     if listen is not None:
-        samples = listen(samples)
-    first = feed.grid.tick_at_or_after(recording.start_ns)
-    span = max(feed.grid.tick_at_or_after(recording.end_ns) - first, 1)
+        samples = listen(samples, feed.moments)
+    span = feed.moments.expected(recording.start_ns, recording.end_ns, recording.count)
+    first = feed.moments.following(recording.start_ns)
     try:
         for tick in feed.play(samples, recording.start_ns, recording.end_ns):
             snapshot = feed.snapshot(tick)
@@ -203,7 +215,7 @@ def count_recording(
         provenance = Provenance(
             recording=recording.path.name,
             digest=recording.digest(),
-            duration=recording.duration,
+            duration=recording.duration if abstraction.clock.timed else float(counts.ticks),
             ticks=counts.ticks,
             transitions=sum(counts.transitions.values()),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.config.fields import Rate
 from forewarn.errors import FormulaError
 from forewarn.logic.automaton import MAX_ATOMS, Automaton
 from forewarn.logic.lowering import lower_formula
@@ -13,13 +14,14 @@ from forewarn.logic.nodes import Arena
 from forewarn.logic.progression import NO, YES, Progression, State
 from forewarn.logic.response import as_bounded_response, response_automaton
 from forewarn.logic.syntax import Formula, atoms_of
+from forewarn.signals.clock import Clock, clock_of
 
 MAX_STATES = 200_000
 _MAX_NAME = 60
 
 
 def compile_formula(
-    formula: Formula, rate: float, paper_counting: bool = False, *, max_states: int = MAX_STATES
+    formula: Formula, rate: Rate, paper_counting: bool = False, *, max_states: int = MAX_STATES
 ) -> Automaton:
     """Return the smallest deterministic automaton that detects every violation at once.
 
@@ -28,8 +30,9 @@ def compile_formula(
     formula : Formula
         A property of the safety fragment. A formula that is not an `always` is meant at the
         first tick of an episode.
-    rate : float
-        Ticks per second, > 0: bounds in seconds become steps.
+    rate : float or 'steps'
+        Ticks per second, > 0: bounds in seconds become steps. Or the clock is steps, and bounds
+        are as well.
     paper_counting : bool
         Give the response one more step, as ProbGuard's Definition 5.2 does (arXiv 2508.00500).
     max_states : int
@@ -48,15 +51,16 @@ def compile_formula(
         satisfies it; it has too many atoms or its automaton too many states; `paper_counting`
         is asked for something else than a bounded response.
     """
-    if not (np.isfinite(rate) and rate > 0):
-        raise FormulaError(f"a rate of {rate} Hz", accepted="a number greater than 0")
+    if rate != "steps" and not (np.isfinite(rate) and rate > 0):
+        raise FormulaError(f"a rate of {rate} Hz", accepted="a number greater than 0, or steps")
+    clock = clock_of(rate)
     atoms = atoms_of(formula)
     if len(atoms) > MAX_ATOMS:
         raise FormulaError(
             f"the formula has {len(atoms)} predicates",
             accepted=f"at most {MAX_ATOMS}; name a combination as one predicate",
         )
-    response = as_bounded_response(formula, rate)
+    response = as_bounded_response(formula, clock)
     if response is not None:
         layered = response_automaton(response, atoms, paper_counting=paper_counting)
         if layered is not None:
@@ -66,11 +70,11 @@ def compile_formula(
             "paper_counting is defined for the bounded response only",
             accepted="always(a implies eventually[0:K](b))",
         )
-    return _compile(formula, atoms, rate, max_states)
+    return _compile(formula, atoms, clock, max_states)
 
 
-def _compile(formula: Formula, atoms: tuple[str, ...], rate: float, limit: int) -> Automaton:
-    arena, root = lower_formula(formula, atoms, rate)
+def _compile(formula: Formula, atoms: tuple[str, ...], clock: Clock, limit: int) -> Automaton:
+    arena, root = lower_formula(formula, atoms, clock)
     node = arena.nodes[root]
     parts = node.args if node.kind == "and" else (root,)
     machine = _part_machine(arena, parts[0], limit)

@@ -13,6 +13,7 @@ from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import Formula, is_propositional
 from forewarn.logic.timing import FOREVER, Steps, in_steps
 from forewarn.logic.truth import truth_table
+from forewarn.signals.clock import Clock
 
 _ONE = Steps(1, 1)
 _OPERATOR: dict[type[Formula], str] = {
@@ -23,7 +24,7 @@ _OPERATOR: dict[type[Formula], str] = {
 _BOUNDED = "a bound, as in eventually[0:5](...)"
 
 
-def lower_formula(formula: Formula, atoms: tuple[str, ...], rate: float) -> tuple[Arena, int]:
+def lower_formula(formula: Formula, atoms: tuple[str, ...], clock: Clock) -> tuple[Arena, int]:
     """Return an arena and the number of the node that means `formula`.
 
     Raises
@@ -32,14 +33,14 @@ def lower_formula(formula: Formula, atoms: tuple[str, ...], rate: float) -> tupl
         The formula has a part that no finite run can violate (`eventually` or `until` without
         an upper bound, or `always` without one under a negation).
     """
-    lowering = _Lowering(atoms, rate)
+    lowering = _Lowering(atoms, clock)
     return lowering.arena, lowering.lower(formula, True)
 
 
 class _Lowering:
-    def __init__(self, atoms: tuple[str, ...], rate: float) -> None:
+    def __init__(self, atoms: tuple[str, ...], clock: Clock) -> None:
         self.atoms = atoms
-        self.rate = rate
+        self.clock = clock
         self.arena = Arena(1 << len(atoms))
 
     def lower(self, formula: Formula, positive: bool) -> int:
@@ -127,7 +128,7 @@ class _Lowering:
         right: int,
         positive: bool,
     ) -> int:
-        steps = in_steps(formula.interval, self.rate)
+        steps = in_steps(formula.interval, self.clock)
         kind = kind if positive else DUAL[kind]
         if kind == "until" and steps.upper is None:
             raise _liveness(formula, positive)
@@ -135,7 +136,7 @@ class _Lowering:
 
     def _unless(self, formula: syntax.Unless, left: int, right: int, positive: bool) -> int:
         """Lower ``a unless[l:u] b``: always[0:u](a) or a until[l:u] b, as RTAMT has it."""
-        steps = in_steps(formula.interval, self.rate)
+        steps = in_steps(formula.interval, self.clock)
         if steps.upper is None:
             if not positive:
                 raise _liveness(formula, positive)

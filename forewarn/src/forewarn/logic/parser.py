@@ -65,7 +65,7 @@ class _Term(NamedTuple):
 _Value = Formula | _Term
 
 
-def parse_formula(text: str) -> Formula:
+def parse_formula(text: str, unit: str = "s") -> Formula:
     """Parse a property.
 
     Parameters
@@ -75,6 +75,8 @@ def parse_formula(text: str) -> Formula:
         or have a unit: ``s``, ``ms``, ``us``, ``ns``, ``steps`` (ticks of the monitor); one unit
         serves both ends; ``inf`` is no upper end. A comparison is kept as one atom, whose text is
         its normal form (that of ``ast.unparse``).
+    unit : str
+        Unit of bounds without one: ``steps`` where the clock is steps.
 
     Raises
     ------
@@ -83,15 +85,16 @@ def parse_formula(text: str) -> Formula:
     """
     if not text.strip():
         raise FormulaError("the formula is empty", accepted=_OPERAND)
-    formula = _Parser(text).formula()
+    formula = _Parser(text, unit).formula()
     if syntax.depth(formula) > _MAX_DEPTH:
         raise FormulaError(f"nested more than {_MAX_DEPTH} deep", accepted="a shorter formula")
     return formula
 
 
 class _Parser:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, unit: str = "s") -> None:
         self.source = source
+        self.unit = unit
         self.tokens = tokenize(source)
         self.index = 0
         self.depth = 0
@@ -286,10 +289,10 @@ class _Parser:
         self.advance()
         upper, upper_unit = self.bound(may_be_infinite=True)
         self.expect("]", "a unit (s, ms, us, ns, steps) or ']'")
-        begin = Bound(lower or 0.0, lower_unit or upper_unit or "s")
+        begin = Bound(lower or 0.0, lower_unit or upper_unit or self.unit)
         if upper is None:
             return Interval(begin, None)
-        end = Bound(upper, upper_unit or lower_unit or "s")
+        end = Bound(upper, upper_unit or lower_unit or self.unit)
         if begin.unit == end.unit and begin.value > end.value:
             raise self.error(opening, "the interval ends before it begins", "lower <= upper")
         return Interval(begin, end)

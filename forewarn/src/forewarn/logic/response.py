@@ -24,6 +24,7 @@ from forewarn.logic.syntax import (
 )
 from forewarn.logic.timing import FOREVER, in_steps
 from forewarn.logic.truth import truth_table
+from forewarn.signals.clock import Clock
 
 
 class BoundedResponse(NamedTuple):
@@ -34,13 +35,13 @@ class BoundedResponse(NamedTuple):
     bound: int
 
 
-def as_bounded_response(formula: Formula, rate: float) -> BoundedResponse | None:
+def as_bounded_response(formula: Formula, clock: Clock) -> BoundedResponse | None:
     """Return the parts of a bounded response in any of its spellings, or None.
 
     ``always(a implies eventually[0:K](b))``, ``always(not a or eventually[0:K](b))`` and
     ``always(eventually[0:K](b))`` are bounded responses.
     """
-    if not isinstance(formula, Always) or in_steps(formula.interval, rate) != FOREVER:
+    if not isinstance(formula, Always) or in_steps(formula.interval, clock) != FOREVER:
         return None
     timed: list[Eventually] = []
     guards: list[Formula] = []
@@ -53,7 +54,7 @@ def as_bounded_response(formula: Formula, rate: float) -> BoundedResponse | None
             return None
     if len(timed) != 1:
         return None
-    steps = in_steps(timed[0].interval, rate)
+    steps = in_steps(timed[0].interval, clock)
     if steps.lower or steps.upper is None:
         return None
     trigger: Formula = Constant(True)

@@ -14,6 +14,7 @@ from forewarn.logic.compilation import compile_formula
 from forewarn.logic.lexer import RESERVED
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula, Not, atoms_of
+from forewarn.signals.clock import clock_of
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.kinds import build_states
 
@@ -52,10 +53,11 @@ def compile_spec(spec: MonitorSpec) -> CompiledSpec:
         for name in getattr(spec, section)
         if name in RESERVED
     ]
+    unit = clock_of(spec.rate).unit
     formulas: dict[str, Formula] = {}
     for name, section in spec.properties.items():
         try:
-            formulas[name] = parse_formula(section.formula)
+            formulas[name] = parse_formula(section.formula, unit)
         except FormulaError as error:
             errors.append(error.located(file=spec.file, key=f"properties.{name}.formula"))
     inline = [atom for formula in formulas.values() for atom in atoms_of(formula)]

@@ -1,4 +1,4 @@
-"""Bounds in seconds as whole steps of the monitor's grid."""
+"""Bounds of formulas as whole moments of the monitor's clock."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 from forewarn.errors import FormulaError
 from forewarn.logic.printing import format_interval
 from forewarn.logic.syntax import Bound, Interval
+from forewarn.signals.clock import Clock, by_clock
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _SLACK = 1e-9
@@ -24,37 +25,45 @@ class Steps(NamedTuple):
 FOREVER = Steps(0, None)
 
 
-def in_steps(interval: Interval | None, rate: float) -> Steps:
-    """Return the ticks that lie in `interval` at `rate` Hz.
+def in_steps(interval: Interval | None, clock: Clock) -> Steps:
+    """Return the moments of `clock` that lie in `interval`.
 
-    An upper end of b seconds is ``floor(b * rate + 1e-9)`` steps, a lower end
+    On a grid, an upper end of b seconds is ``floor(b * rate + 1e-9)`` steps, a lower end
     ``ceil(b * rate - 1e-9)``.
 
     Raises
     ------
     FormulaError
-        No tick lies in the interval, or a number of steps is not whole.
+        No tick lies in the interval, a number of steps is not whole, or a bound is in seconds
+        where the clock is steps.
     """
     if interval is None:
         return FOREVER
-    lower = _steps(interval.lower, rate, up=True)
+    for bound in (interval.upper, interval.lower):
+        if bound is not None and bound.unit != "steps" and not clock.timed:
+            raise FormulaError(
+                f"a bound of {bound.value:g} {bound.unit}: the clock is steps",
+                accepted="bounds in steps: [0:20], [0 steps:20 steps]",
+            )
+    lower = _steps(interval.lower, clock, up=True)
     if interval.upper is None:
         return Steps(lower, None)
-    upper = _steps(interval.upper, rate, up=False)
+    upper = _steps(interval.upper, clock, up=False)
     if lower > upper:
         raise FormulaError(
-            f"no tick of {rate:g} Hz lies in {format_interval(interval)}",
-            accepted=f"an interval that holds a multiple of {1 / rate:g} s",
+            f"no {clock.noun} {by_clock(clock.remembered)} lies in {format_interval(interval)}",
+            accepted=f"an interval that holds a multiple of {clock.say(clock.duration(1))}",
         )
     return Steps(lower, upper)
 
 
-def _steps(bound: Bound, rate: float, *, up: bool) -> int:
+def _steps(bound: Bound, clock: Clock, *, up: bool) -> int:
     whole = bound.unit == "steps"
-    exact = bound.value if whole else bound.value * _SECONDS[bound.unit] * rate
+    exact = bound.value if whole else bound.value * _SECONDS[bound.unit] * clock.rate
     if not exact <= _MAX_STEPS:
         raise FormulaError(
-            f"a bound of {bound.value:g} {bound.unit} is {exact:.10g} steps at {rate:g} Hz",
+            f"a bound of {bound.value:g} {bound.unit} is {exact:.10g} steps "
+            f"{by_clock(clock.remembered)}",
             accepted=f"at most {_MAX_STEPS} steps",
         )
     if whole and exact != int(exact):

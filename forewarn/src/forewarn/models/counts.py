@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from forewarn.config.fields import Rate
 from forewarn.errors import ModelError
 from forewarn.models.calibration_map import Recalibration
 from forewarn.models.process import DecisionProcess, Steps, check_steps, estimate_process
@@ -102,8 +103,8 @@ class CountModel:
     ----------
     vocabulary : StateSpace
         The states, and the names of predicates and terminal labels.
-    rate : float
-        Ticks a second; one tick is one step of the chain.
+    rate : float or 'steps'
+        Ticks a second, of which one is one step of the chain; or the clock counts steps.
     digest : str
         Digest of the abstraction; counts of different abstractions never mix.
     states : tuple of int
@@ -126,7 +127,7 @@ class CountModel:
     """
 
     vocabulary: StateSpace
-    rate: float
+    rate: Rate
     digest: str
     states: tuple[int, ...]
     counts: sparse.csr_matrix
@@ -203,8 +204,10 @@ class CountModel:
 
 
 def _check(model: CountModel, n: int) -> None:
-    if not np.isfinite(model.rate) or model.rate <= 0:
-        raise ModelError(f"{model.rate!r} is no rate", accepted="a finite number > 0", key="rate")
+    if model.rate != "steps" and (not np.isfinite(model.rate) or model.rate <= 0):
+        raise ModelError(
+            f"{model.rate!r} is no rate", accepted="a finite number > 0, or steps", key="rate"
+        )
     if len(set(model.states)) != n:
         raise ModelError("a state is listed twice", accepted="distinct states", key="states")
     if model.counts.shape != (n, n) or model.forbidden.shape != (n, n):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from forewarn.config.fields import Rate
 from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import check_output, write_output
@@ -255,6 +256,12 @@ def _space(reader: Reader) -> StateSpace:
     return reader.space(kind, Reader(own, content.path))
 
 
+def _rate(reader: Reader) -> Rate:
+    if reader.value.get("rate") == "steps":
+        return "steps"
+    return reader.number("rate")
+
+
 def _parse(reader: Reader) -> CountModel:
     reader.expect("format", FORMAT)
     version = reader.integer("version", 1, 1 << 30)
@@ -293,7 +300,7 @@ def _parse(reader: Reader) -> CountModel:
         starts[index] = count
     return CountModel(
         vocabulary=vocabulary,
-        rate=reader.number("rate"),
+        rate=_rate(reader),
         digest=reader.text("digest"),
         states=states,
         counts=reader.counts("transitions", n, MAX_COUNT),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from forewarn.config.fields import Rate
 from forewarn.errors import ModelError
 from forewarn.models.checked_json import read_json
 from forewarn.models.counts import CountModel, Provenance, Smoothing, state_order
@@ -39,7 +40,7 @@ class Coding(NamedTuple):
     finish: bool
 
 
-def import_probguard(folder: Path | str, rate: float = 1.0) -> CountModel:
+def import_probguard(folder: Path | str, rate: Rate = 1.0) -> CountModel:
     """Read a chain as ProbGuard's repository keeps it.
 
     A folder has ``model.json`` (states and transition probabilities as fractions) and
@@ -49,8 +50,8 @@ def import_probguard(folder: Path | str, rate: float = 1.0) -> CountModel:
 
     Parameters
     ----------
-    rate : float
-        Steps a second, which the files do not tell.
+    rate : float or 'steps'
+        Steps a second, which the files do not tell; or the clock counts steps.
 
     Raises
     ------

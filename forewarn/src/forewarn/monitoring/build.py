@@ -22,7 +22,7 @@ from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import by_clock
 from forewarn.states.interface import Admission, StateSpace
 
 __all__ = ["CompiledSpec", "build_monitor", "check_model", "compile_spec", "with_section"]
@@ -50,7 +50,6 @@ def build_monitor(
         horizon that has changed since.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
-    grid = Grid(spec.rate)
     loaded = None
     vocabulary: StateSpace = abstraction.vocabulary
     if model is not None:
@@ -80,7 +79,7 @@ def build_monitor(
                 name,
                 section,
                 question.automaton,
-                compile_rules(section, grid),
+                compile_rules(section, abstraction.clock),
                 abstraction.vocabulary,
                 table,
                 question.classes,
@@ -114,13 +113,13 @@ def _notes(
 def _questions(
     compiled: CompiledSpec, vocabulary: StateSpace, states: Sequence[int]
 ) -> list[Question]:
-    grid = Grid(compiled.spec.rate)
+    clock = compiled.abstraction.clock
     sections = compiled.spec.properties.values()
     return [
         Question(
             automaton,
             label_states(automaton, vocabulary, states),
-            None if section.horizon == math.inf else grid.ticks(section.horizon),
+            None if section.horizon == math.inf else clock.ticks(section.horizon),
         )
         for section, automaton in zip(sections, compiled.automata, strict=True)
     ]
@@ -163,10 +162,10 @@ def _differences(compiled: CompiledSpec, model: CountModel) -> Iterator[ModelErr
         )
     if model.rate != compiled.spec.rate:
         yield ModelError(
-            f"the model was learned at {model.rate:g} Hz, the monitor file runs at "
-            f"{compiled.spec.rate:g} Hz",
+            f"the model was learned {by_clock(model.rate)}, the monitor file runs "
+            f"{by_clock(compiled.spec.rate)}",
             key="rate",
-            accepted="equal rates: learn again, or change rate",
+            accepted="equal clocks: learn again, or change clock or rate",
         )
     if model.vocabulary.kind != vocabulary.kind:
         yield ModelError(
@@ -222,7 +221,7 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
                 raise ConfigError(
                     "formula and horizon cannot change while running", key=f"properties.{name}"
                 )
-            rules = compile_rules(section, monitor.grid)
+            rules = compile_rules(section, monitor.clock)
             compiled = replace(compiled, spec=section, rules=rules)
         changed.append(compiled)
     spec = monitor.spec.model_copy(

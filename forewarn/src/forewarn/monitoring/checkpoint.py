@@ -82,6 +82,10 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
         if memory["key"] != key(watch.monitor):
             raise RecordingError("the memory belongs to another monitor file")
         tick = memory["tick"]
+        if tick is not None and not watch.session.clock.regular:
+            raise RecordingError(
+                f"the memory of step {tick}: steps begin anew, nobody knows how many"
+            )
         if tick is not None and not 0 < first - tick <= oldest:
             raise RecordingError(
                 f"the memory of tick {tick} is {first - tick} ticks old (accepted: 1 to {oldest})"

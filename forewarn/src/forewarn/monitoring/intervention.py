@@ -12,7 +12,7 @@ from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, W
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import Clock, Grid
 
 
 class Request(NamedTuple):
@@ -53,15 +53,16 @@ class Answer(NamedTuple):
 
 
 WARNING = Answer(WARN, None)
+SECONDS = Grid(1.0)
 NO_ANSWERS: Mapping[str, Answer] = MappingProxyType({})
 
 
-def answers_of(section: PropertySpec, grid: Grid) -> tuple[Answer, ...]:
+def answers_of(section: PropertySpec, clock: Clock) -> tuple[Answer, ...]:
     """Return the escalation chain of a property, the first step first."""
     return (
         Answer(section.intervention, section.speed_limit),
         *(
-            Answer(step.action, step.speed_limit, math.ceil(step.after * grid.rate - 1e-9))
+            Answer(step.action, step.speed_limit, clock.at_least(step.after))
             for step in section.escalation
         ),
     )
@@ -91,6 +92,7 @@ def advise(
     unseen: Mapping[str, Answer] = NO_ANSWERS,
     *,
     act: bool,
+    clock: Clock = SECONDS,
 ) -> tuple[AdvisorState, Request | None]:
     """Return the request of this tick: repeated while it holds, withdrawn once, else None.
 
@@ -108,6 +110,8 @@ def advise(
         What a property asks for at WARN in a state unknown to the model, if more than a warning.
     act : bool
         False while the monitor only observes.
+    clock : Clock
+        Says durations for people.
     """
     alerting = [
         (row, _answer(row, _due(chain, row.tick - begin), unseen))
@@ -133,8 +137,8 @@ def advise(
         properties=tuple(other.property for other, _ in alerting),
         risk=row.upper if row.figure else row.probability,
         speed_limit=min(limits) if ACTIONS[action].limits else math.nan,
-        reason=_reason(row),
-        evidence=_evidence(row),
+        reason=_reason(row, clock),
+        evidence=_evidence(row, clock),
     )
     return AdvisorState(episodes, True), request
 
@@ -161,12 +165,12 @@ def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
     return SEVERITY.index(answer.intervention), row.level, math.inf if figure != figure else figure
 
 
-def _reason(row: RiskRow) -> str:
+def _reason(row: RiskRow, clock: Clock) -> str:
     threshold = row.threshold_act if row.level == Level.ACT else row.threshold_warn
     if not row.in_model:
         return f"{row.property}: the model has never seen this state, the risk is unknown"
     figure, value = ("upper bound", row.upper) if row.figure else ("risk", row.probability)
-    within = "ever" if math.isinf(row.horizon) else f"within {row.horizon:g} s"
+    within = "ever" if math.isinf(row.horizon) else f"within {clock.say(row.horizon)}"
     missing = len(row.stale_signals)
     stale = f", with {missing} stale signal{'s' if missing > 1 else ''}" if missing else ""
     if value >= threshold:
@@ -174,10 +178,12 @@ def _reason(row: RiskRow) -> str:
     return f"{row.property}: {figure} {value:.3f} {within}{stale}; the alert holds until it may end"
 
 
-def _evidence(row: RiskRow) -> tuple[str, ...]:
+def _evidence(row: RiskRow, clock: Clock) -> tuple[str, ...]:
     facts = [f"state: {row.state}", f"automaton: {' or '.join(row.automaton_state_names)}"]
     for name, age in zip(row.stale_signals, row.stale_ages, strict=True):
         facts.append(
-            f"{name} never arrived" if math.isinf(age) else f"{name} is {round(age, 3):g} s old"
+            f"{name} never arrived"
+            if math.isinf(age)
+            else f"{name} is {clock.say(round(age, 3))} old"
         )
     return tuple(facts)

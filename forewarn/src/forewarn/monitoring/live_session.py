@@ -32,7 +32,7 @@ from forewarn.monitoring.risk_rows import RiskRow, risk_rows
 from forewarn.monitoring.session import Muted, Session
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 from forewarn.monitoring.verdict import Verdict
-from forewarn.signals.feed import Payload
+from forewarn.signals.clock import Payload
 from forewarn.states.interface import Observed
 
 
@@ -100,7 +100,7 @@ class Watch:
         self.advisor = AdvisorState()
         self._mutes: dict[str, float] = {}
         self._why: dict[str, str] = {}  # who muted a property, and why; may outlast the mute
-        self._waiting: dict[str, int] = {}  # ticks of mutes that begin with the next first tick
+        self._waiting: dict[str, int] = {}  # lengths of mutes that begin with the next first tick
         self._heard: dict[str, int] = {}  # tick at which a property was heard again after a mute
         self._answers, self._unseen = self._chains(), unseen_answers(self.spec)
 
@@ -147,14 +147,17 @@ class Watch:
             count + prop.violation
             for count, prop in zip(self.violations, verdict.properties, strict=True)
         ]
-        ends = self._mutes | {name: tick + left for name, left in self._waiting.items()}
-        mutes = {name: end for name, end in ends.items() if tick < end}
+        now = session.clock.wall(tick, verdict.time_ns)
+        ends = self._mutes | {name: now + left for name, left in self._waiting.items()}
+        mutes = {name: end for name, end in ends.items() if now < end}
         heard = self._heard | {name: tick for name in ends if name not in mutes}
         rows = risk_rows(self.monitor, verdict, violations, mutes)
         act = self.spec.mode == "act"
         # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
         since = [max(prop.alert_since, heard.get(prop.name, 0)) for prop in verdict.properties]
-        advisor, request = advise(self.advisor, rows, since, self._answers, self._unseen, act=act)
+        advisor, request = advise(
+            self.advisor, rows, since, self._answers, self._unseen, act=act, clock=session.clock
+        )
         return EvaluatedTick(
             TickResult(verdict, rows, request), state, violations, mutes, heard, advisor
         )
@@ -182,7 +185,7 @@ class Watch:
 
         A mute lasts for what is left of its time, on the new clock.
         """
-        last = self.session.state.tick
+        last = self._now()
         if last is not None:
             self._waiting = {
                 name: int(end) - 1 - last
@@ -194,6 +197,13 @@ class Watch:
         self.session.reset()
         self.violations = [0] * len(self.violations)
 
+    def _now(self) -> int | None:
+        """Return where the last moment lies in the time of people; None before the first."""
+        tick = self.session.state.tick
+        if tick is None:
+            return None
+        return self.session.clock.wall(tick, self.session.feed.moments.stamp_ns(tick))
+
     @property
     def decided(self) -> Observed | None:
         """What the last tick gave by itself; None if the type of processor has no part in it."""
@@ -201,7 +211,7 @@ class Watch:
         return self.session.state.observation if by_platform else None
 
     def mutes(self) -> dict[str, float]:
-        """Return the tick at which each mute ends; infinite for those without an end."""
+        """Return where each mute ends, see `Clock.wall`; infinite for those without an end."""
         return dict(self._mutes)
 
     def reasons(self) -> dict[str, str]:
@@ -210,17 +220,17 @@ class Watch:
 
     def silenced(self) -> tuple[Muted, ...]:
         """Return the mutes that last, in the order of the monitor file."""
-        now, reasons = self.session.state.tick or 0, self.reasons()
+        now, reasons = self._now() or 0, self.reasons()
+        rate = self.session.clock.wall_rate
         left = {name: end - 1 - now for name, end in self._mutes.items()} | self._waiting
         return tuple(
-            Muted(name, left[name] / self.spec.rate, reasons[name])
-            for name in self.names
-            if name in left
+            Muted(name, left[name] / rate, reasons[name]) for name in self.names if name in left
         )
 
     def durations(self) -> dict[str, float]:
         """Return the seconds that mutes last from the first tick on; before that tick."""
-        waiting = {name: left / self.spec.rate for name, left in self._waiting.items()}
+        rate = self.session.clock.wall_rate
+        waiting = {name: left / rate for name, left in self._waiting.items()}
         return {**self._mutes, **waiting}
 
     def heard(self) -> dict[str, int]:
@@ -315,19 +325,20 @@ class Watch:
             raise ConfigError(
                 f"{duration:g} s", key="duration", accepted="0 and more seconds; inf; 0 unmutes"
             )
-        now, ticks = self.session.state.tick, duration * self.spec.rate
+        now, tick = self._now(), self.session.state.tick
+        length = duration * self.session.clock.wall_rate
         for name in chosen:
             self._why[name] = reason
             was_muted = self._waiting.pop(name, None) is not None or name in self._mutes
             self._mutes.pop(name, None)
-            if math.isinf(ticks):
-                self._mutes[name] = ticks
+            if math.isinf(length):
+                self._mutes[name] = length
             elif duration and now is None:
-                self._waiting[name] = math.ceil(ticks - 1e-9)
+                self._waiting[name] = math.ceil(length - 1e-9)
             elif duration and now is not None:
-                self._mutes[name] = now + math.ceil(ticks - 1e-9)
-            elif was_muted and now is not None:
-                self._heard[name] = now + 1
+                self._mutes[name] = now + math.ceil(length - 1e-9)
+            elif was_muted and tick is not None:
+                self._heard[name] = tick + 1
         return chosen
 
     def set_policy(self, name: str, values: Mapping[str, object]) -> None:
@@ -385,7 +396,7 @@ class Watch:
 
     def _chains(self) -> tuple[tuple[Answer, ...], ...]:
         sections = self.spec.properties.values()
-        return tuple(answers_of(section, self.session.grid) for section in sections)
+        return tuple(answers_of(section, self.session.clock) for section in sections)
 
     @property
     def muted(self) -> Collection[str]:

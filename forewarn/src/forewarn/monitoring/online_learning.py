@@ -8,6 +8,7 @@ from dataclasses import replace
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance, Smoothing, merge_models
+from forewarn.signals.clock import clock_of
 from forewarn.states.interface import Observed
 
 ONLINE = "learned while watching"
@@ -88,14 +89,16 @@ class OnlineLearner:
         """
         self._taken = self._counted
         counts = self._counter.result
-        rate = self._spec.rate
+        clock = clock_of(self._spec.rate)
+        spent = clock.duration(counts.ticks)
+        source = Provenance(ONLINE, "", spent, counts.ticks, self._counted)
         learned = build_model(
             self._counter,
-            rate=rate,
+            rate=clock.remembered,
             digest=self._digest,
             smoothing=Smoothing(self._base.smoothing.alpha, self._base.smoothing.candidates),
             forbid=self._validity.forbidden_matrix,
-            provenance=(Provenance(ONLINE, "", counts.ticks / rate, counts.ticks, self._counted),),
+            provenance=(source,),
         )
         base = self._base
         return lambda: replace(merge_models([base, learned]), recalibration=base.recalibration)

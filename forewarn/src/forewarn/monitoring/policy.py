@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from forewarn.config.sections import PropertySpec
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import Clock
 
 
 class Level(IntEnum):
@@ -84,8 +83,8 @@ class PolicyState(NamedTuple):
 RESTING = PolicyState()
 
 
-def compile_rules(spec: PropertySpec, grid: Grid) -> Rules:
-    """Return the policy of a property with its times in ticks."""
+def compile_rules(spec: PropertySpec, clock: Clock) -> Rules:
+    """Return the policy of a property with its times in moments."""
     levels = spec.thresholds
     release = levels.warn_release
     return Rules(
@@ -95,10 +94,10 @@ def compile_rules(spec: PropertySpec, grid: Grid) -> Rules:
         warn_release=min(levels.release, levels.warn) if release is None else release,
         enter=spec.enter,
         exit=spec.exit,
-        hold=math.ceil(spec.hold * grid.rate - 1e-9),
+        hold=clock.at_least(spec.hold),
         unseen={"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}[spec.unseen],
-        unseen_limit=grid.ticks(spec.unseen_limit),
-        cooldown=math.ceil(spec.cooldown * grid.rate - 1e-9),
+        unseen_limit=clock.ticks(spec.unseen_limit),
+        cooldown=clock.at_least(spec.cooldown),
     )
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from forewarn.checking.explanation import likely_ways, predicate_effects
 from forewarn.monitoring.step import Monitor
+from forewarn.signals.clock import Clock
 
 WAYS = 3
 
@@ -87,7 +88,7 @@ def explain_risk(
     row = None if model is None else model.rows.get(state)
     if model is None or outlook is None or row is None:
         return None
-    period = 1.0 / monitor.spec.rate
+    period = monitor.clock.duration(1)
     arguments = (compiled.automaton, compiled.row_classes, outlook.table)
     ways = likely_ways(outlook.chain, *arguments, row, automaton_state, number)
     effects = predicate_effects(model, *arguments, row, automaton_state)
@@ -106,14 +107,14 @@ def explain_risk(
     )
 
 
-def in_words(reasons: Reasons) -> list[str]:
+def in_words(reasons: Reasons, clock: Clock) -> list[str]:
     """Return sentences for people."""
     found = []
     if reasons.ways:
         way = reasons.ways[0]
         found.append(
             f"The likeliest way there is {' > '.join(way.states)}, {100 * way.share:.0f} % of the "
-            f"risk, in about {way.time:.1f} s."
+            f"risk, in about {clock.say(way.time, '.1f')}."
         )
     lowering = next((change for change in reasons.changes if change.risk < reasons.risk), None)
     if lowering is not None:

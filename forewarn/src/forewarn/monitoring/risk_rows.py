@@ -161,7 +161,7 @@ def _ahead(
     row = model.rows.get(observation.state)
     if row is None:
         return math.nan, ()
-    expected = outlook.expected(row, verdict.automaton[0]) / monitor.spec.rate
+    expected = outlook.expected(row, verdict.automaton[0]) / monitor.clock.rate
     if verdict.level == Level.NONE:
         return expected, ()
     rows = outlook.path(row, verdict.automaton[0]).rows

@@ -9,8 +9,7 @@ from forewarn.messages import MessageType
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.interface import Sample
-from forewarn.signals.clock import Grid
-from forewarn.signals.feed import Payload
+from forewarn.signals.clock import Clock, Payload
 from forewarn.states.inputs import open_feed
 
 
@@ -39,9 +38,9 @@ class Session:
         self.state: MonitorState = monitor.start()
 
     @property
-    def grid(self) -> Grid:
-        """Return the grid of ticks."""
-        return self.feed.grid
+    def clock(self) -> Clock:
+        """Return what a moment is."""
+        return self.feed.clock
 
     @property
     def settle_ns(self) -> int:
@@ -53,8 +52,8 @@ class Session:
         self.feed.accept(topic, time_ns, payload)
 
     def last_due(self, now_ns: int) -> int:
-        """Return the newest tick that may be evaluated at `now_ns`."""
-        return self.grid.tick_at_or_before(now_ns - self.settle_ns)
+        """Return the newest moment that may be evaluated at `now_ns`."""
+        return self.feed.moments.last_due(now_ns)
 
     def tick(self, tick: int) -> Verdict:
         """Evaluate one tick; it must lie after the last one."""

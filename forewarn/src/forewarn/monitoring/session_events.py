@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
+from forewarn.config.fields import Rate
 from forewarn.errors import RecordingError
 
 KIND = "event"
@@ -26,8 +27,8 @@ class Activate:
 
     Attributes
     ----------
-    rate : float
-        Ticks per second.
+    rate : float or 'steps'
+        Ticks per second, or its clock is steps, on which no player can lie in wait.
     settle_ns : int
         How much later than its tick an evaluation happens.
     inputs : mapping of str to str
@@ -35,7 +36,7 @@ class Activate:
     """
 
     kind: ClassVar[str] = "activate"
-    rate: float
+    rate: Rate
     settle_ns: int
     inputs: Mapping[str, str]
 

@@ -19,7 +19,7 @@ from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step, advance
 from forewarn.monitoring.policy import RESTING, PolicyState, decide
 from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Snapshot
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Observed
@@ -120,10 +120,15 @@ class Monitor:
             table is None or table.kind != "none" for table in tables
         )
 
+    @property
+    def clock(self) -> Clock:
+        """Return what a moment is."""
+        return self.abstraction.clock
+
     @cached_property
-    def grid(self) -> Grid:
-        """Return the grid of ticks."""
-        return Grid(self.spec.rate)
+    def startup(self) -> float:
+        """Return the moments since the first within which missing signals raise no alert."""
+        return self.spec.startup * self.clock.rate
 
     def start(self) -> MonitorState:
         """Return the state before the first tick."""
@@ -153,7 +158,10 @@ class Monitor:
             state, missed = self._miss(state, snapshot.tick - state.tick - 1)
         observation, alone, values, failed = self.abstraction.observe(snapshot, state.observation)
         seen = state.seen or observation.state is not None
-        waiting = not seen and snapshot.tick - first < self.spec.startup * self.spec.rate
+        waiting = not seen and snapshot.tick - first < self.startup
+        time_ns = snapshot.time_ns
+        if time_ns is None:
+            time_ns = self.clock.time_ns(snapshot.tick)
         row = None
         if self.model is not None and observation.state is not None:
             row = self.model.rows.get(observation.state)
@@ -168,7 +176,7 @@ class Monitor:
             MonitorState(snapshot.tick, first, seen, tuple(states), alone),
             Verdict(
                 snapshot.tick,
-                self.grid.time_ns(snapshot.tick),
+                time_ns,
                 observation,
                 tuple(verdicts),
                 snapshot.stale,

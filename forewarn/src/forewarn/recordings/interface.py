@@ -195,6 +195,11 @@ class Recording(Readable):
 Opened = TypeVar("Opened", bound=Recording)
 
 
+def is_timed(recording: Recording) -> bool:
+    """Tell whether the messages have times; the lines of a trace of steps may have none."""
+    return bool(getattr(recording, "timed", True))
+
+
 def digest_files(paths: Sequence[Path]) -> str:
     """Return the SHA-256 of the concatenated contents of `paths`, in hex."""
     digest = hashlib.sha256()

@@ -21,6 +21,7 @@ from forewarn.recordings import rosbag1, rosbag2, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
+from forewarn.recordings.runs import find_runs, open_run
 
 GROUP = "forewarn.recordings"
 HEAD_LENGTH = 512
@@ -91,7 +92,7 @@ def open_recording(path: Path | str) -> Recording:
     Parameters
     ----------
     path : Path or str
-        A file, or a folder of rosbag2.
+        A file, a folder of rosbag2, or the address of a run in a trace (`runs`).
 
     Raises
     ------
@@ -100,6 +101,8 @@ def open_recording(path: Path | str) -> Recording:
     """
     path = Path(path)
     try:
+        if (run := open_run(path)) is not None:
+            return run
         return _open(path.parent if path.name == "metadata.yaml" else path)
     except OSError as error:
         raise RecordingError(f"cannot be read ({error.strerror or error})", file=path) from error
@@ -118,8 +121,10 @@ def _open(path: Path) -> Recording:
     )
 
 
-def find_recordings(path: Path | str) -> list[Path]:
+def find_recordings(path: Path | str, run_key: str | None = None) -> list[Path]:
     """Return the recordings that a path stands for: itself, or those in a folder of several.
+
+    With `run_key`, a trace whose lines have that key stands for its runs.
 
     Raises
     ------
@@ -128,9 +133,17 @@ def find_recordings(path: Path | str) -> list[Path]:
     """
     path = Path(path)
     try:
-        return _find(path)
+        found = _find(path)
+        if run_key is None:
+            return found
+        return [run for one_path in found for run in _runs_of(one_path, run_key)]
     except OSError as error:
         raise RecordingError(f"cannot be read ({error.strerror or error})", file=path) from error
+
+
+def _runs_of(path: Path, key: str) -> list[Path]:
+    is_file = path.is_file() and traces.is_trace(path, _head(path))
+    return find_runs(path, key) if is_file else [path]
 
 
 def _find(path: Path) -> list[Path]:

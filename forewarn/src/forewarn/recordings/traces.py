@@ -4,8 +4,9 @@ Each line is an object with the time and the values of signals at that time::
 
     {"t": 12.3, "speed": 1.2, "braking": false, "distances": [4.0, 7.5], "mode": "auto"}
 
-``t`` is in seconds, never negative; ``t_ns`` may stand for it, in whole nanoseconds. All other
-keys name signals. A value is a number, a truth value, a text, a list of numbers, truth values
+``t`` is in seconds, never negative; ``t_ns`` may stand for it, in whole nanoseconds. Where the
+clock is steps, all lines may be without a time: line k, from 0, then counts as at k seconds. All
+other keys name signals. A value is a number, a truth value, a text, a list of numbers, truth values
 or texts (which may be nested), or null, which stands for unknown, as does NaN; ``NaN``,
 ``Infinity`` and ``-Infinity`` may be written. A signal that is not on a line keeps its last
 value. Empty lines are passed over. The file may be compressed with gzip (.gz) or zstd (.zst).
@@ -40,6 +41,7 @@ ACCEPTED = 'a line like {"t": 12.3, "speed": 1.2}'
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 
 NAN = float("nan")
+NO_TIME = -1
 LARGEST = sys.float_info.max
 LONGEST = 1 << 26
 """Characters of a line: a packed file of a few bytes may hold one that takes all memory."""
@@ -70,6 +72,7 @@ class JsonTrace(Recording):
         self.path = path
         self.kind = "trace"
         self.warnings: list[str] = []
+        self.timed = True
         self.size = path.stat().st_size
         signals: dict[str, None] = {}
         times: list[int] = []
@@ -98,7 +101,7 @@ class JsonTrace(Recording):
         return lines if self._sorted else iter(sorted(lines, key=itemgetter(0)))
 
     def _lines(self) -> Iterator[Sample]:
-        number = 0
+        number = count = 0
         with _open_text(self.path) as file:
             try:
                 for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), ""), 1):
@@ -106,7 +109,8 @@ class JsonTrace(Recording):
                         raise self._error(number, f"is longer than {LONGEST} characters")
                     if line.strip():
                         try:
-                            yield _sample(line)
+                            yield self._placed(_sample(line), count)
+                            count += 1
                         except ValueError as error:
                             if line.endswith("\n") or not isinstance(error, json.JSONDecodeError):
                                 raise self._error(number, str(error)) from error
@@ -121,6 +125,15 @@ class JsonTrace(Recording):
                 raise self._error(number + 1, f"is no UTF-8 text ({error.reason})") from error
             except OSError as error:
                 raise self._error(number + 1, f"cannot be read ({error})") from error
+
+    def _placed(self, sample: Sample, count: int) -> Sample:
+        """Return the sample of line `count` at its time, or at its number if no line has one."""
+        if count == 0:
+            self.timed = sample.time_ns != NO_TIME
+        if self.timed == (sample.time_ns != NO_TIME):
+            return sample if self.timed else sample._replace(time_ns=count * 1_000_000_000)
+        text = "has no time (key t), and lines before it have one"
+        raise ValueError(text if self.timed else "has a time, and lines before it have none")
 
     def _error(self, number: int, problem: str) -> RecordingError:
         return RecordingError(problem, accepted=ACCEPTED, file=f"{self.path}:{number}")
@@ -147,7 +160,7 @@ def _open_text(path: Path) -> TextIO:
 
 
 def _sample(line: str) -> Sample:
-    """Parse and check one line; raises ValueError."""
+    """Parse and check one line, at `NO_TIME` if it has none; raises ValueError."""
     try:
         values = _decoder.decode(line)
     except RecursionError as error:
@@ -180,10 +193,10 @@ _decoder = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _time_ns(values: dict[str, Any]) -> int:
-    """Take the time out of the values of a line; in nanoseconds."""
+    """Take the time out of the values of a line; in nanoseconds, `NO_TIME` if there is none."""
     name = "t_ns" if "t_ns" in values and "t" not in values else "t"
     if name not in values:
-        raise ValueError("has no time (key t)")
+        return NO_TIME
     if "t_ns" in values and name == "t":
         raise ValueError("has both t and t_ns")
     time = values.pop(name)

@@ -18,7 +18,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.reports.figures import percent
 from forewarn.reports.page import absent, escape, label, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
-from forewarn.signals.clock import Grid
+from forewarn.signals.clock import clock_of
 
 LISTED = 12
 LEAST = 0.7
@@ -97,7 +97,7 @@ def _here(here: Stay, found: Coverage) -> str:
 
 def _for_the_risk(monitor: Monitor, model: CountModel) -> str:
     horizons = [
-        None if math.isinf(spec.horizon) else Grid(model.rate).ticks(spec.horizon)
+        None if math.isinf(spec.horizon) else clock_of(model.rate).ticks(spec.horizon)
         for spec in monitor.spec.properties.values()
     ]
     limited = [horizon for horizon in horizons if horizon is not None]

@@ -11,9 +11,6 @@ from forewarn.reports.page import absent, escape, table
 
 MAX_EVENTS = 2000
 LONG_RUN = 600.0
-COLUMNS = (
-    ">time", "property", "event", ">lead, s", ">lasted, s", ">peak risk", "asks for", "state",
-)  # fmt: skip
 
 
 def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
@@ -28,7 +25,12 @@ def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
     happened.sort(key=lambda timed: timed[:2])
     rows = [_row(monitor, run, event, picture) for _, _, event in happened[:MAX_EVENTS]]
     if rows:
-        text += table(COLUMNS, rows, long="state")
+        unit = monitor.clock.unit
+        columns = (
+            ">time", "property", "event", f">lead, {unit}", f">lasted, {unit}", ">peak risk",
+            "asks for", "state",
+        )  # fmt: skip
+        text += table(columns, rows, long="state")
     if len(happened) > MAX_EVENTS:
         text += absent(f"{len(happened) - MAX_EVENTS} more are not listed.")
     return text
@@ -46,12 +48,12 @@ def _row(
         if event.alert is not None:
             first = event.alert
         tag = _tag(f"violation, {'missed' if event.lead is None else 'foreseen'}", "bad")
-        lead = "" if event.lead is None else f"{event.lead:.2f}"
+        lead = "" if event.lead is None else monitor.clock.figure(event.lead, ".2f")
         cells = [tag, lead, "", "", ""]
     else:
         first, last = event.start, event.end
         peak = "" if event.peak != event.peak else f"{event.peak:.3f}"
-        lasted = f"{(last - first + 1) / monitor.spec.rate:.1f}"
+        lasted = monitor.clock.figure(monitor.clock.duration(last - first + 1), ".1f")
         asks = monitor.spec.properties[event.name].intervention
         cells = [_alert_tag(event), "", lasted, peak, escape(asks.lower().replace("_", " "))]
     tick = event.tick if isinstance(event, Violation) else event.start
@@ -67,7 +69,9 @@ def _row(
 def _when(monitor: Monitor, run: RecordedRun, times: tuple[float, ...], picture: str | None) -> str:
     """Return a time that can be clicked where there is a picture: itself, begin and end."""
     at, start, end = times
-    when = clock(at, len(run.history) / monitor.spec.rate)
+    when = monitor.clock.figure(at, ".2f")
+    if monitor.clock.timed:
+        when = clock(at, len(run.history) / monitor.clock.rate)
     if picture is None:
         return when
     return (

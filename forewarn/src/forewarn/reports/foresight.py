@@ -16,6 +16,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.reports.figures import percent, rounded
 from forewarn.reports.page import absent, escape, label, plot, section
 from forewarn.reports.palette import COLOURS, SERIES, SYMBOLS, axis, base_layout
+from forewarn.signals.clock import Clock
 
 Figure = dict[str, Any]
 MAX_THRESHOLDS = 400
@@ -46,13 +47,13 @@ def cards(monitor: Monitor, found: Sequence[Score]) -> str:
 
 
 def _card(monitor: Monitor, score: Score) -> str:
-    per_hour, lead = score.false_alarms_per_hour, score.lead
+    per_hour, lead, clock = score.false_alarms_per_hour, score.lead, monitor.clock
     figures = [
         (f"{score.detected} / {score.violations}", "violations foreseen"),
-        (f"{lead.median:.2f} s" if lead else "-", "median lead time"),
-        (_between(lead), "lead times, s"),
+        (clock.say(lead.median, ".2f") if lead else "-", "median lead time"),
+        (_between(lead), f"lead times, {clock.unit}"),
         (f"{score.false_alarms} / {score.alerts}", "alerts were false"),
-        ("-" if per_hour is None else f"{per_hour:.1f}", "false alarms an hour"),
+        ("-" if per_hour is None else f"{per_hour:.1f}", f"false alarms {clock.hour}"),
         ("-" if score.precision is None else f"{100 * score.precision:.0f} %", "precision"),
         ("-" if score.alert_share is None else percent(score.alert_share), "time in alert"),
     ]
@@ -99,7 +100,7 @@ def trade_offs(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
         if all(np.isnan(scored.score).all() for scored in scored_runs):
             without.append((name, "it had no risk at any tick"))
             continue
-        curve = _curve(name, scored_runs, AlertRule.of(spec), spec.thresholds.act)
+        curve = _curve(name, scored_runs, AlertRule.of(spec), spec.thresholds.act, monitor.clock)
         if curve.present.hours:
             found.append(curve)
         else:
@@ -119,19 +120,24 @@ class Curve(NamedTuple):
         From the highest threshold to the lowest that does not alarm nearly always.
     present : Point
         The threshold in the monitor file.
+    clock : Clock
+        Says durations for people.
     """
 
     name: str
     points: tuple[Point, ...]
     present: Point
+    clock: Clock
 
 
-def _curve(name: str, scored_runs: Sequence[ScoredRun], rule: AlertRule, act: float) -> Curve:
+def _curve(
+    name: str, scored_runs: Sequence[ScoredRun], rule: AlertRule, act: float, clock: Clock
+) -> Curve:
     levels = np.union1d(every_threshold(scored_runs, MAX_THRESHOLDS), [act])
     points = trade_off(scored_runs, levels, rule=rule)
     present = next(p for p in points if p.threshold == act)
     fair = [p for p in points if (p.alert_share or 0.0) <= ALWAYS]
-    return Curve(name, tuple(reversed(thin(fair))), present)
+    return Curve(name, tuple(reversed(thin(fair))), present, clock)
 
 
 def thin(points: Sequence[Point]) -> list[Point]:
@@ -153,7 +159,7 @@ def _figures(found: Sequence[Curve]) -> str:
     shown = [curve for curve in found if curve.present.violations]
     foreseen = _figure("violations foreseen, %", shown, _recall)
     foreseen["layout"]["yaxis"] |= {"range": [-4, 104]}
-    lead = _figure("median lead time, s", shown, _lead)
+    lead = _figure(f"median lead time, {found[0].clock.unit}", shown, _lead)
     quiet = ", ".join(curve.name for curve in found if not curve.present.violations)
     note = absent(
         f"{quiet}: no violation in these recordings, so there is no lead time to show; false "
@@ -175,7 +181,9 @@ def _lead(point: Point) -> float | None:
 
 def _figure(title: str, curves: Sequence[Curve], value: Callable[[Point], float | None]) -> Figure:
     layout = _layout()
-    layout["xaxis"] = axis(title={"text": "false alarms an hour"}, rangemode="tozero")
+    layout["xaxis"] = axis(
+        title={"text": f"false alarms {curves[0].clock.hour}"}, rangemode="tozero"
+    )
     layout["yaxis"] = axis(title={"text": title}, rangemode="tozero")
     data = []
     for index, curve in enumerate(curves):
@@ -203,7 +211,7 @@ def _traces(
             "name": f"{name} (act at {present.threshold:g})",
             "x": [_per_hour(p) for p in curve.points],
             "y": [value(p) for p in curve.points],
-            "text": [_told(p) for p in curve.points],
+            "text": [_told(p, curve.clock) for p in curve.points],
             "hovertemplate": f"%{{text}}<extra>{name}</extra>",
             "line": {"color": colour, "width": 1},
             "marker": {"size": 6, "color": colour, "symbol": symbol},
@@ -215,7 +223,7 @@ def _traces(
             "showlegend": False,
             "x": [_per_hour(present)],
             "y": [value(present)],
-            "text": [_told(present)],
+            "text": [_told(present, curve.clock)],
             "hovertemplate": f"%{{text}}<extra>present: {name}</extra>",
             "cliponaxis": False,
             "marker": {
@@ -232,11 +240,12 @@ def _per_hour(point: Point) -> float:
     return round(point.false_alarms_per_hour or 0.0, 4)
 
 
-def _told(p: Point) -> str:
-    lead = "" if p.median_lead is None else f", median lead {p.median_lead:.2f} s"
+def _told(p: Point, clock: Clock) -> str:
+    lead = "" if p.median_lead is None else f", median lead {clock.say(p.median_lead, '.2f')}"
+    watched = f"{rounded(p.hours)} h" if clock.timed else clock.span(3600 * p.hours)
     return (
         f"threshold {p.threshold:.4g}: {p.detected} of {p.violations} foreseen{lead}<br>"
-        f"{p.false_alarms} false alarms in {rounded(p.hours)} h, precision "
+        f"{p.false_alarms} false alarms in {watched}, precision "
         + ("-" if p.precision is None else f"{p.precision:.0%}")
         + f"<br>in alert {percent(p.alert_share or 0.0)} of the time"
     )
@@ -245,7 +254,9 @@ def _told(p: Point) -> str:
 def _alarms(found: Sequence[Curve]) -> Figure:
     layout = _layout()
     layout["xaxis"] = axis(title={"text": "threshold"}, range=[-0.02, 1.02])
-    layout["yaxis"] = axis(title={"text": "false alarms an hour"}, rangemode="tozero")
+    layout["yaxis"] = axis(
+        title={"text": f"false alarms {found[0].clock.hour}"}, rangemode="tozero"
+    )
     data = []
     for index, curve in enumerate(found):
         colour = SERIES[index % len(SERIES)]
@@ -260,7 +271,7 @@ def _alarms(found: Sequence[Curve]) -> Figure:
                     "name": label(name),
                     "x": [p.threshold for p in shown],
                     "y": [_per_hour(p) for p in shown],
-                    "text": [_told(p) for p in shown],
+                    "text": [_told(p, curve.clock) for p in shown],
                     "hovertemplate": "%{text}<extra></extra>",
                     "line": {"color": colour, "width": 1.5, "shape": "vh"},
                     "marker": {"size": 12, "symbol": "diamond", "color": colour},

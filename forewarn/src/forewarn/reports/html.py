@@ -111,8 +111,10 @@ def _subtitle(monitor: Monitor, model: CountModel | None, runs: Sequence[Recorde
         if model is None
         else f"model of {model.size} states from {int(model.counts.sum()):,} transitions"
     )
+    clock = monitor.clock
+    counted = f"{clock.noun}s" + (f" at {clock.rate:g} Hz" if clock.regular else "")
     names = ", ".join(run.name for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
-    return f"{file} on {names}: {ticks:,} ticks at {monitor.spec.rate:g} Hz, {learned}"
+    return f"{file} on {names}: {ticks:,} {counted}, {learned}"
 
 
 def _run(
@@ -134,10 +136,12 @@ def _run(
 
 
 def _when(monitor: Monitor, run: RecordedRun) -> str:
-    duration = len(run.history) / monitor.spec.rate
+    duration = len(run.history) / monitor.clock.rate
     start = run.start_ns // NANOSECONDS
-    told = f"{duration:.1f} s" if duration < 600 else f"{duration / 60:.1f} min"
-    if start < YEAR_2000:
+    told = monitor.clock.say(duration, ".1f")
+    if duration >= 600 and monitor.clock.timed:
+        told = f"{duration / 60:.1f} min"
+    if start < YEAR_2000 or not monitor.clock.timed:
         return told
     moment = datetime.fromtimestamp(start, tz=timezone.utc)
     return f"{told} from {moment:%Y-%m-%d %H:%M:%S} UTC"
@@ -150,7 +154,13 @@ def _picture(name: str, drawn: Timeline, packed: dict[str, Any]) -> str:
         for colour, text, needed in KEY
         if not needed or needed in there
     )
-    value = {"rate": drawn.rate, "count": drawn.ticks, "rows": drawn.rows, "packed": packed}
+    value = {
+        "rate": drawn.rate,
+        "unit": drawn.unit,
+        "count": drawn.ticks,
+        "rows": drawn.rows,
+        "packed": packed,
+    }
     height = sum(row["height"] + 36 for row in drawn.rows if row["shown"]) + 80
     return (
         f'<div class="figure"><p class="lead">{HINT}</p><p class="key">{key}</p>'

@@ -27,6 +27,7 @@ from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.reports.packing import Column
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS
+from forewarn.signals.clock import Clock
 
 SHOWN_SIGNALS = 8
 MAX_TEXTS = 12
@@ -55,11 +56,14 @@ class Timeline(NamedTuple):
         From the top; `yaxis` is plotly's, `traces` are what the script draws.
     rate : float
         Ticks a second; tick 0 is the run's first.
+    unit : str
+        Of the axis: ``s``, or ``steps``.
     """
 
     columns: dict[str, Column]
     rows: list[Row]
     rate: float
+    unit: str
     ticks: int
 
     @property
@@ -90,7 +94,7 @@ def timeline(monitor: Monitor, run: RecordedRun) -> Timeline:
     columns["state"] = Column(run.lanes.position.astype(np.float64), exact=True, whole=True)
     rows.append(_lanes_row("state", "<b>state</b>  what holds", run.lanes))
     rows += _signal_rows(monitor, run, columns)
-    return Timeline(columns, rows, monitor.spec.rate, len(run.history))
+    return Timeline(columns, rows, monitor.clock.rate, monitor.clock.unit, len(run.history))
 
 
 def _row(key: str, title: str, height: int, traces: list[PlotlyTrace], **yaxis: Any) -> Row:
@@ -108,7 +112,9 @@ def _risk_row(
     monitor: Monitor, run: RecordedRun, index: int, track: Track, columns: dict[str, Column]
 ) -> Row:
     section = monitor.spec.properties[track.name]
-    horizon = "ever" if math.isinf(section.horizon) else f"within {section.horizon:g} s"
+    horizon = (
+        "ever" if math.isinf(section.horizon) else f"within {monitor.clock.say(section.horizon)}"
+    )
     names = {
         column: f"{column}{index}" for column in ("risk", "lower", "upper", "level", "missing")
     }
@@ -128,7 +134,7 @@ def _risk_row(
     traces.append(risk)
     traces += _live(run, index, track, columns)
     traces += [_level_line(value, colour, name, run) for value, colour, name in _limits(section)]
-    traces += _events(run.events[index], track)
+    traces += _events(run.events[index], track, monitor.clock)
     row = _row(
         f"risk:{track.name}",
         f"<b>{label(track.name)}</b>  risk of a violation {horizon}",
@@ -231,7 +237,7 @@ def _static(**trace: Any) -> PlotlyTrace:
     return {"draw": "static", "trace": {"type": "scatter", **trace}}
 
 
-def _events(events: Events, track: Track) -> Iterator[PlotlyTrace]:
+def _events(events: Events, track: Track, clock: Clock) -> Iterator[PlotlyTrace]:
     """Mark alerts and violations above the risk."""
     first = int(track.ticks[0]) if len(track.ticks) else 0
 
@@ -260,7 +266,7 @@ def _events(events: Events, track: Track) -> Iterator[PlotlyTrace]:
          [(a.start, f"alert: {a.outcome.value}") for a in events.alerts
           if a.outcome is not Outcome.FALSE]),
         ("violation, foreseen", "x", "violation",
-         [(v.tick, f"violation, {v.lead:.2f} s lead") for v in foreseen]),
+         [(v.tick, f"violation, {clock.say(v.lead or 0.0, '.2f')} lead") for v in foreseen]),
         ("violation, missed", "x-open", "violation",
          [(v.tick, "violation, missed") for v in events.violations if v.lead is None]),
     )  # fmt: skip

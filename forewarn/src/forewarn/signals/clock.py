@@ -1,17 +1,147 @@
-"""The grid of ticks: tick k lies at ``floor(k * 1e9 / rate)`` nanoseconds of the clock."""
+"""Clocks: what a moment of the monitor is, how long durations are, and how both are said.
+
+A clock is a value. Its moments have whole numbers, and lie on an axis in nanoseconds of which one
+unit of duration (a second, a step) is 1e9: so ages, bounds and timeouts are computed alike for all
+clocks. What has a memory, namely which arrivals make a moment, is in its `Moments`.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+from forewarn.config.fields import Rate
+from forewarn.errors import RecordingError
 
 NANOSECONDS = 1_000_000_000
+LONGEST_GAP_NS = 30 * 24 * 3600 * NANOSECONDS
+WAKE = 0.02
+"""Seconds between two looks of a node for messages, where the clock itself says nothing of time."""
+
+Payload = bytes | memoryview | Mapping[str, Any]
+Accept = Callable[[str, int, Payload], None]
+
+
+class Clock(Protocol):
+    """A clock of the monitor.
+
+    Attributes
+    ----------
+    noun, unit : str
+        What a moment is called; the unit of durations.
+    hour : str
+        What false alarms are counted in: 3,600 units of duration, in words. An hour, for seconds.
+    timeout : float
+        Greatest age at which a signal counts whose timeout is not given.
+    timed : bool
+        A recording must have times.
+    """
+
+    noun: ClassVar[str]
+    unit: ClassVar[str]
+    hour: ClassVar[str]
+    timeout: ClassVar[float]
+    timed: ClassVar[bool]
+
+    @property
+    def rate(self) -> float:
+        """Moments in a unit of duration."""
+
+    @property
+    def remembered(self) -> Rate:
+        """What a model keeps of the clock it was learned by; models of other clocks do not fit."""
+
+    @property
+    def period(self) -> float:
+        """Seconds between two looks of a live node for what is due."""
+
+    @property
+    def regular(self) -> bool:
+        """Moments come at equal times, so that one which is missing can be noticed."""
+
+    @property
+    def wall_rate(self) -> float:
+        """How far a moment's position `wall` moves in a second."""
+
+    def wall(self, moment: int, time_ns: int) -> int:
+        """Return where a moment lies in the time that people use: mutes are counted by it."""
+
+    def time_ns(self, tick: int) -> int:
+        """Return where a moment lies on the axis."""
+
+    def tick_at_or_after(self, time_ns: int) -> int:
+        """Return the first moment at or after a place on the axis."""
+
+    def since(self, now_ns: int, age_ns: int) -> int:
+        """Return the time at which a value came that has this age; 0 where nobody knows."""
+
+    def ticks(self, duration: float) -> int:
+        """Return the whole moments within a duration, as upper bounds count them."""
+
+    def at_least(self, duration: float) -> int:
+        """Return the moments that a duration lasts at the least."""
+
+    def duration(self, moments: float) -> float:
+        """Return the duration of so many moments."""
+
+    def say(self, duration: float, digits: str = "g") -> str:
+        """Return a duration for people: ``0.3 s``, ``3 steps``."""
+
+    def figure(self, duration: float, digits: str = "g") -> str:
+        """Return the number of `say` without its unit."""
+
+    def span(self, duration: float) -> str:
+        """Return a length of time for people: ``1 h 02 min``, ``12.4 s``, ``350 steps``."""
+
+    def moments(self, settle_ns: int = 0) -> Moments:
+        """Return what turns arrivals into moments of this clock."""
+
+
+class Moments(Protocol):
+    """Where moments come from: the feed, the pipeline, replay and the node ask nothing else."""
+
+    clock: Clock
+
+    def arrival(self, topic: str, time_ns: int, payload: Payload) -> int:
+        """Take note of an arrival at `time_ns`; return its place on the axis of the clock."""
+
+    def following(self, time_ns: int) -> int:
+        """Return the moment to which what arrives at `time_ns` belongs."""
+
+    def last_due(self, now_ns: int) -> int:
+        """Return the newest moment that may be evaluated at `now_ns`."""
+
+    def due_ns(self, moment: int) -> int | None:
+        """Return when a moment may be evaluated; None if nobody knows yet."""
+
+    def stamp_ns(self, moment: int) -> int:
+        """Return the time of a moment."""
+
+    def expected(self, start_ns: int, end_ns: int, count: int) -> int:
+        """Return about how many moments so many messages between two times give."""
+
+    def play(
+        self,
+        samples: Iterable[tuple[int, str, Payload]],
+        start_ns: int,
+        end_ns: int,
+        accept: Accept,
+    ) -> Iterator[int]:
+        """Have recorded samples accepted and yield each moment when it is due, as live.
+
+        Raises
+        ------
+        RecordingError
+            If the recording cannot be played by this clock.
+        """
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Integer arithmetic between nanoseconds and ticks, exact for every rate.
+    """Ticks: tick k lies at ``floor(k * 1e9 / rate)`` nanoseconds; exact for every rate.
 
     Attributes
     ----------
@@ -21,6 +151,13 @@ class Grid:
 
     rate: float
 
+    noun: ClassVar[str] = "tick"
+    unit: ClassVar[str] = "s"
+    hour: ClassVar[str] = "an hour"
+    timeout: ClassVar[float] = 1.0
+    timed: ClassVar[bool] = True
+    regular: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         # The decimal a user wrote (0.1), not its nearest binary fraction.
         ratio = Fraction(repr(self.rate))
@@ -29,6 +166,26 @@ class Grid:
 
     _numerator: int = 0
     _denominator: int = 1
+
+    @property
+    def remembered(self) -> Rate:
+        """Return the rate."""
+        return self.rate
+
+    @property
+    def period(self) -> float:
+        """Return the seconds from tick to tick."""
+        return 1.0 / self.rate
+
+    @property
+    def wall_rate(self) -> float:
+        """Return the rate: the number of a tick is a time."""
+        return self.rate
+
+    def wall(self, moment: int, time_ns: int) -> int:
+        """Return the number of the tick."""
+        del time_ns
+        return moment
 
     def time_ns(self, tick: int) -> int:
         """Return the nanosecond at which `tick` lies."""
@@ -44,6 +201,265 @@ class Grid:
         # time(k) <= t  <=>  k * n < (t + 1) * d
         return ((time_ns + 1) * self._denominator - 1) // self._numerator
 
-    def ticks(self, seconds: float) -> int:
+    def since(self, now_ns: int, age_ns: int) -> int:
+        """Return the difference."""
+        return now_ns - age_ns
+
+    def ticks(self, duration: float) -> int:
         """Return the whole ticks within a span, as upper bounds of formulas count them."""
-        return math.floor(seconds * self.rate + 1e-9)
+        return math.floor(duration * self.rate + 1e-9)
+
+    def at_least(self, duration: float) -> int:
+        """Return the ticks that a span lasts at the least."""
+        return math.ceil(duration * self.rate - 1e-9)
+
+    def duration(self, moments: float) -> float:
+        """Return the seconds that so many ticks last."""
+        return moments / self.rate
+
+    def say(self, duration: float, digits: str = "g") -> str:
+        """Return seconds for people."""
+        return f"{duration:{digits}} s"
+
+    def figure(self, duration: float, digits: str = "g") -> str:
+        """Return seconds without their unit."""
+        return f"{duration:{digits}}"
+
+    def span(self, duration: float) -> str:
+        """Return seconds for people, long ones in minutes and hours."""
+        if duration < 60:
+            return f"{duration:.1f} s"
+        minutes, rest = divmod(round(duration), 60)
+        if minutes < 60:
+            return f"{minutes} min {rest:02d} s"
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+
+    def moments(self, settle_ns: int = 0) -> GridMoments:
+        """Return the ticks of this grid, each evaluated `settle_ns` late."""
+        return GridMoments(self, settle_ns)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps: each message of one topic is one, whenever it comes; durations are in steps.
+
+    Attributes
+    ----------
+    topic : str or None
+        Whose messages are steps; None for what supplies signals by name: a line of a trace.
+    """
+
+    topic: str | None = None
+
+    noun: ClassVar[str] = "step"
+    unit: ClassVar[str] = "steps"
+    hour: ClassVar[str] = "in 3,600 steps"
+    timeout: ClassVar[float] = math.inf
+    timed: ClassVar[bool] = False
+    regular: ClassVar[bool] = False
+    rate: ClassVar[float] = 1.0
+    remembered: ClassVar[Rate] = "steps"
+    period: ClassVar[float] = WAKE
+    wall_rate: ClassVar[float] = float(NANOSECONDS)
+
+    def wall(self, moment: int, time_ns: int) -> int:
+        """Return the time of the step: its number says nothing of time."""
+        del moment
+        return time_ns
+
+    def time_ns(self, tick: int) -> int:
+        """Return the place of a step on the axis of steps."""
+        return tick * NANOSECONDS
+
+    def tick_at_or_after(self, time_ns: int) -> int:
+        """Return the first step at or after a place on the axis of steps."""
+        return -(-time_ns // NANOSECONDS)
+
+    def since(self, now_ns: int, age_ns: int) -> int:
+        """Return the time of the step for values that came with it, and 0 for others."""
+        return 0 if age_ns else now_ns
+
+    def ticks(self, duration: float) -> int:
+        """Return a number of steps as a whole number."""
+        return math.floor(duration + 1e-9)
+
+    def at_least(self, duration: float) -> int:
+        """Return a number of steps as a whole number."""
+        return math.ceil(duration - 1e-9)
+
+    def duration(self, moments: float) -> float:
+        """Return the steps themselves."""
+        return float(moments)
+
+    def say(self, duration: float, digits: str = "g") -> str:
+        """Return steps for people."""
+        text = self.figure(duration, digits)
+        return f"{text} step" if text == "1" else f"{text} steps"
+
+    def figure(self, duration: float, digits: str = "g") -> str:
+        """Return a number of steps; one that is not whole, a mean, has one digit."""
+        del digits
+        return f"{duration:g}" if duration == round(duration) else f"{duration:.1f}"
+
+    def span(self, duration: float) -> str:
+        """Return a number of steps for people."""
+        return f"{round(duration):,} step{'' if round(duration) == 1 else 's'}"
+
+    def moments(self, settle_ns: int = 0) -> StepMoments:
+        """Return a count of steps."""
+        del settle_ns
+        return StepMoments(self)
+
+
+def clock_of(rate: Rate, topic: str | None = None) -> Clock:
+    """Return the clock of a model or a monitor file: ticks at a rate, or steps of a topic."""
+    return Steps(topic) if rate == "steps" else Grid(rate)
+
+
+def by_clock(rate: Rate) -> str:
+    """Return how a model or a monitor file counts, for people: ``at 10 Hz``, ``by steps``."""
+    return "by steps" if rate == "steps" else f"at {rate:g} Hz"
+
+
+class GridMoments:
+    """The ticks of a grid; see `Moments`. It needs no memory: the time says it all."""
+
+    def __init__(self, clock: Grid, settle_ns: int = 0) -> None:
+        self.clock: Clock = clock
+        self._grid = clock
+        self._settle_ns = settle_ns
+        self.following = clock.tick_at_or_after
+        self.stamp_ns = clock.time_ns
+
+    def arrival(self, topic: str, time_ns: int, payload: Payload) -> int:
+        """Return the time itself."""
+        del topic, payload
+        return time_ns
+
+    def last_due(self, now_ns: int) -> int:
+        """Return the newest tick that may be evaluated."""
+        return self._grid.tick_at_or_before(now_ns - self._settle_ns)
+
+    def due_ns(self, moment: int) -> int:
+        """Return the time of the tick, and what it has to settle."""
+        return self._grid.time_ns(moment) + self._settle_ns
+
+    def expected(self, start_ns: int, end_ns: int, count: int) -> int:
+        """Return how many ticks lie between."""
+        del count
+        return max(self.following(end_ns) - self.following(start_ns), 1)
+
+    def play(
+        self,
+        samples: Iterable[tuple[int, str, Payload]],
+        start_ns: int,
+        end_ns: int,
+        accept: Accept,
+    ) -> Iterator[int]:
+        """Yield the ticks from the first at or after `start_ns` to that at or after `end_ns`.
+
+        Raises
+        ------
+        RecordingError
+            If nothing comes for so long that a time must be wrong.
+        """
+        time_of, settle = self._grid.time_ns, self._settle_ns
+        tick = self.following(start_ns)
+        due = time_of(tick) + settle
+        for time_ns, topic, payload in samples:
+            if due < time_ns:
+                _check_gap(due, time_ns)
+            while due < time_ns:
+                yield tick
+                tick += 1
+                due = time_of(tick) + settle
+            accept(topic, time_ns, payload)
+        _check_gap(due, end_ns)
+        yield from range(tick, self.following(end_ns) + 1)
+
+
+class StepMoments:
+    """Counts the messages that are steps, from 0; see `Moments`.
+
+    What arrives before a step belongs to it. Numbers go on rising after a reset.
+    """
+
+    def __init__(self, clock: Steps) -> None:
+        self.clock: Clock = clock
+        self._topic = clock.topic
+        self._count = 0
+        self._stamps: dict[int, int] = {}
+
+    def arrival(self, topic: str, time_ns: int, payload: Payload) -> int:
+        """Count the arrival if it is a step."""
+        step = self._count
+        by_name = isinstance(payload, Mapping)
+        if by_name if self._topic is None else topic == self._topic:
+            self._stamps[step] = time_ns
+            self._count += 1
+        return step * NANOSECONDS
+
+    def following(self, time_ns: int) -> int:
+        """Return the next step, whenever it comes."""
+        del time_ns
+        return self._count
+
+    def last_due(self, now_ns: int) -> int:
+        """Return the newest step that has come."""
+        del now_ns
+        return self._count - 1
+
+    def due_ns(self, moment: int) -> int | None:
+        """Return when a step came."""
+        return self._stamps.get(moment)
+
+    def stamp_ns(self, moment: int) -> int:
+        """Return when a step came; those long before it are forgotten."""
+        while (oldest := next(iter(self._stamps), moment)) < moment - 1:
+            del self._stamps[oldest]
+        return self._stamps.get(moment, 0)
+
+    def expected(self, start_ns: int, end_ns: int, count: int) -> int:
+        """Return the number of messages, of which no more can be steps."""
+        del start_ns, end_ns
+        return max(count, 1)
+
+    def play(
+        self,
+        samples: Iterable[tuple[int, str, Payload]],
+        start_ns: int,
+        end_ns: int,
+        accept: Accept,
+    ) -> Iterator[int]:
+        """Yield a step for each sample that is one.
+
+        Raises
+        ------
+        RecordingError
+            If none is.
+        """
+        del start_ns, end_ns
+        first = done = self._count
+        for time_ns, topic, payload in samples:
+            accept(topic, time_ns, payload)
+            while done < self._count:
+                yield done
+                done += 1
+        if done == first:
+            what = "line with signals by name" if self._topic is None else "message"
+            where = "" if self._topic is None else f" on {self._topic}"
+            raise RecordingError(
+                f"holds no step: no {what}{where}",
+                accepted="a trace, or `step:` in the monitor file names a topic of the recording",
+            )
+
+
+def _check_gap(due_ns: int, next_ns: int) -> None:
+    """Refuse a gap whose ticks would keep a machine busy for hours, with nothing to see in them."""
+    if next_ns - due_ns > LONGEST_GAP_NS:
+        days = (next_ns - due_ns) / (24 * 3600 * NANOSECONDS)
+        raise RecordingError(
+            f"nothing was recorded for {days:,.0f} days up to {next_ns / NANOSECONDS:.9f} s: "
+            "a time is damaged, or a clock was set in between",
+            accepted="gaps of up to 30 days",
+        )

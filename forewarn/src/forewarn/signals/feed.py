@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from forewarn.errors import DecodeError, FieldError, RecordingError
+from forewarn.errors import DecodeError, FieldError
 from forewarn.expressions import Expression, Unknown, parse_expression
 from forewarn.messages import (
     Extractor,
@@ -20,14 +20,12 @@ from forewarn.messages import (
     MessageType,
     compile_extractor,
 )
-from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS, Clock, Payload
 from forewarn.signals.sources import SourceSignal, plain
 
-Payload = bytes | memoryview | Mapping[str, Any]
 NEVER = -(1 << 62)
 STAMPS = ("header.stamp", "stamp")
 SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
-LONGEST_GAP_NS = 30 * 24 * 3600 * NANOSECONDS
 
 
 class Aged(NamedTuple):
@@ -52,7 +50,7 @@ class Failure(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All source signals at one tick.
+    """All source signals at one moment.
 
     Attributes
     ----------
@@ -66,6 +64,8 @@ class Snapshot(NamedTuple):
         What was received for this tick and could not be read.
     suspended : bool
         Values are missing, and only of signals whose staleness is to be ignored.
+    time_ns : int or None
+        When that was; None if the clock's axis tells.
     """
 
     tick: int
@@ -73,6 +73,7 @@ class Snapshot(NamedTuple):
     stale: tuple[StaleSignal, ...] = ()
     failures: tuple[Failure, ...] = ()
     suspended: bool = False
+    time_ns: int | None = None
 
 
 @dataclass
@@ -113,8 +114,8 @@ class Feed:
         The signals that are wanted.
     message_types : mapping of str to MessageType
         Definition of each topic that is available; other topics stay unknown.
-    grid : Grid
-        Ticks.
+    clock : Clock
+        What a moment is.
     stamped : bool
         Samples count from their header stamp instead of their arrival.
     settle_ns : int
@@ -130,13 +131,15 @@ class Feed:
         self,
         sources: Sequence[SourceSignal],
         message_types: Mapping[str, MessageType],
-        grid: Grid,
+        clock: Clock,
         *,
         stamped: bool = False,
         settle_ns: int = 0,
     ) -> None:
         self._sources = tuple(sources)
-        self.grid = grid
+        self.clock = clock
+        self.moments = clock.moments(settle_ns)
+        self._arrival = self.moments.arrival
         self._stamped = stamped
         self.settle_ns = settle_ns
         self.counters = Counters()
@@ -167,6 +170,7 @@ class Feed:
         when they were sent are `Aged`.
         """
         self.counters.received += 1
+        time_ns = self._arrival(topic, time_ns, payload)
         if isinstance(payload, Mapping):
             self._enqueue_external(time_ns, payload)
             return
@@ -188,16 +192,16 @@ class Feed:
             self.counters.out_of_order += 1
             return
         channel.newest_ns = moment
-        visible = self.grid.tick_at_or_after(moment)
+        visible = self.clock.tick_at_or_after(moment)
         if self._stamped:
-            visible = max(visible, self.grid.tick_at_or_after(arrival - self.settle_ns))
+            visible = max(visible, self.clock.tick_at_or_after(arrival - self.settle_ns))
         pending = channel.pending
         while pending and pending[-1][0] >= visible:
             pending.pop()
         pending.append((visible, moment, payload))
 
     def _enqueue_external(self, time_ns: int, payload: Mapping[str, Any]) -> None:
-        tick = self.grid.tick_at_or_after(time_ns)
+        tick = self.clock.tick_at_or_after(time_ns)
         values = {
             name: (time_ns - value.age_ns, value.value)
             if isinstance(value, Aged)
@@ -220,7 +224,7 @@ class Feed:
         values: list[Any] = []
         stale: list[StaleSignal] = []
         ignored: list[bool] = []
-        now = self.grid.time_ns(tick)
+        now = self.clock.time_ns(tick)
         for slot, source in enumerate(self._sources):
             value, last = self._values[slot], self._moments[slot]
             if last == NEVER and source.default is not None:
@@ -233,11 +237,12 @@ class Feed:
                 ignored.append(old and source.stale == "ignore")
             values.append(value)
         suspended = bool(ignored) and all(ignored)
-        return Snapshot(tick, tuple(values), tuple(stale), tuple(failures), suspended)
+        time_ns = self.moments.stamp_ns(tick)
+        return Snapshot(tick, tuple(values), tuple(stale), tuple(failures), suspended, time_ns)
 
     def ages(self, tick: int) -> list[int | None]:
         """Return the age of every source signal at `tick`, in ns; None if nothing arrived."""
-        now = self.grid.time_ns(tick)
+        now = self.clock.time_ns(tick)
         return [None if last == NEVER else now - last for last in self._moments]
 
     def _take(self, channel: Channel, tick: int, failures: list[Failure]) -> None:
@@ -270,33 +275,8 @@ class Feed:
     def play(
         self, samples: Iterable[tuple[int, str, Payload]], start_ns: int, end_ns: int
     ) -> Iterator[int]:
-        """Take recorded samples and yield each tick when it is due, as a live clock would.
-
-        Parameters
-        ----------
-        samples : iterable of (int, str, payload)
-            Arrival in nanoseconds, topic, payload, in the order of arrival.
-        start_ns, end_ns : int
-            Ticks run from the first at or after `start_ns` to the first at or after `end_ns`.
-
-        Raises
-        ------
-        RecordingError
-            If nothing comes for so long that a time must be wrong.
-        """
-        grid, settle = self.grid, self.settle_ns
-        tick = grid.tick_at_or_after(start_ns)
-        due = grid.time_ns(tick) + settle
-        for time_ns, topic, payload in samples:
-            if due < time_ns:
-                _check_gap(due, time_ns)
-            while due < time_ns:
-                yield tick
-                tick += 1
-                due = grid.time_ns(tick) + settle
-            self.accept(topic, time_ns, payload)
-        _check_gap(due, end_ns)
-        yield from range(tick, grid.tick_at_or_after(end_ns) + 1)
+        """Take recorded samples and yield each moment when it is due; see `Moments.play`."""
+        return self.moments.play(samples, start_ns, end_ns, self.accept)
 
     def _build_channels(
         self, message_types: Mapping[str, MessageType]
@@ -329,17 +309,6 @@ class Feed:
                 raise error.located(key=f"signals.{source.name}.value") from None
             expressions.append(source.expression)
         return compile_extractor(mtype, expressions)
-
-
-def _check_gap(due_ns: int, next_ns: int) -> None:
-    """Refuse a gap whose ticks would keep a machine busy for hours, with nothing to see in them."""
-    if next_ns - due_ns > LONGEST_GAP_NS:
-        days = (next_ns - due_ns) / (24 * 3600 * NANOSECONDS)
-        raise RecordingError(
-            f"nothing was recorded for {days:,.0f} days up to {next_ns / NANOSECONDS:.9f} s: "
-            "a time is damaged, or a clock was set in between",
-            accepted="gaps of up to 30 days",
-        )
 
 
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:

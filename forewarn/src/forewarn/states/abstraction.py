@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, Unknown
+from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, plain
 from forewarn.states.interface import Admission, Observed, StateSpace
@@ -64,8 +65,8 @@ class Abstraction:
         The states.
     sources, derived : tuple
         Signals in the order of their slots: sources first, derived ones in order of evaluation.
-    rate : float
-        Ticks per second.
+    clock : Clock
+        What a moment is.
     digest : str
         SHA-256 over everything a learned model depends on: what was fitted, if anything was, and
         the declared atoms too.
@@ -86,7 +87,7 @@ class Abstraction:
     vocabulary: StateSpace
     sources: tuple[SourceSignal, ...]
     derived: tuple[DerivedSignal, ...]
-    rate: float
+    clock: Clock
     digest: str
     evaluate: Callable[[Sequence[Any]], Any]
     remembers: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from forewarn.config import MonitorSpec
 from forewarn.errors import InputError
 from forewarn.messages import MessageType
-from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.feed import Feed
 from forewarn.states.abstraction import Abstraction
 
@@ -27,7 +27,7 @@ def open_feed(
         return Feed(
             abstraction.sources,
             message_types,
-            Grid(spec.rate),
+            abstraction.clock,
             stamped=stamped,
             settle_ns=round(spec.settle * NANOSECONDS) if stamped else 0,
         )

@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 
 from forewarn.cli.drafting.catalogue import CATALOGUE, Proposal, Role
 from forewarn.cli.drafting.relative import Candidate, with_relative_distances
+from forewarn.config.fields import Rate
 from forewarn.errors import ExpressionError, FieldError, RecordingError
 from forewarn.expressions import Unknown, compile_expression, parse_expression
 from forewarn.expressions.functions.catalogue import CONSTANTS, FUNCTIONS
+from forewarn.learning.pipeline import check_playable
 from forewarn.logic.lexer import RESERVED
 from forewarn.messages import MessageType, compile_extractor
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 from forewarn.recordings import JsonTrace, Recording
-from forewarn.recordings.interface import TopicInfo
-from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.recordings.interface import Sample, TopicInfo
+from forewarn.signals.clock import NANOSECONDS, Clock, clock_of
 from forewarn.signals.feed import Feed
 from forewarn.signals.sources import SourceSignal
 
@@ -30,6 +32,8 @@ NAN = math.nan
 RESERVED_WORDS = frozenset({"msg", *CONSTANTS, *FUNCTIONS, *RESERVED})
 LOGS = ("rosgraph_msgs/msg/Log", "rcl_interfaces/msg/Log", "rcl_interfaces/msg/ParameterEvent")
 MAX_GUESSES = 12
+OF_STEPS = ("run", "action")
+"""What lines of steps say beside their signals: which run they belong to, what was done."""
 
 
 class Statistics(NamedTuple):
@@ -105,7 +109,8 @@ class Draft(NamedTuple):
     recording: str
     duration: float
     scanned: float
-    rate: float
+    rate: Rate
+    step: str | None
     signals: tuple[DraftSignal, ...]
     topics: tuple[DraftTopic, ...]
 
@@ -121,29 +126,30 @@ class Scan(NamedTuple):
 
 def draft(
     recording: Recording,
-    rate: float,
+    rate: Rate,
     limit: float,
     progress: Callable[[float, float], None],
+    step: str | None = None,
 ) -> Draft:
     """Propose signals and look at their values.
 
     Parameters
     ----------
-    rate : float
-        Ticks a second of the monitor.
+    rate : float or 'steps'
+        Ticks a second of the monitor, or its clock is steps.
     limit : float
         Seconds of the recording to look at.
+    step : str, optional
+        Topic whose messages are steps.
 
     Raises
     ------
     RecordingError
         If nothing in the recording can be a signal.
     """
-    if recording.count == 0:
-        raise RecordingError(
-            "the recording is empty", file=recording.path, accepted="at least one message"
-        )
-    candidates = with_relative_distances(recording, _candidates(recording))
+    clock = clock_of(rate, step)
+    check_playable(recording, clock)
+    candidates = with_relative_distances(recording, _candidates(recording, clock))
     if not candidates:
         known = ", ".join(f"{t.name} ({t.error or t.msgtype})" for t in recording.topics.values())
         raise RecordingError(
@@ -151,7 +157,7 @@ def draft(
             file=recording.path,
             accepted="a topic with a number or a truth value, and a definition of its type",
         )
-    scan = _scan(recording, candidates, rate, limit, progress)
+    scan = _scan(recording, candidates, clock, limit, progress)
     names = _names(candidates)
     rhythm = {topic: _rhythm(times) for topic, times in scan.arrivals.items()}
     signals = tuple(
@@ -160,7 +166,7 @@ def draft(
             candidate.topic,
             candidate.msgtype,
             candidate.proposal,
-            _timeout(*rhythm.get(candidate.topic, (math.nan, math.nan)), rate),
+            _timeout(*rhythm.get(candidate.topic, (math.nan, math.nan)), clock),
             _statistics(scan.values[i], scan.ticks),
             _numbers(scan.values[i]),
         )
@@ -175,12 +181,13 @@ def draft(
         )
         for info in recording.topics.values()
     )
-    return Draft(recording.path.name, recording.duration, scan.seconds, rate, signals, topics)
+    return Draft(recording.path.name, recording.duration, scan.seconds, rate, step, signals, topics)
 
 
-def _candidates(recording: Recording) -> list[Candidate]:
+def _candidates(recording: Recording, clock: Clock) -> list[Candidate]:
     if isinstance(recording, JsonTrace):
-        return [Candidate("", "", Proposal(_identifier(n), "", "")) for n in recording.signals]
+        names = [n for n in recording.signals if clock.timed or n not in OF_STEPS]
+        return [Candidate("", "", Proposal(_identifier(n), "", "")) for n in names]
     found = []
     for info in recording.topics.values():
         if info.message_type is None or not info.count:
@@ -278,11 +285,10 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
 def _scan(
     recording: Recording,
     candidates: Sequence[Candidate],
-    rate: float,
+    clock: Clock,
     limit: float,
     progress: Callable[[float, float], None],
 ) -> Scan:
-    grid = Grid(rate)
     traced = isinstance(recording, JsonTrace)
     received = [i for i, candidate in enumerate(candidates) if traced or candidate.topic]
     sources = [
@@ -302,23 +308,29 @@ def _scan(
         for topic, info in recording.topics.items()
         if info.message_type is not None and topic in topics
     }
-    feed = Feed(sources, types, grid)
+    feed = Feed(sources, types, clock)
     total = min(recording.duration, limit)
     keep = _Keeper(candidates, received)
     arrivals: dict[str, list[int]] = defaultdict(list)
-    tick = first = grid.tick_at_or_after(recording.start_ns)
-    for sample in recording.read(types.keys() if not traced else None):
-        passed = (sample.time_ns - recording.start_ns) / NANOSECONDS
-        if passed > limit:
-            break
-        while grid.time_ns(tick) < sample.time_ns:
+
+    def within() -> Iterator[Sample]:
+        for sample in recording.read(types.keys() if not traced else None):
+            passed = (sample.time_ns - recording.start_ns) / NANOSECONDS
+            if passed > limit:
+                break
+            arrivals[sample.topic].append(sample.time_ns)
+            yield sample
+            progress(passed, total)
+
+    ticks = 0
+    end_ns = recording.start_ns + round(total * NANOSECONDS)
+    try:
+        for tick in feed.play(within(), recording.start_ns, end_ns):
             keep(feed.snapshot(tick).values)
-            tick += 1
-        arrivals[sample.topic].append(sample.time_ns)
-        feed.accept(sample.topic, sample.time_ns, sample.data)
-        progress(passed, total)
-    keep(feed.snapshot(tick).values)
-    return Scan(keep.values, tick - first + 1, arrivals, total)
+            ticks += 1
+    except RecordingError as error:
+        raise error.located(file=recording.path) from None
+    return Scan(keep.values, ticks, arrivals, total)
 
 
 class _Keeper:
@@ -352,11 +364,11 @@ def _rhythm(times: Sequence[int]) -> tuple[float, float]:
     return float(np.median(steps)), float(steps.max())
 
 
-def _timeout(period: float, longest: float, rate: float) -> float:
+def _timeout(period: float, longest: float, clock: Clock) -> float:
     """Return how old a sample may be: five periods, more if the recording itself has pauses."""
-    if period != period:
+    if period != period or not clock.regular:
         return math.inf
-    wanted = max(5 * period, 2 / rate, 1.5 * longest if longest < 20 * period else 0.0)
+    wanted = max(5 * period, 2 * clock.period, 1.5 * longest if longest < 20 * period else 0.0)
     step = 10.0 ** math.floor(math.log10(wanted))
     return round(math.ceil(wanted / step * 2 - 1e-9) / 2 * step, 9)
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.cli.common import span
 from forewarn.cli.drafting.catalogue import Role
 from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic
 from forewarn.reports.figures import rounded
+from forewarn.signals.clock import Grid
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./]*\Z")
 _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
@@ -44,6 +44,7 @@ def compose(draft: Draft) -> str:
 
 
 def _head(draft: Draft) -> Iterator[str]:
+    span = Grid(1.0).span
     looked = "" if draft.scanned >= draft.duration else f", the first {span(draft.scanned)} read"
     yield f"# Monitor file proposed by `forewarn init` from {draft.recording}"
     yield f"# ({span(draft.duration)} long{looked}). It is valid as it is: thresholds come from the"
@@ -52,10 +53,15 @@ def _head(draft: Draft) -> Iterator[str]:
     yield "#   forewarn learn BAG... -c THIS -o MODEL   learn how the robot behaves"
     yield "#   forewarn replay BAG -c THIS -m MODEL     see what would have been foreseen"
     yield "version: 1"
-    yield f"rate: {draft.rate:g}  # ticks a second; one tick is one step of the model"
+    if draft.rate == "steps":
+        yield "clock: steps  # one line, or message of a topic, is one step; durations are in steps"
+        if draft.step is not None:
+            yield f"step: {scalar(draft.step)}"
+    else:
+        yield f"rate: {draft.rate:g}  # ticks a second; one tick is one step of the model"
     yield ""
     yield "# A signal is a named value: an expression over the fields of a message, or over other"
-    yield "# signals (then without topic). Older than its timeout, in seconds, it is unknown."
+    yield "# signals (then without topic). Older than its timeout it is unknown."
     yield "signals:"
 
 

@@ -202,6 +202,8 @@ function clock(seconds, step) {
   return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, '0')}:${rest}`;
 }
 
+const isLong = (run) => run.unit === 's' && run.count / run.rate >= 600;
+
 function timeTicks(run, range, width) {
   const wanted = (range[1] - range[0]) / Math.max(3, width / 90);
   const step = STEPS.find((each) => each >= wanted) || STEPS[STEPS.length - 1];
@@ -209,7 +211,7 @@ function timeTicks(run, range, width) {
   for (let i = Math.ceil(range[0] / step - 1e-9); i * step <= range[1] + 1e-9; i += 1) {
     if (i >= 0) tickvals.push(Number((i * step).toFixed(1)));
   }
-  const long = run.count / run.rate >= 600;
+  const long = isLong(run);
   const ticktext = tickvals.map((each) => (long ? clock(each, step) : each.toFixed(step < 1 ? 1 : 0)));
   return {tickvals, ticktext};
 }
@@ -246,12 +248,12 @@ function stack(run, holder) {
     pixels: Math.max(50, width - margin.l - margin.r),
   };
   const ticks = timeTicks(run, run.range, view.pixels);
-  const long = run.count / run.rate >= 600;
+  const long = isLong(run);
   const layout = {
     ...theme.layout, height, margin, hovermode: 'x', hoversubplots: 'axis', dragmode: 'zoom', annotations: [],
     shapes: [],
     xaxis: {...axis, ...ticks, range: run.range.slice(), anchor: rows.length > 1 ? `y${rows.length}` : 'y',
-      title: {text: long ? 'time since the start (h:min:s)' : 'seconds since the start', font: {size: 12}},
+      title: {text: long ? 'time since the start (h:min:s)' : `${run.unit === 's' ? 'seconds' : run.unit} since the start`, font: {size: 12}},
       showspikes: true, spikemode: 'across', spikethickness: 1, spikedash: 'dot', spikecolor: theme.colours.muted},
     xaxis2: {...axis, ...ticks, range: run.range.slice(), matches: 'x', overlaying: 'x', anchor: 'y', side: 'top',
       showgrid: false},

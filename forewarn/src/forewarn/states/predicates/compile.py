@@ -19,7 +19,7 @@ from forewarn.expressions import (
     parse_expression,
 )
 from forewarn.expressions.comparisons import Comparison, as_comparison
-from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.clock import NANOSECONDS, clock_of
 from forewarn.signals.sources import SourceSignal
 from forewarn.states.abstraction import PHASES, DerivedSignal
 from forewarn.states.interface import terminal_code
@@ -110,7 +110,7 @@ class _Builder:
             derived=derived,
             predicates=tuple(predicates.values()),
             comparisons=comparisons,
-            rate=spec.rate,
+            clock=clock_of(spec.rate, spec.step),
             digest=self._digest(parsed, conditions)
             if spec.origin is spec
             else _Builder(spec.origin, self._features, maps=False).build(inline).digest,
@@ -154,7 +154,8 @@ class _Builder:
                 taken[name] = section
 
     def _source(self, name: str, signal: SignalSpec, expression: Expression | None) -> SourceSignal:
-        timeout = 1.0 if signal.timeout is None else signal.timeout
+        usual = clock_of(self.spec.rate).timeout
+        timeout = usual if signal.timeout is None else signal.timeout
         return SourceSignal(
             name,
             signal.source or "",

@@ -1,0 +1,78 @@
+"""What a monitor file may not say under ``clock: steps``, and what belongs to that clock only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+
+Path = tuple[object, ...]
+OF_PROPERTIES = ("horizon", "hold", "unseen_limit", "cooldown", "clear")
+
+
+class Misfit(NamedTuple):
+    """A key whose value does not fit the clock: where, what is wrong, what would be accepted."""
+
+    path: Path
+    problem: str
+    accepted: str
+
+
+def misfits(spec: MonitorSpec) -> Iterator[Misfit]:
+    """Yield all that does not fit the clock of a monitor file."""
+    if spec.clock == "steps":
+        yield from _of_steps(spec)
+        return
+    for key in ("step", "episode"):
+        if key in spec.model_fields_set:
+            value = getattr(spec, key)
+            yield Misfit((key,), f"{value!r} belongs to clock: steps", "no such key, for ticks")
+    if spec.rate == "steps":
+        yield Misfit(("rate",), "'steps': the clock is ticks", "ticks a second, or clock: steps")
+
+
+def _of_steps(spec: MonitorSpec) -> Iterator[Misfit]:
+    if spec.rate != "steps":
+        yield Misfit(("rate",), f"{spec.rate:g}: steps have no rate", "clock: steps without rate")
+    for path, value in durations(spec):
+        if not math.isinf(value) and value != int(value):
+            yield Misfit(
+                path,
+                f"{value:g}: the clock is steps, and this is no whole number of them",
+                "a whole number of steps, no seconds",
+            )
+    if spec.time == "stamp":
+        yield Misfit(("time",), "'stamp': steps have no stamps", "arrival")
+    if spec.settle:
+        yield Misfit(("settle",), f"{spec.settle:g}: steps do not settle", "0, or leave it out")
+    if spec.step is None and all(s.source or s.is_derived for s in spec.signals.values()):
+        listed = ", ".join(sorted(spec.topics))
+        yield Misfit(("step",), "is missing: whose messages are steps", listed)
+    if spec.step is not None and spec.step not in spec.topics:
+        listed = ", ".join(sorted(spec.topics)) or "no step: no signal has a topic"
+        yield Misfit(("step",), f"no signal reads {spec.step}", listed)
+    twist = spec.actuators.twist
+    if twist is not None and twist.monitor_timeout is None:
+        yield Misfit(
+            ("actuators", "twist"),
+            "monitor_timeout is missing: steps come when they come, so that the gate cannot tell "
+            "from the clock how long a monitor may be silent",
+            "monitor_timeout: in seconds",
+        )
+
+
+def durations(spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
+    """Yield every duration of the monitor's logic, which is in the unit of the clock."""
+    yield ("startup",), spec.startup
+    yield ("learning", "refresh"), spec.learning.refresh
+    for name, signal in spec.signals.items():
+        if signal.timeout is not None:
+            yield ("signals", name, "timeout"), signal.timeout
+    for name, section in spec.properties.items():
+        for key in OF_PROPERTIES:
+            yield ("properties", name, key), getattr(section, key)
+        for index, step in enumerate(section.escalation):
+            yield ("properties", name, "escalation", index, "after"), step.after

@@ -1,0 +1,193 @@
+"""Each command on traces of steps: nothing is in seconds, runs are episodes, actions count."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from forewarn.cli.main import main
+from forewarn.models import load_model
+
+SPEC = """\
+version: 1
+clock: steps
+signals:
+  errors: {}
+  done: {}
+predicates:
+  failing: errors >= 1
+  stuck: errors >= 3
+terminal:
+  finished: done
+properties:
+  not_stuck: {formula: "always(not stuck)", horizon: 5, enter: 1, hold: 0,
+    thresholds: {warn: 0.05, act: 0.1, release: 0.02}}
+"""
+
+GOOD, BAD = [0, 0, 1, 0, 0, 1, 0], [0, 1, 1, 2, 2, 3, 3]
+CALLS = ("read", "write", "test")
+
+
+def run_lines(name: str, errors: list[int]) -> list[dict[str, object]]:
+    lines: list[dict[str, object]] = [
+        {"run": name, "errors": e, "done": False, "action": CALLS[i % 3]}
+        for i, e in enumerate(errors)
+    ]
+    return [*lines, {"run": name, "errors": errors[-1], "done": True}]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a monitor file and two traces, whose runs are interleaved."""
+    (tmp_path / "monitor.yaml").write_text(SPEC)
+    for part, count in (("learn", 12), ("test", 4)):
+        runs = [run_lines(f"{part}-{i}", BAD if i % 4 == 0 else GOOD) for i in range(count)]
+        mixed = [line for lines in zip(*runs, strict=True) for line in lines]
+        (tmp_path / f"{part}.jsonl").write_text("".join(json.dumps(x) + "\n" for x in mixed))
+    return tmp_path
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
+    code = main([str(word) for word in words])
+    said = capsys.readouterr()
+    return code, said.out + said.err
+
+
+@pytest.fixture
+def model(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    path = folder / "model.json"
+    code, said = call(
+        capsys, "learn", folder / "learn.jsonl", "-c", folder / "monitor.yaml", "-o", path
+    )
+    assert code == 0, said
+    assert "learn.jsonl::run=learn-0" in said
+    assert "8 steps" in said and " s " not in said
+    return path
+
+
+def test_learn_takes_each_run_for_an_episode(model: Path) -> None:
+    found = load_model(model)
+    assert found.rate == "steps"
+    assert int(found.starts.sum()) == 12
+    assert len(found.provenance) == 12
+    assert int(found.counts.sum()) == 12 * 7  # eight lines a run, and nothing from run to run
+    assert {step.action for step, _ in found.steps} == set(CALLS)
+
+
+def test_replay_foresees_in_steps(
+    folder: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("replay", folder / "test.jsonl", "-c", folder / "monitor.yaml", "-m", model)
+    code, said = call(capsys, *asked, "--verdicts", folder / "verdicts.jsonl")
+    assert code == 1
+    assert "5..5 steps" in said
+    assert "32 steps watched" in said
+    assert not [line for line in said.splitlines() if line.rstrip().endswith(" s")]
+    lines = [json.loads(x) for x in (folder / "verdicts.jsonl").read_text().splitlines()]
+    assert len([x for x in lines if "tick" in x]) == 4 * 8
+    code, said = call(capsys, *asked, "--json")
+    document = json.loads(said)
+    assert [Path(r["path"]).name for r in document["recordings"]][1] == "test.jsonl::run=test-1"
+    [lead] = [e["lead"] for e in document["recordings"][0]["events"] if e["event"] == "violation"]
+    assert lead == int(lead) >= 1
+
+
+def test_one_run_by_its_address(
+    folder: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("-c", folder / "monitor.yaml", "-m", model)
+    code, _ = call(capsys, "replay", f"{folder / 'test.jsonl'}::run=test-1", *asked)
+    assert code in (0, 1)
+    code, said = call(capsys, "replay", f"{folder / 'test.jsonl'}::run=nobody", *asked)
+    assert code == 2
+    assert "there is no run 'nobody'" in said and "test-0" in said
+
+
+def test_tune(folder: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = call(
+        capsys,
+        "tune", folder / "test.jsonl", "-c", folder / "monitor.yaml", "-m", model,
+        "--false-alarms-per-hour", 100, "--plot", folder / "tune.html",
+    )  # fmt: skip
+    assert code in (0, 1), said
+    assert "4 runs" in said and "steps watched" in said and "in 3,600 steps" in said
+    assert "an hour" not in said
+    assert "in 3,600 steps" in (folder / "tune.html").read_text()
+
+
+def test_report(folder: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = folder / "report.html"
+    code, said = call(
+        capsys,
+        "report", folder / "test.jsonl", "-c", folder / "monitor.yaml", "-m", model, "-o", page,
+    )  # fmt: skip
+    assert code == 0, said
+    text = page.read_text()
+    assert '"unit":"steps"' in text
+    assert "lead, steps" in text and "within 5 steps" in text
+    assert "lead, s<" not in text and "within 5 s" not in text.replace("within 5 steps", "")
+
+
+def test_validate_inspect_explain_check(
+    folder: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = folder / "monitor.yaml"
+    code, said = call(capsys, "validate", config, "-m", model, "--bag", folder / "test.jsonl")
+    assert code == 0, said
+    code, said = call(capsys, "inspect", model, "-c", config, "--why")
+    assert code == 0, said
+    assert "by steps" in said and "96 steps" in said and "Hz" not in said
+    code, said = call(capsys, "explain", "-c", config)
+    assert code == 0, said
+    code, said = call(capsys, "explain", "always(a implies eventually[0:4](b))", "--rate", "steps")
+    assert code == 0 and "4 steps" in said
+    code, said = call(
+        capsys, "explain", "always(a implies eventually[0:4 s](b))", "--rate", "steps"
+    )
+    assert code == 2 and "a bound of 4 s: the clock is steps" in said
+
+
+def test_init_drafts_a_file_of_steps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, draft = folder / "learn.jsonl", folder / "draft.yaml"
+    code, said = call(capsys, "init", trace, "-o", draft)
+    assert code == 2
+    assert "no time (key t)" in said and "steps" in said
+    code, said = call(capsys, "init", trace, "-o", draft, "--rate", "steps")
+    assert code == 0, said
+    text = draft.read_text()
+    assert "clock: steps" in text and "rate:" not in text.replace("--rate", "")
+    assert "  run:" not in text and "  action:" not in text
+    code, said = call(capsys, "validate", draft)
+    assert code == 0, said
+
+
+def test_ticks_refuse_lines_without_times(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = folder / "monitor.yaml"
+    config.write_text(SPEC.replace("clock: steps", "rate: 1"))
+    code, said = call(
+        capsys, "learn", folder / "learn.jsonl", "-c", config, "-o", folder / "m.json"
+    )
+    assert code == 2
+    assert "learn.jsonl" in said and "no time (key t)" in said and "clock: steps" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"errors": 1, "done": false}', "1 lines do not say by 'run'"),
+        ('{"run": [1], "errors": 1, "done": false}', "run: [1] is no name of a run"),
+        ('{"run": "a", "t": 3, "errors": 1}', "has a time, and lines before it have none"),
+    ],
+)
+def test_a_line_that_does_not_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str], line: str, expected: str
+) -> None:
+    trace = folder / "learn.jsonl"
+    trace.write_text(trace.read_text() + line + "\n")
+    code, said = call(
+        capsys, "learn", trace, "-c", folder / "monitor.yaml", "-o", folder / "m.json"
+    )
+    assert code == 2
+    assert expected in said
