@@ -110,7 +110,7 @@ def build(spec: MonitorSpec, inline: Iterable[str]) -> ZoneAbstraction:
         vocabulary=Zones(),
         sources=signals.sources,
         derived=signals.derived,
-        rate=signals.rate,
+        clock=signals.clock,
         digest=hashlib.sha256(repr((signals.digest, limits)).encode()).hexdigest(),
         evaluate=_zone_of(limits, signals.signals.index("x")),
         remembers=True,
