@@ -25,13 +25,8 @@ from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
-<<<<<<< HEAD
-from forewarn.signals.clock import NANOSECONDS
-from forewarn.states.inputs import open_feed
-=======
 from forewarn.signals.clock import NANOSECONDS, by_clock
-from forewarn.states.predicates.inputs import open_feed
->>>>>>> 04e5aad (Take moments from a clock: ticks of a grid are the first, steps the second)
+from forewarn.states.inputs import open_feed
 from monitor_node import conversions, parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart
