@@ -8,6 +8,7 @@ unexport PYTHONPATH PYTHONHOME AMENT_PREFIX_PATH CMAKE_PREFIX_PATH COLCON_PREFIX
 BIN := .venv/bin
 BRIDGE := apollo_bridge/src/apollo_bridge
 PYTEST_ARGS ?=
+BEGAN := $(shell date +%s)
 # Two tests at once where there are two cores; the live ones reserve their ROS domains.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
@@ -28,7 +29,8 @@ demo: setup ## learn, watch and replay the sample recordings over real ROS 2 top
 	@$(BIN)/python scripts/demo.py
 
 test: setup ## unit, oracle, property-based and live ROS tests
-	@$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS); code=$$?; seconds=$$(($$(date +%s) - $(BEGAN))); \
+	echo "make test: $$((seconds / 60)) min $$((seconds % 60)) s, set-up included"; exit $$code
 
 lint: setup ## ruff, mypy --strict on forewarn, import contracts, known vulnerabilities of what is locked
 	$(BIN)/ruff check

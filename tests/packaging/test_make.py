@@ -1,0 +1,21 @@
+"""`make test` says how long it took, and passes on how it ended."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize(("arguments", "ends_well"), [("--version", True), ("--nonsense", False)])
+def test_the_tests_say_how_long_they_took(
+    repository: Path, arguments: str, ends_well: bool
+) -> None:
+    # -o: the set-up is as new as can be, for these tests run in it.
+    command = ["make", "-o", "setup", "test", f"PYTEST_ARGS={arguments}"]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+    assert (done.returncode == 0) == ends_well
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"make test: \d+ min \d+ s, set-up included", last)
