@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.checking import ENDED, ctl, numeric
+from forewarn.checking import ctl
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
@@ -46,28 +46,6 @@ def model(counts: NDArray[np.int64], alpha: object = "none", terminals: int = 1)
 
 
 COUNTS = np.array([[4, 3, 1, 0], [2, 0, 1, 1], [5, 5, 0, 0], [0, 0, 0, 0]])
-
-
-@pytest.mark.parametrize("alpha", ["sparse", 1.0, "none"])
-@pytest.mark.parametrize("horizon", [0, 1, 5, None])
-@pytest.mark.parametrize("exact", [None, False])
-def test_both_checkers_give_the_same_table(
-    alpha: object, horizon: int | None, exact: bool | None
-) -> None:
-    chain = estimate_chain(model(COUNTS, alpha))
-    classes = np.array([0, 1, 0, ENDED])
-    ours = numeric.risk_table(chain, NEVER_TWICE, classes, horizon)
-    theirs = storm.risk_table(chain, NEVER_TWICE, classes, horizon, exact=exact)
-    np.testing.assert_allclose(ours.values, theirs.values, rtol=0, atol=1e-9)
-
-
-def test_unseen_states_are_unknown_to_storm_as_well() -> None:
-    counts = COUNTS.copy()
-    counts[2] = 0
-    chain = estimate_chain(model(counts))
-    table = storm.risk_table(chain, NEVER_TWICE, np.array([0, 1, 0, ENDED]), 4)
-    assert np.isnan(table.values[2, :2]).all()
-    assert table.values[2, 2] == 1
 
 
 @pytest.mark.parametrize(
