@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 
 from forewarn.logic import syntax
 from forewarn.logic.automaton import Automaton
@@ -156,21 +156,16 @@ def _length(bound: Bound) -> str:
     return f"{value} {'step' if bound.unit == 'steps' and value == '1' else bound.unit}"
 
 
-def _span(interval: Interval | None, endless: str, within: str, offset: str) -> str:
+def _span(interval: Interval | None, endless: str, within: str, offset: str, some: str = "") -> str:
+    """Return how long something holds; with `some`, that it holds at one time of these."""
     if interval is None:
         return endless
     if interval.upper is None:
-        return f"beyond {_length(interval.lower)} {offset}"
+        return f"{some}beyond {_length(interval.lower)} {offset}"
     if not interval.lower.value:
         return f"{within} {_length(interval.upper)}"
-    return f"from {_length(interval.lower)} to {_length(interval.upper)} {offset}"
+    lower, upper = _length(interval.lower), _length(interval.upper)
+    return f"{some or 'from '}{lower} to {upper} {offset}"
 
 
-def _point(interval: Interval | None, endless: str, within: str, offset: str) -> str:
-    if interval is None:
-        return endless
-    if interval.upper is None:
-        return f"at some time beyond {_length(interval.lower)} {offset}"
-    if not interval.lower.value:
-        return f"{within} {_length(interval.upper)}"
-    return f"at some time {_length(interval.lower)} to {_length(interval.upper)} {offset}"
+_point = partial(_span, some="at some time ")

@@ -10,7 +10,8 @@ buffer is full: the file of a killed process may end anywhere, hence the `mcap` 
 from __future__ import annotations
 
 import io
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +150,9 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
         RecordingError
             If the writer is closed or the disk is full.
         """
-        self._check_open()
-        try:
+        with self._told():
             self._writer.add_metadata(name, dict(table))
-            self.flush()
-        except OSError as error:
-            raise self._failed(error) from error
+        self.flush()
 
     def attach(self, name: str, data: bytes, media_type: str = "text/plain") -> None:
         """Append a whole file under a name, at once; see `attachments` of readers.
@@ -164,20 +162,14 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
         RecordingError
             If the writer is closed or the disk is full.
         """
-        self._check_open()
-        try:
+        with self._told():
             self._writer.add_attachment(0, 0, name, media_type, data)
-            self.flush()
-        except OSError as error:
-            raise self._failed(error) from error
+        self.flush()
 
     def flush(self) -> None:
         """Hand all that was written to the operating system, where it outlives the process."""
-        self._check_open()
-        try:
+        with self._told():
             self._writer.flush()  # type: ignore[no-untyped-call]
-        except OSError as error:
-            raise self._failed(error) from error
         self._chunk_start_ns = None
 
     def close(self) -> None:
@@ -210,6 +202,14 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
     def _check_open(self) -> None:
         if self._closed:
             raise RecordingError("is closed and takes no more messages", file=self.path)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        self._check_open()
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(error) from error
 
     def _failed(self, error: OSError) -> RecordingError:
         return RecordingError(f"cannot be written ({error.strerror or error})", file=self.path)
