@@ -72,7 +72,7 @@ def optimal(process: DecisionProcess, targets: Mask, through: Mask, *, maximise:
         policy = np.where(attaining >= 0, attaining, policy)
     else:
         sure = graph.certain_min(targets, through)
-        avoiding = _first_of(process, ~process.touches(~sure.zero))
+        avoiding = first_of(process, ~process.touches(~sure.zero))
         policy = np.where(sure.zero & (avoiding >= 0), avoiding, policy)
     maybe = ~(sure.zero | sure.one)
     values = sure.one.astype(np.float64)
@@ -105,12 +105,12 @@ def _improved(
         better = maybe & (best > GAIN * values)
         if not better.any():
             return Extreme(values, policy)
-        choice = _first_of(process, gain == best[process.owner])
+        choice = first_of(process, gain == best[process.owner])
         policy[better] = choice[better]
     raise CheckingError("policy iteration does not settle", accepted="a smaller process")
 
 
-def _first_of(process: DecisionProcess, choices: Mask) -> Choices:
+def first_of(process: DecisionProcess, choices: Mask) -> Choices:
     """Return the first of `choices` in each state, -1 without, shape (n,)."""
     first = np.flatnonzero(choices)
     result = np.full(process.size, -1, dtype=np.int64)

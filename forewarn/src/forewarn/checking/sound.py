@@ -90,10 +90,30 @@ def transition_intervals(
         Number k of states there can be at all; by default all vectors of predicates and all
         terminal labels, or the states of the model if its candidates are the admissible ones.
     """
-    counts = model.counts.tocsr()
+    states = universe_of(model) if universe is None else universe
+    found = row_intervals(model.counts, confidence, states)
+    found.elsewhere[model.terminal] = 0.0
+    return found
+
+
+def row_intervals(counts: sparse.csr_matrix, confidence: float, universe: int) -> Intervals:
+    """Return `transition_intervals` for rows of counts: those of states, or of choices.
+
+    Parameters
+    ----------
+    counts : csr_matrix of int, shape (n, m)
+        What followed; a row without counts may go anywhere.
+    confidence, universe
+        As in `transition_intervals`.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise CheckingError(f"a confidence of {confidence}", accepted="between 0 and 1")
+    counts = counts.tocsr()
+    counts.eliminate_zeros()
     counts.sort_indices()
     coo = counts.tocoo()
-    n, size = model.visits[coo.row].astype(np.float64), model.size
+    visits = np.asarray(counts.sum(axis=1)).ravel()
+    n = visits[coo.row].astype(np.float64)
     seen = coo.data.astype(np.float64)
     delta = 1.0 - confidence
     tail = 0.25 * delta / max(seen.size, 1)
@@ -102,27 +122,24 @@ def transition_intervals(
     upper = np.ones(seen.size)
     upper[~full] = special.betaincinv(seen[~full] + 1.0, (n - seen)[~full], 1.0 - tail)
     known = np.maximum(np.diff(counts.indptr), 1)
-    active = (model.visits > 0) & ~model.terminal
-    states = _universe(model) if universe is None else universe
-    states = np.maximum(states, known)
+    active = visits > 0
+    states = np.maximum(universe, known)
     share = np.log(0.5 * delta / max(int(active.sum()), 1))
     ways = (
         special.gammaln(states + 1)
         - special.gammaln(known + 1)
         - special.gammaln(states - known + 1)
     )
-    visits = np.maximum(model.visits, 1)
-    missing = -np.expm1((share - np.log(states) - ways) / visits)
+    missing = -np.expm1((share - np.log(states) - ways) / np.maximum(visits, 1))
     # A row that has been everywhere has nowhere else to go.
     missing = np.where(states == known, 0.0, missing)
     elsewhere = np.where(active, missing, 1.0)
-    elsewhere[model.terminal] = 0.0
-    return Intervals(
-        coo.row.astype(np.int64), coo.col.astype(np.int64), lower, upper, elsewhere, size
-    )
+    rows, columns = coo.row.astype(np.int64), coo.col.astype(np.int64)
+    return Intervals(rows, columns, lower, upper, elsewhere, counts.shape[0])
 
 
-def _universe(model: CountModel) -> int:
+def universe_of(model: CountModel) -> int:
+    """Return how many states there can be at all."""
     if model.smoothing.candidates == "admissible":
         return model.size
     vocabulary = model.vocabulary
@@ -155,8 +172,6 @@ def sound_table(
     universe : int, optional
         See `transition_intervals`.
     """
-    if not 0.0 < confidence < 1.0:
-        raise CheckingError(f"a confidence of {confidence}", accepted="between 0 and 1")
     chain = estimate_chain(model, smoothing)
     table = risk_table(chain, automaton, classes, horizon)
     intervals = transition_intervals(model, confidence, universe)

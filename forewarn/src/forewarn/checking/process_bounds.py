@@ -1,0 +1,368 @@
+"""Probabilities of a decision process, with what the counts leave open about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy import sparse
+
+from forewarn.checking.graph import backward_reachable
+from forewarn.checking.mdp import extreme_within, first_of, optimal
+from forewarn.checking.reachability import solve
+from forewarn.checking.sound import CONFIDENCE, Intervals, row_intervals
+from forewarn.errors import CheckingError
+from forewarn.models.chain import Floats
+from forewarn.models.process import ActionCounts, DecisionProcess, Mask, process_of
+
+Choosing = Literal["greatest", "least", "recorded"]
+
+MAX_SWEEPS = 20_000
+MAX_WORK = 300_000_000
+MAX_SOLVED = 60
+SETTLED = 1e-10
+CLOSE = 1e-8
+WIDE = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A probability to reach ``phi U psi``.
+
+    Attributes
+    ----------
+    targets, through : ndarray of bool, shape (n,)
+        States of psi, and states of phi.
+    choosing : str
+        ``greatest``, ``least`` or ``recorded``: over all policies, or with the recorded mix.
+    horizon : int or None
+        Steps; None is unbounded.
+    """
+
+    targets: Mask
+    through: Mask
+    choosing: Choosing
+    horizon: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedValues:
+    """A probability of every state and choice, with its bounds.
+
+    Attributes
+    ----------
+    estimate, lower, upper : ndarray, shape (n,)
+        From each state; the estimate is NaN where nothing was seen done.
+    choice_estimate, choice_lower, choice_upper : ndarray, shape (c,)
+        If a choice is taken first.
+    confidence : float
+        Probability that the bounds hold for all states, choices and queries at once.
+    sound : bool
+        Whether they do: not if the traces that are counted here also made the states.
+    notes : tuple of str
+        What a user should know of them.
+    """
+
+    estimate: Floats
+    lower: Floats
+    upper: Floats
+    choice_estimate: Floats
+    choice_lower: Floats
+    choice_upper: Floats
+    confidence: float
+    sound: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class CountedProcess:
+    """The decision processes that counts allow at a confidence.
+
+    Choices are the observed actions alone. What was never seen after a choice, and a state in
+    which nothing was seen done, counts as 1 for an upper and as 0 for a lower bound.
+
+    Attributes
+    ----------
+    counted : ActionCounts
+        The counts, n states and c choices.
+    process : DecisionProcess
+        The estimate.
+    intervals : Intervals
+        Bounds of all transitions at once, one row for each choice.
+    confidence : float
+        Probability that the intervals hold.
+    grown : bool
+        Whether the states were learned from the traces that are counted here.
+    """
+
+    counted: ActionCounts
+    process: DecisionProcess
+    intervals: Intervals
+    confidence: float
+    grown: bool
+
+    @cached_property
+    def mix(self) -> Floats:
+        """Share of each choice among the recorded ones of its state, shape (c,).
+
+        Where all were imposed, of those.
+        """
+        owner, n = self.process.owner, self.process.size
+        weight = self.counted.recorded.astype(np.float64)
+        every = np.asarray(self.counted.counts.sum(axis=1)).ravel().astype(np.float64)
+        free = np.bincount(owner, weights=weight, minlength=n) > 0
+        weight = np.where(free[owner], weight, np.where(self.counted.acted, every, 1.0))
+        return np.asarray(weight / np.bincount(owner, weights=weight, minlength=n)[owner])
+
+    def value(self, query: Query) -> BoundedValues:
+        """Return the answer to a query, with bounds.
+
+        Raises
+        ------
+        CheckingError
+            If the arguments do not fit, or the accuracy of the estimate cannot be assured.
+        """
+        if query.horizon is not None and query.horizon < 0:
+            raise CheckingError(
+                f"a horizon of {query.horizon} steps", accepted="0 or more, or unbounded"
+            )
+        states, choices = self._estimate(query)
+        low, high = _Robust(self, query, worst=False), _Robust(self, query, worst=True)
+        lower, low_choice = low.solve()
+        upper, high_choice = high.solve()
+        notes = _notes(self, query, lower, upper, states)
+        if not (low.settled and high.settled):
+            notes += (
+                "bounds without a horizon stopped early: they hold, and are wider than need be",
+            )
+        unknown = self.counted.unseen & ~(query.targets | ~query.through)
+        estimate = np.where(unknown, np.nan, states)
+        choices = np.where(unknown[self.process.owner], np.nan, choices)
+        return BoundedValues(
+            estimate,
+            np.fmin(lower, estimate),
+            np.fmax(upper, estimate),
+            choices,
+            np.fmin(low_choice, choices),
+            np.fmax(high_choice, choices),
+            self.confidence,
+            not self.grown,
+            notes,
+        )
+
+    def _estimate(self, query: Query) -> tuple[Floats, Floats]:
+        """Return the estimate from each state, and if a choice is taken first."""
+        process, targets, through = self.process, query.targets, query.through
+        maximise = query.choosing == "greatest"
+        if query.choosing == "recorded":
+            process = self.recorded_chain
+        if query.horizon is None:
+            values = after = optimal(process, targets, through, maximise=maximise).values
+        else:
+            before = max(query.horizon - 1, 0)
+            after = extreme_within(process, targets, through, before, maximise=maximise)
+            values = extreme_within(process, targets, through, query.horizon, maximise=maximise)
+        owner = self.process.owner
+        still = (targets | ~through)[owner] | (query.horizon == 0)
+        return values, np.where(still, values[owner], self.process.matrix @ after)
+
+    @cached_property
+    def recorded_chain(self) -> DecisionProcess:
+        """The estimate with the recorded mix of actions, one choice a state."""
+        n, c = self.process.size, self.mix.size
+        share = sparse.csr_matrix((self.mix, (self.process.owner, np.arange(c))), shape=(n, c))
+        return DecisionProcess(sparse.csr_matrix(share @ self.process.matrix), np.arange(n + 1))
+
+
+def counted_process(
+    counted: ActionCounts,
+    universe: int,
+    *,
+    confidence: float = CONFIDENCE,
+    grown: bool = False,
+    process: DecisionProcess | None = None,
+) -> CountedProcess:
+    """Return the decision processes that counts allow.
+
+    Parameters
+    ----------
+    counted : ActionCounts
+        The counts.
+    universe : int
+        Number of states there can be at all (`sound.universe_of`).
+    confidence : float
+        Probability that all intervals hold.
+    grown : bool
+        Whether the states were learned from the traces that are counted here. The intervals
+        suppose states that were fixed before; with others they are not sound.
+    process : DecisionProcess, optional
+        The estimate, with smoothing for instance; by default maximum likelihood.
+    """
+    intervals = row_intervals(counted.counts, confidence, universe)
+    made = process_of(counted) if process is None else process
+    return CountedProcess(counted, made, intervals, confidence, grown)
+
+
+class _Robust:
+    """Induction over the worst, or the best, process that the intervals allow.
+
+    Each distribution is chosen anew at each step, within the bounds of its transitions.
+    """
+
+    def __init__(self, counted: CountedProcess, query: Query, worst: bool) -> None:
+        self.process, self.query, self.worst = counted.process, query, worst
+        self.mix = counted.mix
+        intervals, unseen = counted.intervals, counted.counted.unseen
+        still = query.targets | ~query.through
+        self.fixed = still | unseen | counted.counted.terminal
+        self.ends = np.where(query.targets | (unseen & ~still & worst), 1.0, 0.0)
+        self.rows, self.columns = intervals.rows, intervals.columns
+        self.lower, self.spare = intervals.lower, intervals.upper - intervals.lower
+        left = 1.0 - np.bincount(self.rows, self.lower, minlength=intervals.size)
+        # What may go elsewhere does: it counts as 1 at worst and as 0 at best.
+        away = np.minimum(intervals.elsewhere, left)
+        self.budget = left - away
+        room = np.bincount(self.rows, self.spare, minlength=intervals.size)
+        # What the upper bounds do not take can only be elsewhere.
+        self.away = away + np.maximum(self.budget - room, 0.0)
+        self.settled = True
+
+    def expect(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the value of each choice (c,), and the probabilities that give it (k,)."""
+        following = values[self.columns]
+        order = np.lexsort((-following if self.worst else following, self.rows))
+        room = self.spare[order]
+        total = np.concatenate([[0.0], np.cumsum(room)])
+        start = np.searchsorted(self.rows, np.arange(self.budget.size))
+        given = np.clip(self.budget[self.rows] - total[:-1] + total[start][self.rows], 0.0, room)
+        chances = self.lower.copy()
+        chances[order] += given
+        found = np.bincount(self.rows, chances * following, minlength=self.budget.size)
+        return found + self.away * self.worst, chances
+
+    def step(self, values: Floats) -> Floats:
+        """Return the values one step earlier, shape (n,)."""
+        return np.where(self.fixed, self.ends, self._chosen(self.expect(values)[0]))
+
+    def _chosen(self, found: Floats) -> Floats:
+        groups = self.process.groups[:-1]
+        if self.query.choosing == "recorded":
+            return np.asarray(np.add.reduceat(self.mix * found, groups))
+        best = np.maximum if self.query.choosing == "greatest" else np.minimum
+        return np.asarray(best.reduceat(found, groups))
+
+    def solve(self) -> tuple[Floats, Floats]:
+        """Return the bound from each state, and if a choice is taken first."""
+        horizon, owner = self.query.horizon, self.process.owner
+        if horizon is None:
+            values = after = self._unbounded()
+        else:
+            values = after = np.where(self.fixed, self.ends, 0.0)
+            for _ in range(horizon):
+                values, after = self.step(values), values
+        found = np.where(horizon == 0, values[owner], self.expect(after)[0])
+        choices = np.where(self.fixed[owner], self.ends[owner], found)
+        # Sums of probabilities may be off by their rounding.
+        return np.clip(values, 0.0, 1.0), np.clip(choices, 0.0, 1.0)
+
+    def _unbounded(self) -> Floats:
+        """Return a bound of the probability ever to reach the targets, shape (n,).
+
+        What goes elsewhere at each step makes the induction a contraction; then a vector is as
+        near to the fixpoint as its own step, divided by what goes elsewhere at least.
+        """
+        free = ~self.fixed
+        leak = float(self.away[free[self.process.owner]].min(initial=1.0))
+        values: Floats = np.where(self.fixed, self.ends, float(self.worst))
+        side = 1.0 if self.worst else -1.0
+        for _ in range(MAX_SOLVED if leak > 0 else 0):
+            guess = self._solved(values)
+            radius = float(np.abs(self.step(guess) - guess).max(initial=0.0)) / leak
+            if radius <= CLOSE:
+                return np.where(self.fixed, self.ends, guess + side * radius)
+            values = guess
+        return self._swept()
+
+    def _swept(self) -> Floats:
+        """Return what the induction tends to from the safe side; each step of it is a bound."""
+        start = self.ends.copy()
+        if self.worst:
+            source = self.process.owner[self.rows]
+            size = self.process.size
+            graph = sparse.csr_matrix(
+                (np.ones(source.size), (source, self.columns)), shape=(size, size)
+            )
+            risky = np.zeros(size, dtype=bool)
+            risky[self.process.owner[self.away > 0]] = True
+            danger = (self.fixed & (self.ends > 0)) | (~self.fixed & risky)
+            passing = sparse.csr_matrix(sparse.diags((~self.fixed).astype(float)) @ graph)
+            start[~self.fixed & backward_reachable(passing, danger)] = 1.0
+        values: Floats = start
+        for _ in range(min(MAX_SWEEPS, MAX_WORK // max(self.rows.size, 1) + 1)):
+            following = self.step(values)
+            if np.abs(following - values).max(initial=0.0) <= SETTLED:
+                return following
+            values = following
+        self.settled = False
+        return values
+
+    def _solved(self, values: Floats) -> Floats:
+        """Return the value of the choices and chances that are best for `values`, for ever."""
+        found, chances = self.expect(values)
+        owner, n = self.process.owner, self.process.size
+        if self.query.choosing == "recorded":
+            weight = self.mix
+        else:
+            picked = first_of(self.process, found == self._chosen(found)[owner])
+            weight = np.zeros(found.size)
+            weight[picked[picked >= 0]] = 1.0
+        matrix = sparse.csr_matrix(
+            (chances * weight[self.rows], (owner[self.rows], self.columns)), shape=(n, n)
+        )
+        lost = np.bincount(owner, self.away * weight, minlength=n)
+        good = self.fixed & (self.ends > 0)
+        free = ~self.fixed
+        if not free.any():
+            return self.ends
+        hit: Floats = np.asarray(matrix[:, good].sum(axis=1)).ravel()
+        hit = np.asarray(hit + lost * self.worst)
+        miss: Floats = np.asarray(matrix[:, self.fixed & ~good].sum(axis=1)).ravel()
+        miss = np.asarray(miss + lost * (not self.worst))
+        result = self.ends.copy()
+        result[free] = solve(sparse.csr_matrix(matrix[free][:, free]), hit[free], miss[free])
+        return result
+
+
+def _notes(
+    counted: CountedProcess, query: Query, lower: Floats, upper: Floats, values: Floats
+) -> tuple[str, ...]:
+    """Say how far the bounds can be trusted, and whether they tell anything."""
+    level = f"{counted.confidence:.0%}"
+    notes = [
+        f"the bounds are sound: they hold together for all states and actions, at {level}, for "
+        "choices among the actions that were observed"
+        if not counted.grown
+        else "the bounds are not sound: the states were learned from the traces that are counted; "
+        "count traces that did not grow them"
+    ]
+    if counted.counted.unseen.any():
+        notes.append(
+            f"in {int(counted.counted.unseen.sum())} states nothing was seen done: anything may "
+            "follow there"
+        )
+    moving = query.through & ~query.targets & counted.counted.acted[counted.counted.groups[:-1]]
+    wide = (upper - lower)[moving] >= WIDE
+    if wide.any():
+        notes.append(
+            f"the bounds are vacuous (wider than {WIDE}) in {wide.mean():.0%} of the states: take "
+            "a shorter horizon, or more data"
+        )
+    beyond = float(np.maximum(lower - values, values - upper).max(initial=0.0))
+    if beyond > 10 * CLOSE:
+        notes.append(
+            f"smoothing puts the estimate outside of what the counts allow, by up to {beyond:.3g}: "
+            "the bounds are widened to it"
+        )
+    return tuple(notes)
