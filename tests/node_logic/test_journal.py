@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
-from monitor_node.journal import Journal
+import pytest
+
+from forewarn.config import parse_spec
+from forewarn.config.yaml_text import parse_document
+from forewarn.errors import RecordingError
+from forewarn.files.journal import JournalFile
+from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.checkpoint import remember
+from forewarn.monitoring.live_session import Watch
+from monitor_node.journal import FORMAT, Journal
+from monitor_node.status import Severity, Status
+
+TEXT = """
+rate: 10
+startup: 0
+signals: {a: {timeout: never}, b: {timeout: never}}
+predicates: {pa: a, pb: b}
+properties: {rule: {formula: "always(pa implies eventually[0:0.5](pb))", horizon: 1.0}}
+"""
+
+
+def watch(tick: int | None = None, a: float = 0.0) -> Watch:
+    """Return a monitor, be it after one tick."""
+    found = Watch(compile_spec(parse_spec(parse_document(TEXT))), None, {})
+    if tick is not None:
+        found.accept("", tick * 100_000_000, {"a": a, "b": 0.0})
+        found.tick(tick)
+    return found
 
 
 def idle(tick: int) -> dict[str, Any]:
@@ -53,3 +81,118 @@ def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "absent" / "journal", 60.0)
     journal.write(idle(1), [])
     assert journal.status().level == 2
+
+
+@pytest.mark.parametrize(
+    ("a", "recalled"),
+    [(0.0, "counts and mutes of tick 5"), (1.0, "obligations and alerts of tick 5")],
+)
+def test_a_restart_goes_on_where_the_former_life_ended(
+    tmp_path: Path, a: float, recalled: str
+) -> None:
+    path, before = tmp_path / "journal", watch(5, a)
+    Journal(path, 2.0).keep(before, ["nav2", "twist"])
+    journal, after = Journal(path, 2.0, ["nav2"]), watch()
+    assert journal.left is not None
+    assert journal.left.owing == ("nav2", "twist")
+    told = {"file": path, "recalled": "nothing"}
+    assert journal.status() == Status("journal", Severity.OK, "recalled: nothing", told)
+    assert journal.recall(after, 25) == json.loads(json.dumps(remember(before)))
+    assert remember(after)["properties"] == remember(before)["properties"]
+    told = {"file": path, "recalled": recalled}
+    assert journal.status() == Status("journal", Severity.OK, f"recalled: {recalled}", told)
+    assert journal.recall(watch(), 25) is None
+    assert journal.recalled == recalled
+
+
+def test_what_is_older_than_allowed_is_not_recalled(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    Journal(path, 2.0).keep(watch(5, 1.0), [])
+    journal = Journal(path, 2.0)
+    with pytest.raises(RecordingError, match="21 ticks old") as caught:
+        journal.recall(watch(), 26)
+    assert journal.status().message == f"recalled: nothing: {caught.value}"
+    assert journal.left is None
+
+
+def test_a_first_life_recalls_nothing(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal", 2.0)
+    assert journal.recall(watch(), 1) is None
+    assert (journal.left, journal.lost, journal.recalled) == (None, "", "nothing")
+
+
+@pytest.mark.parametrize(
+    ("actuators", "duty"),
+    [
+        ([], ""),
+        (
+            ["nav2", "twist"],
+            ", and if it limited or stopped the robot by nav2 or twist, nobody takes that back",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [({"memory": {}, "owing": []}, "'lost'"), ({"owing": [], "lost": ""}, "'memory'")],
+)
+def test_it_is_said_word_for_word_what_may_be_lost(
+    tmp_path: Path, actuators: list[str], duty: str, body: dict[str, Any], reason: str
+) -> None:
+    path = tmp_path / "journal"
+    JournalFile(path, "monitor", FORMAT).write(body)
+    journal = Journal(path, 2.0, actuators)
+    expected = (
+        f"{path} is damaged ({reason}) and was kept as {path}.damaged-1: obligations, alerts, "
+        f"counts and mutes of the former life are lost{duty}; look at the robot, then call "
+        "~/acknowledge"
+    )
+    assert journal.lost == expected
+    told = {"file": path, "recalled": "nothing"}
+    assert journal.status() == Status("journal", Severity.ERROR, expected, told)
+    assert (journal.acknowledge(), journal.acknowledge()) == (expected, "")
+
+
+def test_a_journal_of_another_format_is_damaged_and_one_of_another_process_refused(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal"
+    JournalFile(path, "monitor", FORMAT - 1).write({})
+    assert f"format {FORMAT - 1}, not {FORMAT}" in Journal(path, 2.0).lost
+    JournalFile(path, "bridge", FORMAT).write({})
+    with pytest.raises(RecordingError, match="no journal of ours"):
+        Journal(path, 2.0)
+
+
+def test_what_could_not_be_written_is_an_error_until_it_can(tmp_path: Path) -> None:
+    path = tmp_path / "absent" / "journal"
+    journal = Journal(path, 2.0)
+    journal.write(idle(1), [])
+    problem = journal.status().message
+    assert str(path) in problem
+    journal.lost = "all"
+    journal.write(idle(1), [])
+    assert journal.status().message == f"{problem}; all"
+    path.parent.mkdir()
+    journal.write(idle(1), [])
+    assert (journal.status().level, journal.status().message) == (Severity.ERROR, "all")
+    assert Journal(path, 2.0).lost == "all"
+
+
+@pytest.mark.parametrize("changed", ["owing", "lost", "memory"])
+def test_whatever_changes_is_kept(tmp_path: Path, changed: str) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path, 2.0)
+    journal.write(idle(1), [])
+    before = path.stat().st_ino  # a file that is replaced is another one
+    journal.write(idle(1), [])
+    assert path.stat().st_ino == before
+    journal.lost = "all" if changed == "lost" else ""
+    memory = {**idle(1), "violations": [1]} if changed == "memory" else idle(1)
+    journal.write(memory, ["twist"] if changed == "owing" else [])
+    found = Journal(path, 2.0)
+    assert found.left is not None
+    assert (found.left.memory, found.left.owing, found.lost) == (
+        memory,
+        ("twist",) if changed == "owing" else (),
+        journal.lost,
+    )

@@ -251,6 +251,7 @@ KNOWN, BROKEN, MAYBE, CRASH = (0.0, 0.0, 0.0), (1.0, 1.0, 0.0), (1.0, None, 0.0)
 @example(NAMED[5], [CRASH, CRASH, KNOWN, CRASH, BROKEN, BROKEN], None)
 @example("pb", [MAYBE, BROKEN, KNOWN], None)
 @example("pb or always(not pa)", [(0.0, None, 0.0), KNOWN, BROKEN, KNOWN], None)
+@example("pb or always(not crashed)", [(0.0, 1.0, 0.0), (0.0, 1.0, None)], None)
 @example("pb and always(pa or not pb)", [(1.0, None, 0.0), BROKEN, MAYBE], None)
 def test_verdicts_are_those_of_all_runs_that_agree(
     formula: str, ticks: list[tuple[float | None, ...] | None], missing: int | None
