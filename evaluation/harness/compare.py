@@ -33,6 +33,7 @@ from forewarn.assessment.tradeoff import (
     ScoredRun,
     bootstrap,
     every_threshold,
+    middle_of_best,
     pool_points,
     precision_recall,
     run_points,
@@ -95,10 +96,12 @@ def best_balance(traces: Sequence[ScoredRun], rule: AlertRule) -> float:
     score, truth = np.concatenate(scores), np.concatenate(truths)
     if not truth.any():
         return math.inf
-    levels, where = np.unique(-score, return_inverse=True)
-    hits = np.cumsum(np.bincount(where, weights=truth))
-    alarms = np.cumsum(np.bincount(where))
-    return -float(levels[np.argmax(2 * hits / (alarms + truth.sum()))])
+    levels, where = np.unique(score, return_inverse=True)
+    hits = np.cumsum(np.bincount(where, weights=truth)[::-1])[::-1]
+    alarms = np.cumsum(np.bincount(where)[::-1])[::-1]
+    chosen = middle_of_best(levels.tolist(), (2 * hits / (alarms + truth.sum())).tolist())
+    assert chosen is not None
+    return float(levels[chosen])
 
 
 def best_point(
@@ -111,6 +114,8 @@ def best_point(
     otherwise: Callable[[Point], float | None] = lambda point: point.false_alarms_per_hour,
 ) -> Point:
     """Return the point of longest mean lead, missed violations counting as 0 s.
+
+    A tie is decided by what was detected and by fewer false alarms, and then as `tune` does.
 
     Parameters
     ----------
@@ -127,14 +132,17 @@ def best_point(
         What is to be least if no threshold keeps to budget and share.
     """
     points = trade_off(traces, every_threshold(traces, ranks), rule=rule)
-    within = [
-        p
-        for p in points
+    merits: list[Any] = [
+        (sum(p.leads), p.detected, -p.false_alarms)
         if (p.false_alarms_per_hour or 0.0) <= budget and (p.alert_share or 0.0) <= alert_share
+        else None
+        for p in points
     ]
-    if not within:
-        return min(points, key=lambda p: otherwise(p) or 0.0)
-    return max(within, key=lambda p: (sum(p.leads), p.detected, p.threshold))
+    if not any(merits):
+        merits = [-(otherwise(p) or 0.0) for p in points]
+    chosen = middle_of_best([p.threshold for p in points], merits)
+    assert chosen is not None
+    return points[chosen]
 
 
 def within(budget: float, **limits: Any) -> Chooser:

@@ -89,6 +89,18 @@ def test_a_budget_is_kept_if_any_threshold_keeps_it(budget: float) -> None:
         assert chosen.false_alarms_per_hour == min(rates)
 
 
+@pytest.mark.parametrize("budget", [math.inf, -1.0])
+def test_a_tie_is_decided_as_tune_does(budget: float) -> None:
+    # A lead is at most the horizon, so that all thresholds foresee as much.
+    run = trace([0.0, 0.2, 0.3, 0.4] + [0.9] * 7 + [0.0], [10])
+    found = best_point([run], RULE, budget)
+    points = trade_off([run], rule=RULE)
+    alike = [p for p in points if (p.leads, p.false_alarms) == (found.leads, found.false_alarms)]
+    middle = (alike[0].threshold + alike[-1].threshold) / 2
+    assert len(alike) == 5
+    assert abs(found.threshold - middle) == min(abs(p.threshold - middle) for p in alike)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3])
 def test_a_share_of_alerts_is_kept_or_something_else_is_least(share: float) -> None:
     traces = random_traces(7)

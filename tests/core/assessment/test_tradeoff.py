@@ -21,6 +21,7 @@ from forewarn.assessment.tradeoff import (
     bootstrap,
     detections,
     every_threshold,
+    middle_of_best,
     pool_points,
     precision_recall,
     run_points,
@@ -177,6 +178,23 @@ def test_between_thresholds_that_occur_nothing_changes(
     on = alerts_at(trace, threshold, **options)
     same = alerts_at(trace, above[0] if above.size else 2.0, **options)
     np.testing.assert_array_equal(on, same)
+
+
+@given(st.lists(st.none() | st.integers(0, 2), max_size=8))
+def test_of_equal_thresholds_the_middle_of_the_lowest_range_is_chosen(
+    merits: list[int | None],
+) -> None:
+    levels = [k * k / 100 for k in range(len(merits))]
+    chosen = middle_of_best(levels, merits)
+    greatest = [k for k, merit in enumerate(merits) if merit is not None and merit == max(
+        other for other in merits if other is not None)]  # fmt: skip
+    if not greatest:
+        assert chosen is None
+        return
+    flat = [k for k in greatest if set(range(greatest[0], k + 1)) <= set(greatest)]
+    middle = (levels[flat[0]] + levels[flat[-1]]) / 2
+    assert chosen in flat
+    assert abs(levels[chosen] - middle) == min(abs(levels[k] - middle) for k in flat)
 
 
 def test_thinned_thresholds_keep_both_ends() -> None:

@@ -7,6 +7,7 @@ them. All figures of all studies are made here, so that they mean the same.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -28,6 +29,7 @@ __all__ = [
     "count_violations",
     "detections",
     "every_threshold",
+    "middle_of_best",
     "pool_points",
     "precision_recall",
     "run_points",
@@ -230,6 +232,34 @@ def pool_points(points: Sequence[Point]) -> Point:
         hours=sum(point.hours for point in points),
         alert_hours=sum(point.alert_hours for point in points),
     )
+
+
+def middle_of_best(levels: Sequence[float], merits: Sequence[Any]) -> int | None:
+    """Return which of some rising levels to choose: a tie favours the lower, and not its edge.
+
+    Neighbours of the same greatest merit are a flat range; of the lowest such range it is the one
+    nearest to the middle, which is far from where other recordings would differ.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Thresholds, rising as far as merits are alike.
+    merits : sequence
+        What each is worth, to be compared by ``>`` and ``==``; None where it is no candidate.
+
+    Returns
+    -------
+    int or None
+        Position; None without any candidate.
+    """
+    best = max((merit for merit in merits if merit is not None), default=None)
+    if best is None:
+        return None
+    first = merits.index(best)
+    alike = itertools.takewhile(lambda at: merits[at] == best, range(first, len(merits)))
+    flat = list(alike)
+    middle = (levels[flat[0]] + levels[flat[-1]]) / 2
+    return min(flat, key=lambda at: abs(levels[at] - middle))
 
 
 def every_threshold(scored_runs: Sequence[ScoredRun], limit: int = MAX_THRESHOLDS) -> Floats:

@@ -24,7 +24,7 @@ from forewarn.assessment.guarantee import (
     needed_trials,
     rate_bound,
 )
-from forewarn.assessment.tradeoff import Point, detections, trade_off
+from forewarn.assessment.tradeoff import Point, detections, middle_of_best, trade_off
 from forewarn.config.sections import PropertySpec, Thresholds
 from forewarn.signals.clock import Clock, Grid
 
@@ -246,20 +246,16 @@ def tune(name: str, section: PropertySpec, scored_runs: Sequence[ScoredRun], goa
 
 
 def _choose(candidates: Sequence[Candidate]) -> Candidate | None:
-    """Return the middle of the lowest range of the best thresholds that reach the goal."""
-    fit = [c.affordable and c.supported and c.lead > 0 for c in candidates]
-    best = max((_merit(c) for c, fits in zip(candidates, fit, strict=True) if fits), default=None)
-    flat: list[Candidate] = []
-    for candidate, fits in zip(candidates, fit, strict=True):
-        same = fits and _merit(candidate) == best
-        if flat and (not same or candidate.enter != flat[0].enter):
-            break
-        if same:
-            flat.append(candidate)
-    if not flat:
-        return None
-    middle = (flat[0].thresholds.act + flat[-1].thresholds.act) / 2
-    return min(flat, key=lambda c: abs(c.thresholds.act - middle))
+    """Return the middle of the lowest range of the best thresholds that fulfil the wish."""
+    enters = list(dict.fromkeys(candidate.enter for candidate in candidates))
+    merits = [
+        (*_merit(c), -enters.index(c.enter))
+        if c.affordable and c.supported and c.lead > 0
+        else None
+        for c in candidates
+    ]
+    chosen = middle_of_best([c.thresholds.act for c in candidates], merits)
+    return None if chosen is None else candidates[chosen]
 
 
 def _merit(candidate: Candidate) -> tuple[float, float, int]:
