@@ -17,7 +17,6 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from benchmarks._harness import LEAST, Cell, Table, Target, run, take_turns
 from forewarn.expressions import parse_expression
 from forewarn.messages import MessageType, compile_extractor, installed_message_type
-from forewarn.messages.decoder import COMPILED
 
 OBJECTS = """\
 std_msgs/Header header
@@ -198,25 +197,22 @@ def compare(case: Case, turns: int) -> tuple[Cell, ...]:
     """Time one case in all ways."""
     parsed = [parse_expression(expression) for expression in case.expressions]
     extract = compile_extractor(case.mtype, parsed)
-    pure = compile_extractor(case.mtype, parsed, compiled=False)
     whole = rclpy_decoder(case.mtype.name)
     store, name, data = case.mtype.typestore, case.mtype.name, case.data
     works = [
         lambda: extract(data),
-        lambda: pure(data),
         lambda: store.deserialize_cdr(data, name),
         *([] if whole is None else [lambda: whole(data)]),
     ]
     ours, *others = (
         take_turn.seconds * 1e6 for take_turn in take_turns(*works, turns=turns, least=LEAST)
     )
-    python, rosbags, rclpy = (*others, None)[:3]
+    rosbags, rclpy = (*others, None)[:2]
     return (
         case.name,
         len(data) / 1e3,
         ours,
         case.target,
-        python,
         rosbags,
         rclpy,
         rosbags / ours,
@@ -243,14 +239,11 @@ def measure(turns: int = 20) -> list[Table]:
         "kB",
         "Forewarn, us",
         "Target",
-        "without its C code, us",
         "rosbags, whole message, us",
         "rclpy, whole message, us",
         "rosbags / Forewarn",
         "rclpy / Forewarn",
     )
-    if not COMPILED:
-        print("Forewarn's C code is not built here", file=sys.stderr)
     return [Table(columns, [compare(case, turns) for case in cases()])]
 
 

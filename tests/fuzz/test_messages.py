@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
+from cdr_interpreter import DECODERS
 from hypothesis import strategies as st
 from mutations import changed_bytes, changed_text
 
 from forewarn.errors import DecodeError, ForewarnError
 from forewarn.expressions import parse_expression
 from forewarn.messages import compile_extractor, message_type
-from forewarn.messages.decoder import COMPILED
 
 DEFINITION = """\
 bool flag
@@ -83,13 +82,12 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-@pytest.mark.skipif(COMPILED is None, reason="the extension module is not built")
 def test_messages(fuzz):
     mtype = message_type(NAME, DEFINITION, "ros2msg")
     expressions = [parse_expression(expression) for expression in EXPRESSIONS]
-    several = [compile_extractor(mtype, expressions, compiled) for compiled in (True, False)]
+    several = [compile_extractor(mtype, expressions, decoded_by) for decoded_by in DECODERS]
     single = [
-        [compile_extractor(mtype, [expression], compiled) for compiled in (True, False)]
+        [compile_extractor(mtype, [expression], decoded_by) for decoded_by in DECODERS]
         for expression in expressions
     ]
 

@@ -1,47 +1,31 @@
-"""Which interpreter runs: the compiled one where it could be built, else the one in Python."""
+"""The decoder is compiled; without it, or with one of other sources, the import says what to do."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import sysconfig
-from pathlib import Path
-from shutil import which
 
 import pytest
 
-from forewarn.messages import decoder
+from forewarn.messages import _cdr
 
-PRINT = "from forewarn.messages.decoder import COMPILED; print(COMPILED is None)"
-
-
-def loaded(**environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", PRINT],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
-
-
-@pytest.mark.skipif(
-    which("cc") is None or not (Path(sysconfig.get_path("include")) / "Python.h").exists(),
-    reason="no C compiler, or no headers of Python",
+WITHOUT = "import sys; sys.modules['forewarn.messages._cdr'] = None; import forewarn.messages"
+OF_OTHER_SOURCES = (
+    "import sys, types; other = types.ModuleType('_cdr'); other.FORMAT = {format}; "
+    "other.__file__ = '/old/_cdr.so'; sys.modules['forewarn.messages._cdr'] = other; "
+    "import forewarn.messages"
 )
-def test_the_extension_is_built_where_it_can_be() -> None:
-    assert decoder.COMPILED is not None, "run `make setup`"
-    assert loaded(FOREWARN_PURE_PYTHON="") == "False"
 
 
-def test_python_alone_on_request() -> None:
-    assert loaded(FOREWARN_PURE_PYTHON="1") == "True"
-
-
-def test_a_module_of_another_format_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    if decoder.COMPILED is None:
-        pytest.skip("the extension module is not built")
-    monkeypatch.setattr(decoder, "FORMAT", decoder.FORMAT + 1)
-    assert decoder._load() is None
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (WITHOUT, "is not built: install forewarn anew"),
+        (OF_OTHER_SOURCES.format(format=_cdr.FORMAT + 1), "from other sources (/old/_cdr.so)"),
+    ],
+)
+def test_a_decoder_that_is_missing_or_old_is_an_error_that_says_what_to_do(code, said) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode
+    assert said in done.stderr
+    assert "`make setup`" in done.stderr

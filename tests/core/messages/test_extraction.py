@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cdr_interpreter import DECODERS
 
 from forewarn.errors import DecodeError
 from forewarn.expressions import Unknown, parse_expression
 from forewarn.messages import MessageType, compile_extractor, installed_message_type, message_type
-from forewarn.messages.decoder import COMPILED
 from forewarn.messages.inference import infer
 from forewarn.messages.vectorise import Lifted, lift
 
-INTERPRETERS = [False] if COMPILED is None else [True, False]
 LINE = "=" * 80
 OBJECTS = message_type(
     "my_msgs/msg/Objects",
@@ -41,8 +40,8 @@ float64[3] size
 
 def extract(mtype: MessageType, source: str, data: bytes) -> Any:
     results = [
-        compile_extractor(mtype, [parse_expression(source)], compiled)(data)
-        for compiled in INTERPRETERS
+        compile_extractor(mtype, [parse_expression(source)], decoded_by)(data)
+        for decoded_by in DECODERS
     ]
     assert repr(results[0]) == repr(results[-1])
     return results[0][0]
@@ -161,8 +160,8 @@ def test_memoryviews_and_bytearrays_are_taken() -> None:
 def test_a_message_of_another_layout_is_an_error_even_in_what_is_not_read() -> None:
     other = installed_message_type("std_msgs/msg/Float64")
     raw = bytes(other.typestore.serialize_cdr(other.typestore.types[other.name](1.0), other.name))
-    for compiled in INTERPRETERS:
-        read = compile_extractor(OBJECTS, [parse_expression("stamp")], compiled)
+    for decoded_by in DECODERS:
+        read = compile_extractor(OBJECTS, [parse_expression("stamp")], decoded_by)
         with pytest.raises(DecodeError, match=r"12 bytes are no my_msgs/msg/Objects: it ends at"):
             read(raw)
         with pytest.raises(DecodeError, match="left over"):
@@ -174,9 +173,9 @@ def test_a_message_of_another_layout_is_an_error_even_in_what_is_not_read() -> N
 def test_invalid_text_is_an_error_only_where_it_is_read() -> None:
     data = cdr().replace(b"car\0", b"c\xff\xff\0")
     assert extract(OBJECTS, "mode", data) == 9
-    for compiled in INTERPRETERS:
+    for decoded_by in DECODERS:
         with pytest.raises(DecodeError, match="utf-8"):
-            compile_extractor(OBJECTS, [parse_expression("objects[0].name")], compiled)(data)
+            compile_extractor(OBJECTS, [parse_expression("objects[0].name")], decoded_by)(data)
 
 
 @pytest.mark.parametrize(
@@ -232,8 +231,8 @@ def test_expressions_share_what_they_read() -> None:
 
 
 def test_without_expressions_the_layout_is_still_checked() -> None:
-    for compiled in INTERPRETERS:
-        read = compile_extractor(OBJECTS, [], compiled)
+    for decoded_by in DECODERS:
+        read = compile_extractor(OBJECTS, [], decoded_by)
         assert read(cdr()) == []
         with pytest.raises(DecodeError):
             read(cdr()[:-1])

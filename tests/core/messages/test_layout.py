@@ -5,17 +5,16 @@ from __future__ import annotations
 import struct
 
 import pytest
+from cdr_interpreter import DECODERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import DecodeError
 from forewarn.expressions import parse_expression
 from forewarn.messages import compile_extractor, message_type
-from forewarn.messages.decoder import COMPILED
 from forewarn.messages.layout import FORMATS, HUGE, PHASES, Layouts, advance, join
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 
-INTERPRETERS = [False] if COMPILED is None else [True, False]
 primitives = st.sampled_from([Primitive(name) for name in FORMATS])
 parts = st.recursive(
     primitives,
@@ -88,8 +87,8 @@ def test_gigantic_arrays_cost_nothing() -> None:
     assert extents == (HUGE,) * 8
     mtype = message_type("a_msgs/msg/A", "float64[1000000000] x\nuint8 y\n", "ros2msg")
     for source in ("y", "x[5]", "sum(x)"):
-        for compiled in INTERPRETERS:
-            read = compile_extractor(mtype, [parse_expression(source)], compiled)
+        for decoded_by in DECODERS:
+            read = compile_extractor(mtype, [parse_expression(source)], decoded_by)
             with pytest.raises(DecodeError):
                 read(b"\0\1\0\0" + bytes(1000))
 
@@ -104,6 +103,6 @@ def test_wide_letters_and_long_doubles_are_passed_over(order: str) -> None:
     body = b"\7" + bytes(7) + bytes(16) + struct.pack(order + "HxxI3H", 65, 3, 66, 67, 68)
     body += bytes(-len(body) % 8) + struct.pack(order + "d", 2.5)
     data = bytes([0, order == "<", 0, 0]) + body
-    for compiled in INTERPRETERS:
+    for decoded_by in DECODERS:
         expressions = [parse_expression(item) for item in ("a", "letter", "letters[2]", "x")]
-        assert compile_extractor(mtype, expressions, compiled)(data) == [7, 65, 68, 2.5]
+        assert compile_extractor(mtype, expressions, decoded_by)(data) == [7, 65, 68, 2.5]

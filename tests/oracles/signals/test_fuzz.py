@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cdr_interpreter import DECODERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import DecodeError
 from forewarn.expressions import Unknown, parse_expression
-from forewarn.messages import Extractor, compile_extractor, installed_message_type
-from forewarn.messages.decoder import COMPILED
+from forewarn.messages import Extractor, _cdr, compile_extractor, installed_message_type
 
-INTERPRETERS = [False] if COMPILED is None else [True, False]
 MARKERS = installed_message_type("visualization_msgs/msg/MarkerArray")
 EXPRESSIONS = [
     "[m.pose.position.x for m in markers if m.ns == 'car']",
@@ -59,7 +58,7 @@ def marker_array(count: int, points: int, little: bool = True) -> bytes:
 
 def extractors() -> list[Extractor]:
     parsed = [parse_expression(expression) for expression in EXPRESSIONS]
-    return [compile_extractor(MARKERS, parsed, compiled) for compiled in INTERPRETERS]
+    return [compile_extractor(MARKERS, parsed, decoded_by) for decoded_by in DECODERS]
 
 
 EXTRACTORS = extractors()
@@ -147,7 +146,6 @@ def test_many_random_changes_of_words() -> None:
         agree(bytes(data))
 
 
-@pytest.mark.skipif(COMPILED is None, reason="the extension module is not built")
 @pytest.mark.parametrize(
     "words",
     [
@@ -160,4 +158,4 @@ def test_many_random_changes_of_words() -> None:
 )  # fmt: skip
 def test_programs_that_leave_their_bounds_are_refused(words: list[int]) -> None:
     with pytest.raises(ValueError, match="not a program"):
-        COMPILED.Program(np.array(words, np.int64).tobytes(), bytes([0, 0]))
+        _cdr.Program(np.array(words, np.int64).tobytes(), bytes([0, 0]))

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cdr_interpreter import DECODERS
 
 from forewarn.errors import ForewarnError
 from forewarn.expressions import parse_expression
 from forewarn.messages import compile_extractor, installed_message_type
-from forewarn.messages.decoder import COMPILED, decoder
 from forewarn.messages.plan import ALL, Planner, Wants
 from forewarn.messages.plan import Path as Steps
 from forewarn.messages.records import open_message
@@ -31,7 +31,6 @@ from forewarn.messages.schema import PLACEHOLDER, ArrayOf, FieldType, Primitive,
 
 serialization = pytest.importorskip("rclpy.serialization", reason="rclpy is not installed")
 
-INTERPRETERS = [False] if COMPILED is None else [True, False]
 PACKAGE = Path(__file__).parent / "cdr_features"
 LIBRARIES = ["generator_c", "typesupport_fastrtps_c", "typesupport_c", "generator_py"]
 OWN = ["Everything", "FromIdl", "Inner", "Nothing", "Odd", "Tiny"]
@@ -191,11 +190,11 @@ def check(name: str, seeds: int) -> None:
         for path in every:
             wants.add(path, False)
         plan = Planner().plan(mtype.struct, wants)
-        for compiled in INTERPRETERS:
-            mine = open_message(mtype.struct, plan, decoder(plan, compiled)(raw))
+        for decoded_by in DECODERS:
+            mine = open_message(mtype.struct, plan, decoded_by(plan)(raw))
             assert_equal(mine, theirs, mtype.struct, name)
             skipping = Planner().plan(mtype.struct, Wants())
-            assert decoder(skipping, compiled)(raw) == []
+            assert decoded_by(skipping)(raw) == []
 
 
 @pytest.mark.parametrize("name", STANDARD)

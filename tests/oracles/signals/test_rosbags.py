@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cdr_interpreter import DECODERS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rosbags.interfaces import Nodetype
@@ -16,12 +17,10 @@ from rosbags.serde.utils import ndtype
 
 from forewarn.expressions import parse_expression
 from forewarn.messages import Extractor, MessageType, compile_extractor
-from forewarn.messages.decoder import COMPILED, decoder
 from forewarn.messages.plan import ALL, Path, Planner, Wants
 from forewarn.messages.records import open_message
 from forewarn.messages.schema import PLACEHOLDER, FieldType, Primitive, Struct
 
-INTERPRETERS = [False] if COMPILED is None else [True, False]
 NUMBERS = {
     "bool": st.booleans(),
     "byte": st.integers(0, 127),  # rosbags takes it as signed, ROS 2 as unsigned
@@ -95,12 +94,12 @@ def leaves(part: FieldType, path: Path = ()) -> list[Path]:
     return leaves(part.element, (*path, ALL))
 
 
-def read(mtype: MessageType, wanted: list[Path], data: bytes, compiled: bool) -> Any:
+def read(mtype: MessageType, wanted: list[Path], data: bytes, decoded_by: Any) -> Any:
     wants = Wants()
     for path in wanted:
         wants.add(path, False)
     plan = Planner().plan(mtype.struct, wants)
-    return open_message(mtype.struct, plan, decoder(plan, compiled)(data))
+    return open_message(mtype.struct, plan, decoded_by(plan)(data))
 
 
 def assert_equal(mine: Any, theirs: Any, part: FieldType, wanted: set[Path], path: Path) -> None:
@@ -128,9 +127,9 @@ def test_every_field_equals_rosbags(
     some = data.draw(st.lists(st.sampled_from(every), max_size=4))
     theirs = mtype.typestore.deserialize_cdr(raw, mtype.name)
     assert repr(theirs) == repr(message)
-    for compiled in INTERPRETERS:
+    for decoded_by in DECODERS:
         for wanted in (every, some):
-            mine = read(mtype, wanted, raw, compiled)
+            mine = read(mtype, wanted, raw, decoded_by)
             assert_equal(mine, theirs, mtype.struct, set(wanted), ())
 
 
@@ -289,9 +288,9 @@ def known(value: Any) -> Any:
 
 
 @cache
-def extractor(compiled: bool) -> Extractor:
+def extractor(decoded_by: Any) -> Extractor:
     return compile_extractor(
-        MARKERS, [parse_expression(expression) for expression in EXPRESSIONS], compiled
+        MARKERS, [parse_expression(expression) for expression in EXPRESSIONS], decoded_by
     )
 
 
@@ -300,8 +299,8 @@ def extractor(compiled: bool) -> Extractor:
 def test_expressions_equal_python_over_rosbags(message: Any, little: bool) -> None:
     data = bytes(MARKERS.typestore.serialize_cdr(message, MARKERS.name, little_endian=little))
     decoded = MARKERS.typestore.deserialize_cdr(data, MARKERS.name)
-    for compiled in INTERPRETERS:
-        values = extractor(compiled)(data)
+    for decoded_by in DECODERS:
+        values = extractor(decoded_by)(data)
         for source, value in zip(EXPRESSIONS, values, strict=True):
             expected, mine = known(python_value(source, decoded)), known(value)
             if expected is None and isinstance(mine, list):
@@ -311,7 +310,7 @@ def test_expressions_equal_python_over_rosbags(message: Any, little: bool) -> No
 
 
 def test_most_of_these_expressions_are_planned() -> None:
-    notes = extractor(INTERPRETERS[0]).notes
+    notes = extractor(DECODERS[0]).notes
     assert len(notes) <= 14, "\n".join(notes)
     for note in notes:
         assert "is computed element by element, " in note
@@ -326,6 +325,6 @@ def test_an_expression_alone_reads_what_it_needs(source: str) -> None:
     )
     message = types[MARKERS.name](1.0, np.ones(3), [marker] * 3, [marker] * 2, ["car"])
     data = bytes(MARKERS.typestore.serialize_cdr(message, MARKERS.name))
-    for compiled in INTERPRETERS:
-        (value,) = compile_extractor(MARKERS, [parse_expression(source)], compiled)(data)
+    for decoded_by in DECODERS:
+        (value,) = compile_extractor(MARKERS, [parse_expression(source)], decoded_by)(data)
         assert known(value) == known(python_value(source, message))

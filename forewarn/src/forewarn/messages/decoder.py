@@ -1,73 +1,58 @@
-"""Runs a plan: the compiled interpreter where it was built, else the one in Python."""
+"""Runs a plan: gives the program to the compiled interpreter, and its columns the numpy types."""
 
 from __future__ import annotations
 
-import importlib
-import os
 from array import array
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from forewarn.messages.interpreter import Malformed, interpreter
 from forewarn.messages.plan import Plan, encode
 
-# Of the words that plan.encode() writes; a module built from older sources has another one.
+try:
+    from forewarn.messages import _cdr
+except ImportError as error:
+    raise ImportError(
+        "forewarn's decoder of messages is not built: install forewarn anew (`make setup`, pip or "
+        "colcon) where there are a C compiler and the headers of Python"
+    ) from error
+
+# Of the words that plan.encode() writes.
 FORMAT = 1
 KINDS = ("f8", "i8", "u8", "?", "str")
+if _cdr.FORMAT != FORMAT:
+    raise ImportError(
+        f"forewarn's decoder of messages was built from other sources ({_cdr.__file__}): install "
+        "forewarn anew (`make setup`, pip or colcon)"
+    )
+
+Decode: TypeAlias = Callable[[Any], "list[Any]"]
 
 
-def _load() -> Any:
-    """Return the extension module, or None where it was not built or is not wanted."""
-    if os.environ.get("FOREWARN_PURE_PYTHON"):
-        return None
-    try:
-        module = importlib.import_module("forewarn.messages._cdr")
-    except ImportError:
-        return None
-    return module if module.FORMAT == FORMAT else None
-
-
-COMPILED = _load()
-
-
-def decoder(plan: Plan, compiled: bool = COMPILED is not None) -> Callable[[Any], list[Any]]:
+def decoder(plan: Plan) -> Decode:
     """Return a function from the bytes of a message to the columns of `plan`.
-
-    Parameters
-    ----------
-    plan : Plan
-        What to read.
-    compiled : bool, optional
-        Whether to run the compiled interpreter.
 
     Returns
     -------
     callable
         Gives one item for each slot: a number or text for a scalar slot, a list of texts, or a
-        contiguous vector. It raises ValueError or Malformed if the bytes do not fit.
+        contiguous vector. It raises ValueError if the bytes do not fit.
     """
-    if not compiled:
-        return interpreter(plan)
     kinds = bytes(number for slot in plan.slots for number in (KINDS.index(slot.kind), slot.scalar))
-    program = COMPILED.Program(array("q", encode(plan.steps)).tobytes(), kinds)
+    program = _cdr.Program(array("q", encode(plan.steps)).tobytes(), kinds)
     vectors = [
         (at, np.dtype(slot.kind))
         for at, slot in enumerate(plan.slots)
         if not slot.scalar and slot.kind != "str"
     ]
     if not vectors:
-        run: Callable[[Any], list[Any]] = program
-        return run
+        return program
 
     def decode(data: Any) -> list[Any]:
-        columns: list[Any] = program(data)
+        columns = program(data)
         for at, dtype in vectors:
             columns[at] = np.frombuffer(columns[at], dtype)
         return columns
 
     return decode
-
-
-__all__ = ["COMPILED", "Malformed", "decoder"]

@@ -18,7 +18,7 @@ from forewarn.expressions.compiler import compile_rewritten, compile_tree, settl
 from forewarn.expressions.syntax import Expression, shown
 from forewarn.expressions.values import Notes, Unknown, Value
 from forewarn.messages.columns import Pick, direct_slot, flat, recipe
-from forewarn.messages.decoder import COMPILED, Malformed, decoder
+from forewarn.messages.decoder import Decode, decoder
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.foreign import ForeignExtractor, ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
@@ -63,13 +63,13 @@ class Extractor:
         plan: Plan,
         recipes: Sequence[Callable[[Columns], tuple[Any, str]]],
         evaluations: Sequence[Evaluation],
-        notes: tuple[str, ...] = (),
-        compiled: bool = COMPILED is not None,
+        decode: Decode,
+        notes: tuple[str, ...],
     ) -> None:
         self.message_type = mtype
         self.plan = plan
         self.notes = notes
-        self._decode = decoder(plan, compiled)
+        self._decode = decode
         self._recipes = recipes
         self._evaluations = evaluations
         whole = any(evaluation.columns is None for evaluation in evaluations)
@@ -97,7 +97,7 @@ class Extractor:
         """
         try:
             columns = self._decode(data)
-        except (ValueError, Malformed) as error:
+        except ValueError as error:
             raise DecodeError(
                 f"{len(data)} bytes are no {self.message_type.name}: {error}",
                 accepted="a message with the layout of the definition that the monitor uses",
@@ -129,7 +129,9 @@ class Extractor:
 
 
 def compile_extractor(
-    mtype: MessageType, expressions: Sequence[Expression], compiled: bool = COMPILED is not None
+    mtype: MessageType,
+    expressions: Sequence[Expression],
+    decoded_by: Callable[[Plan], Decode] = decoder,
 ) -> Extractor | ForeignExtractor:
     """Prepare the evaluation of `expressions` over messages of type `mtype`.
 
@@ -140,8 +142,8 @@ def compile_extractor(
     expressions : sequence of Expression
         In each, the fields of the message are names (``twist.twist.linear.x``), its constants too,
         and ``msg`` is the whole message.
-    compiled : bool, optional
-        Whether to use the compiled decoder; by default wherever it was built.
+    decoded_by : callable, optional
+        Makes a function from bytes to columns of a plan.
 
     Returns
     -------
@@ -175,7 +177,7 @@ def compile_extractor(
         else _element_by_element(expression)
         for expression, way in zip(typed, ways, strict=True)
     ]
-    return Extractor(mtype, plan, kitchen.recipes, evaluations, tuple(notes), compiled)
+    return Extractor(mtype, plan, kitchen.recipes, evaluations, decoded_by(plan), tuple(notes))
 
 
 def _lift(typed: Typed) -> Lifted | str:

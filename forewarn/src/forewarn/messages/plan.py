@@ -2,8 +2,7 @@
 
 The wanted paths form a tree along the layout of the message. From it comes a short program: skip a
 part of fixed extent (and read some numbers inside), skip or read a text, repeat for the elements
-of a sequence. Two interpreters run it: ``_cdr.c``, and :mod:`forewarn.messages.interpreter` where
-no compiler was at hand.
+of a sequence. ``_cdr.c`` runs it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The interpreter of extraction programs for where no compiler was at hand.
+"""The oracle of the decoder: extraction programs in Python.
 
-It does step by step what ``_cdr.c`` does, and gives the same columns and the same errors. Elements
-of fixed size are gathered with numpy; only what surrounds them costs Python's time.
+It does step by step what ``_cdr.c`` does, and gives the same columns and the same errors.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from forewarn.expressions.values import Vector
+from forewarn.messages.decoder import decoder
 from forewarn.messages.layout import PHASES
 from forewarn.messages.plan import CODES, Fixed, Plan, Repeat, Step, Text
 
@@ -31,7 +31,7 @@ Stride: TypeAlias = Callable[["Walk", int], int]
 Strides: TypeAlias = Callable[["Walk", int, int], int]
 
 
-class Malformed(Exception):
+class Malformed(ValueError):
     """The bytes do not have the layout of the message."""
 
 
@@ -262,3 +262,7 @@ def _repeat(step: Repeat, order: str) -> Stride:
         return skip(walk, at, count - first) if count > first else at
 
     return run
+
+
+DECODERS = (decoder, interpreter)
+"""Each takes a plan and returns a function from bytes to columns; they must not differ."""
