@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import zones  # noqa: F401 (registers its kind)
-from state_space_contract import StateSpaceContract
+import leaves
+import pytest
+import zones
+from state_space_contract import StateSpaceContract, compiled_from
+
+from forewarn.errors import ConfigError
+from forewarn.states.kinds import KINDS
+
+assert {zones.Zones.kind, leaves.Leaves.kind} <= KINDS.keys()
 
 
 class TestPredicates(StateSpaceContract):
@@ -80,3 +87,42 @@ properties: {calm: {formula: always(not high), horizon: 0.5}}
         "limits: [1, 2]": "limits: [1, 3]",
         "timeout: 0.05": "timeout: 0.06",
     }
+
+
+class TestLeavesWithDeclaredAtoms(StateSpaceContract):
+    text = """
+rate: 10
+states:
+  kind: leaves
+  splits:
+    - {signal: tool, has: send}
+    - {signal: sent, over: 1}
+    - {signal: cost, over: 2}
+signals:
+  tool: {timeout: 0.05}
+  sent: {timeout: 0.05}
+  cost: {timeout: 0.05}
+  paid: {timeout: 0.05}
+predicates: {dear: cost > 1}
+terminal: {done: paid}
+properties: {thrifty: {formula: always(not dear), horizon: 0.5}}
+"""
+    values: ClassVar[dict[str, list[Any]]] = {
+        "tool": ["send_mail", "read"],
+        "sent": [["a"], ["a", "b"]],
+        "cost": [0.5, 1.5, 2.5],
+        "paid": [0.0, 1.0],
+    }
+    keys: ClassVar[list[str]] = [f"{leaf}:{dear}" for leaf in range(4) for dear in "01"]
+    same: ClassVar[dict[str, str]] = {"horizon: 0.5": "horizon: 1"}
+    other: ClassVar[dict[str, str]] = {
+        "has: send": "has: sent",
+        "over: 1": "over: 3",
+        "sent: {timeout: 0.05}": "sent: {timeout: 0.06}",
+        "dear: cost > 1": "dear: cost > 3",
+    }
+
+    def test_a_formula_over_another_name_is_an_error_that_says_so(self) -> None:
+        with pytest.raises(ConfigError) as error:
+            compiled_from(self.text.replace("always(not dear)", "always(cost < 9)"))
+        assert "unknown name 'cost < 9' (accepted: dear, done)" in str(error.value)
