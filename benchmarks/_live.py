@@ -28,7 +28,7 @@ from std_msgs.msg import Float64
 from visualization_msgs.msg import Marker, MarkerArray
 
 from benchmarks._harness import processor_seconds
-from monitor_node.conversions import to_time
+from forewarn_ros.messages import to_time
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)

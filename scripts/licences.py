@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 # Our packages, and the run-time part of requirements/ros-wheels.txt.
 ROOTS = (
     "forewarn",
+    "forewarn_ros",
     "monitor_node",
     "apollo_bridge",
     "ros-rclpy",

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 REQUIREMENTS = ROOT / "requirements"
 LOCK = REQUIREMENTS / "lock"
-PACKAGES = ("forewarn", "monitor_node", "apollo_bridge")
+PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
 UV = "uv>=0.9,<0.14"
 # What each lock is made from; those after the first keep to the versions of the first.
 LOCKS = {

@@ -35,8 +35,8 @@ from small_world import MONITOR, TYPES, serialized, write_world
 from std_msgs.msg import String
 
 from forewarn.signals.clock import Grid
+from forewarn_ros.messages import from_time, to_time
 from monitor_node.acknowledgement import prompt_acknowledgements
-from monitor_node.conversions import from_time, to_time
 from monitor_node.message_types import message_class
 
 PATIENCE = 10.0

@@ -20,7 +20,7 @@ import socket
 import sys
 from typing import Any
 
-from monitor_node.interrupt import Interrupt
+from forewarn_ros.process import Interrupt
 
 LIBRARY = (
     "monitoring.bridging",

@@ -21,7 +21,7 @@ from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
 from small_world import GATED, MONITOR
 
-from monitor_node.conversions import from_time
+from forewarn_ros.messages import from_time
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks

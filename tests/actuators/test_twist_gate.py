@@ -18,7 +18,7 @@ from rclpy.node import Node
 from robots import QUICK, Monitor, Robot, gated
 from small_world import MONITOR
 
-from monitor_node.status import Severity
+from forewarn_ros.status import Severity
 from monitor_node.twist_gate_node import output_status
 
 pytestmark = pytest.mark.ros

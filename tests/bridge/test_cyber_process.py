@@ -19,12 +19,13 @@ from apollo_bridge.commands import WAYS
 from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.cyber_process import Frames, frame
 from apollo_bridge.derivation import Derivation
-from apollo_bridge.diagnosis import ERROR, WARN, Status, statuses
+from apollo_bridge.diagnosis import statuses
 from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay
 from apollo_bridge.transport import Channels, Event, Lost, Topology
 from apollo_bridge.worker import Pump
 from forewarn.config import load_spec
+from forewarn_ros.status import Severity, Status
 
 
 def test_frames_cut_anywhere() -> None:
@@ -155,8 +156,8 @@ def test_an_interpreter_without_cyber_is_an_error_that_says_what_to_do(
         event for event in events(CyberTransport("bare", str(bare))) if isinstance(event, Lost)
     )
     idle.problem = lost.reason
-    level, _, text, _ = connection(idle)
-    assert level == ERROR
+    _, level, text, _ = connection(idle)
+    assert level == Severity.ERROR
     assert "has no Cyber RT" in text
     assert "use the transport 'tcp'" in text
 
@@ -172,7 +173,7 @@ def test_apollo_in_another_domain_is_explained(pycyber: None, monkeypatch: Any, 
             if isinstance(event, Topology):
                 break
         idle.problem, idle.topology = "", event.channels
-        level, _, text, _ = connection(idle)
-    assert level == WARN
+        _, level, text, _ = connection(idle)
+    assert level == Severity.WARN
     assert f"nobody publishes any of the channels in domain {domain} at 127.0.0.1" in text
     assert "CYBER_DOMAIN_ID" in text and "CYBER_IP" in text

@@ -12,7 +12,7 @@ import pytest
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import WAYS
 from apollo_bridge.derivation import Derivation
-from apollo_bridge.diagnosis import OK, WARN, statuses
+from apollo_bridge.diagnosis import statuses
 from apollo_bridge.layouts import own_class
 from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay
@@ -20,6 +20,7 @@ from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Arrival, Offer
 from apollo_bridge.worker import Pump
 from forewarn.config import load_spec
+from forewarn_ros.status import Severity
 
 CHASSIS, OBJECTS, PAD = "/chassis", "/objects", "/pad"
 
@@ -148,12 +149,12 @@ def test_a_channel_whose_messages_cannot_be_read_is_not_in_order(derivation: Der
     relay = Relay(Commander(WAYS["pad"]), Memory(None), False, logging.getLogger())
     derivation.accept([chassis(3.0, NOW)])
     derivation.evaluate(NOW)
-    assert state(NOW) == (OK, "messages arrive")
+    assert state(NOW) == (Severity.OK, "messages arrive")
     derivation.accept([Arrival(CHASSIS, NOW + 50 * MS, b"\xff\xff")])
     derivation.evaluate(NOW + 50 * MS)
     level, text = state(NOW + 60 * MS)
-    assert level == WARN
+    assert level == Severity.WARN
     assert "its messages cannot be read: 2 bytes are no apollo.canbus.Chassis" in text
     derivation.accept([chassis(3.0, NOW + 100 * MS)])
     derivation.evaluate(NOW + 100 * MS)
-    assert state(NOW + 100 * MS) == (OK, "messages arrive")
+    assert state(NOW + 100 * MS) == (Severity.OK, "messages arrive")

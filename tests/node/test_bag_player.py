@@ -20,8 +20,8 @@ from std_msgs.msg import Float32
 from forewarn.errors import ForewarnError
 from forewarn.messages import installed_message_type
 from forewarn.recordings import RecordingWriter
+from forewarn_ros.messages import from_time
 from monitor_node.bag_player import BagPlayer
-from monitor_node.conversions import from_time
 
 pytestmark = pytest.mark.ros
 Play = Callable[..., Process]

@@ -9,7 +9,7 @@ import pytest
 from builtin_interfaces.msg import Time
 from live_ros import Probe, Process, Stepper, of, stepped
 
-from monitor_node.conversions import to_time
+from forewarn_ros.messages import to_time
 
 pytestmark = pytest.mark.ros
 Start = Callable[..., Process]

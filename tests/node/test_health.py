@@ -13,7 +13,7 @@ from live_ros import Probe, Process, Stepper, of, stepped
 from rosgraph_msgs.msg import Clock
 from small_world import MONITOR
 
-from monitor_node.conversions import to_time
+from forewarn_ros.messages import to_time
 from monitor_node.lasting import Lasting
 from monitor_node.message_types import message_class
 

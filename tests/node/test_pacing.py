@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
 from forewarn.signals.clock import NANOSECONDS, Grid
-from monitor_node.conversions import from_time, to_time
+from forewarn_ros.messages import from_time, to_time
 from monitor_node.pacing import Pacer
 
 S = NANOSECONDS

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from live_ros import Probe, Process, monitor_parameters
 
+from forewarn_ros.status import Severity
 from monitor_node.security import ENABLE, KEYSTORE, OVERRIDE, STRATEGY, security_status
-from monitor_node.status import Severity
 
 pytestmark = pytest.mark.ros
 

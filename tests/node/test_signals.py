@@ -17,7 +17,7 @@ from live_ros import monitor_parameters
 from small_world import GATED, MONITOR
 
 from forewarn.assessment.record_replay import replay_record
-from monitor_node.interrupt import SIGNALS, Interrupt
+from forewarn_ros.process import SIGNALS, Interrupt
 
 pytestmark = pytest.mark.ros
 SIGNALLED = Path(__file__).resolve().parents[1] / "signalled.py"

@@ -15,8 +15,8 @@ from forewarn.files.journal import JournalFile
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import remember
 from forewarn.monitoring.live_session import Watch
+from forewarn_ros.status import Severity, Status
 from monitor_node.journal import FORMAT, Journal
-from monitor_node.status import Severity, Status
 
 TEXT = """
 rate: 10

@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 
+PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
 SCRIPT = Path(__file__).parents[2] / "scripts" / "bootstrap.py"
 
 
@@ -121,7 +122,7 @@ def test_an_environment_made_elsewhere_is_not_ours(bootstrap: ModuleType, tmp_pa
 def test_without_a_network_it_fails_with_one_line_that_says_what_to_do(
     repository: Path, tmp_path: Path
 ) -> None:
-    for folder in ("requirements", "scripts", "forewarn", "monitor_node", "apollo_bridge"):
+    for folder in ("requirements", "scripts", *PACKAGES):
         skip = shutil.ignore_patterns("src", "__pycache__")
         shutil.copytree(repository / folder, tmp_path / folder, ignore=skip)
     environment = dict(os.environ, PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull, HOME=str(tmp_path))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PYTHON_PACKAGES = ("forewarn", "monitor_node", "apollo_bridge")
+PYTHON_PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
 MANIFESTS = (
     *(f"{name}/package.xml" for name in PYTHON_PACKAGES),
     "ros2_ws/src/forewarn_msgs/package.xml",
@@ -71,7 +71,7 @@ def test_setup_and_manifest_agree(repository: Path, package: str) -> None:
     assert root.findtext("export/build_type") == "ament_python"
 
 
-@pytest.mark.parametrize("package", ["monitor_node", "apollo_bridge"])
+@pytest.mark.parametrize("package", ["forewarn_ros", "monitor_node", "apollo_bridge"])
 def test_what_is_imported_is_declared(repository: Path, package: str) -> None:
     root = ET.parse(repository / package / "package.xml").getroot()
     declared = {e.text for e in root if e.tag.endswith("depend")} | {package}

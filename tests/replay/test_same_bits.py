@@ -26,7 +26,7 @@ from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import RecordingWriter, Sample, open_recording
 from forewarn.signals.clock import NANOSECONDS, Grid
 from forewarn.states.vocabulary import Vocabulary
-from monitor_node.conversions import from_time
+from forewarn_ros.messages import from_time
 
 pytestmark = pytest.mark.ros
 Start = Callable[..., Process]

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 from apollo_bridge.relay import Relay
 from apollo_bridge.worker import Pump
 from forewarn.monitoring.bridging import timeout_of
+from forewarn_ros.status import Severity, Status
 
-OK, WARN, ERROR = 0, 1, 2
 DOMAIN, ADDRESS = ("CYBER_DOMAIN_ID", "80"), ("CYBER_IP", "127.0.0.1")
-
-
-class Status(NamedTuple):
-    """One entry of a DiagnosticArray."""
-
-    level: int
-    name: str
-    message: str
-    values: Mapping[str, Any]
 
 
 def statuses(pump: Pump, relay: Relay, now_ns: int) -> Iterator[Status]:
@@ -30,9 +20,10 @@ def statuses(pump: Pump, relay: Relay, now_ns: int) -> Iterator[Status]:
     for channel in pump.derivation.channels:
         yield _channel(pump, channel, now_ns)
     held = relay.commander.described
+    problem = Severity.ERROR if relay.lost else Severity.WARN
     yield Status(
-        ERROR if relay.lost else WARN if relay.remark else OK,
         "commands",
+        problem if relay.lost or relay.remark else Severity.OK,
         relay.remark or (f"{held} is in force" if held else "none in force"),
         {"stops go to": relay.commander.way.target},
     )
@@ -45,10 +36,12 @@ def _connection(pump: Pump) -> Status:
         "published": pump.published,
     }
     problem = pump.error or pump.problem or elsewhere(pump)
-    level = ERROR if pump.error or pump.problem else WARN if problem else OK
+    level = Severity.WARN if problem else Severity.OK
+    if pump.error or pump.problem:
+        level = Severity.ERROR
     for name, reason in pump.derivation.failures.items():
         values[f"unknown: {name}"] = reason
-    return Status(level, "connection", problem or "connected", values)
+    return Status("connection", level, problem or "connected", values)
 
 
 def elsewhere(pump: Pump) -> str:
@@ -85,11 +78,13 @@ def _channel(pump: Pump, channel: str, now_ns: int) -> Status:
     }
     problem = derivation.problems.get(channel, "")
     if problem:
-        return Status(ERROR, channel, problem, values)
+        return Status(channel, Severity.ERROR, problem, values)
     if age > timeout and not math.isinf(timeout):
         text = "nothing came yet" if math.isinf(age) else f"nothing came for {age:.1f} s"
         nobody = pump.topology is not None and not pump.topology.get(channel)
-        return Status(WARN, channel, text + (": nobody publishes it" if nobody else ""), values)
+        return Status(
+            channel, Severity.WARN, text + (": nobody publishes it" if nobody else ""), values
+        )
     if unread := derivation.unread(channel):
-        return Status(WARN, channel, f"its messages cannot be read: {unread}", values)
-    return Status(OK, channel, "messages arrive", values)
+        return Status(channel, Severity.WARN, f"its messages cannot be read: {unread}", values)
+    return Status(channel, Severity.OK, "messages arrive", values)

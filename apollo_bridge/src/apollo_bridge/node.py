@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from forewarn_msgs.msg import Intervention, Signals
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from std_msgs.msg import Header
 
 from apollo_bridge import commands
 from apollo_bridge.commander import Commander
 from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.derivation import Derivation, SentSignal
-from apollo_bridge.diagnosis import ERROR, OK, WARN, Status, statuses
+from apollo_bridge.diagnosis import statuses
 from apollo_bridge.left_in_force import Memory
 from apollo_bridge.records import layouts_in
 from apollo_bridge.relay import Relay, Wish
@@ -30,8 +27,12 @@ from apollo_bridge.transport import Channels, Transport
 from apollo_bridge.worker import Pump
 from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS
-from forewarn.errors import ConfigError, ForewarnError
+from forewarn.errors import ConfigError
 from forewarn.monitoring.record import Names
+from forewarn_ros.clock import SimulatedTime
+from forewarn_ros.lifecycle import reported
+from forewarn_ros.messages import diagnostics, header, to_time
+from forewarn_ros.status import Severity, Status
 
 PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("config", "", "Monitor file (YAML), the same as the monitor's."),
@@ -50,26 +51,9 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("autostart", False, "Configure and activate at once, without a lifecycle manager."),
 )
 NAMES = {getattr(Intervention, name): name for name in ACTIONS}
-Transition = Callable[..., TransitionCallbackReturn]
 
 
-def _reported(transition: Transition) -> Transition:
-    """Turn errors of a transition into a line of log, a diagnostic and a return code."""
-
-    @functools.wraps(transition)
-    def guarded(node: BridgeNode, state: LifecycleState) -> TransitionCallbackReturn:
-        node.problem = ""
-        try:
-            return transition(node, state)
-        except ForewarnError as error:
-            node.problem = " | ".join(str(error).splitlines())
-        node.get_logger().error(node.problem)
-        return TransitionCallbackReturn.FAILURE
-
-    return guarded
-
-
-class BridgeNode(LifecycleNode):
+class BridgeNode(SimulatedTime, LifecycleNode):
     """The bridge; parameters and topics are described in docs/howto/apollo.md."""
 
     def __init__(self, **arguments: Any) -> None:
@@ -91,28 +75,10 @@ class BridgeNode(LifecycleNode):
         )
         self._steady = steady
 
-    def create_subscription(
-        self, msg_type: Any, topic: str, callback: Callable[[Any], None], *args: Any, **more: Any
-    ) -> Any:
-        """Subscribe, as rclpy does to /clock; a time before zero would end the process there."""
-        if topic == "/clock":
-            hear = callback
-
-            def callback(message: Any) -> None:
-                if message.clock.sec < 0:
-                    self.get_logger().warning(
-                        f"/clock says {message.clock.sec} s and is ignored (accepted: 0 or more)",
-                        throttle_duration_sec=5.0,
-                    )
-                else:
-                    hear(message)
-
-        return super().create_subscription(msg_type, topic, callback, *args, **more)
-
     def _value(self, name: str) -> Any:
         return self.get_parameter(name).value
 
-    @_reported
+    @reported
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load and check; nothing is connected yet."""
         config = self._value("config")
@@ -155,7 +121,7 @@ class BridgeNode(LifecycleNode):
             return TcpTransport(self._value("host"), self._value("port"))
         return CyberTransport(f"forewarn_{self.get_name()}", self._value("python"))
 
-    @_reported
+    @reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Connect to Apollo and to the monitor."""
         assert self._derivation is not None and self._relay is not None
@@ -179,26 +145,39 @@ class BridgeNode(LifecycleNode):
         self._timer = self.create_timer(period, self._command, clock=self._steady)
         return super().on_activate(state)
 
-    @_reported
+    @reported
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Disconnect; a command in force stays in force."""
-        self.stop()
+        self.finish()
         return super().on_deactivate(state)
 
-    @_reported
+    @reported
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forget the monitor file."""
         self._clear()
         return super().on_cleanup(state)
 
-    @_reported
+    @reported
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop from whatever state."""
-        self.stop()
+        self.finish()
         self._clear()
         return super().on_shutdown(state)
 
-    def stop(self) -> None:
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Go back to unconfigured after something failed that should not."""
+        self.finish()
+        self._clear()
+        return TransitionCallbackReturn.SUCCESS
+
+    def undo(self, transition: str) -> None:
+        """Take back what a transition that failed has left behind."""
+        if transition in ("on_configure", "on_activate"):
+            self.finish()
+        if transition == "on_configure":
+            self._clear()
+
+    def finish(self) -> None:
         """End what runs while active."""
         if self._timer is not None:
             self.destroy_timer(self._timer)
@@ -220,10 +199,10 @@ class BridgeNode(LifecycleNode):
     def _publish(self, now_ns: int, signals: Sequence[SentSignal]) -> None:
         self._publisher.publish(
             Signals(
-                header=Header(stamp=_time(now_ns)),
+                header=header(now_ns),
                 names=[signal.name for signal in signals],
                 values=[signal.value for signal in signals],
-                stamps=[_time(signal.stamp_ns) for signal in signals],
+                stamps=[to_time(max(signal.stamp_ns, 0)) for signal in signals],
             )
         )
 
@@ -256,27 +235,15 @@ class BridgeNode(LifecycleNode):
         """Publish diagnostics."""
         found: list[Status] = []
         if self.problem:
-            found.append(Status(ERROR, "node", self.problem, {}))
+            found.append(Status("node", Severity.ERROR, self.problem, {}))
         elif self.pump is None:
-            found.append(Status(WARN, "node", "not active", {}))
+            found.append(Status("node", Severity.WARN, "not active", {}))
         else:
             assert self._relay is not None
-            found.append(Status(OK, "node", "active", {}))
+            found.append(Status("node", Severity.OK, "active", {}))
             found += statuses(self.pump, self._relay, time.time_ns())
-        self._diagnostics.publish(
-            DiagnosticArray(
-                header=Header(stamp=self.get_clock().now().to_msg()),
-                status=[
-                    DiagnosticStatus(
-                        level=bytes([status.level]),
-                        name=f"{self.get_name()}: {status.name}",
-                        message=status.message,
-                        values=[KeyValue(key=k, value=str(v)) for k, v in status.values.items()],
-                    )
-                    for status in found
-                ],
-            )
-        )
+        now_ns = self.get_clock().now().nanoseconds
+        self._diagnostics.publish(diagnostics(now_ns, self.get_name(), found))
 
 
 def _channels(derivation: Derivation, commander: Commander) -> Channels:
@@ -290,8 +257,3 @@ def _channels(derivation: Derivation, commander: Commander) -> Channels:
     if commander.way.service:
         return Channels(readers, writers, stops)
     return Channels(readers, {**stops, **writers})
-
-
-def _time(time_ns: int) -> Time:
-    seconds, rest = divmod(max(time_ns, 0), 1_000_000_000)
-    return Time(sec=seconds, nanosec=rest)

@@ -17,22 +17,20 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from forewarn.errors import ForewarnError, InputError
 from forewarn.recordings import Recording, Sample, open_recording
 from forewarn.signals.clock import NANOSECONDS, Grid
-from monitor_node import conversions
+from forewarn_ros.clock import SimulatedTime
+from forewarn_ros.messages import from_time, to_time
+from forewarn_ros.process import WAKE, Interrupt, middleware
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.bag_metadata import recorded_qualities
 from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
 from monitor_node.inputs import ARRIVALS
-from monitor_node.interrupt import Interrupt, middleware
 from monitor_node.lockstep import Announced, Grounds, LockStep, Step
 from monitor_node.message_types import message_class
 from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
 from monitor_node.qos import Quality, missing, offered, profile
-from monitor_node.simulated import SimulatedTime
 
 RESEND = 0.5
-WAKE = 0.5
-"""Seconds for which nothing is waited for at a time, so that a signal is noticed."""
 CLOCK_PERIOD = 0.01
 LOCK_STEP_DEPTH = 1000
 
@@ -141,7 +139,7 @@ class BagPlayer(SimulatedTime):
         return publisher
 
     def _publish_clock(self, time_ns: int) -> None:
-        self._clock_publisher.publish(ClockMessage(clock=conversions.to_time(time_ns)))
+        self._clock_publisher.publish(ClockMessage(clock=to_time(time_ns)))
 
     # What the monitor says
 
@@ -149,7 +147,7 @@ class BagPlayer(SimulatedTime):
         self._announced.hear(message.data)
 
     def _on_risk(self, message: Any) -> None:
-        self._decided_ns = conversions.from_time(message.header.stamp)
+        self._decided_ns = from_time(message.header.stamp)
 
     def _await(
         self,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from forewarn_ros.process import Interrupt
 from monitor_node.help import asked, usage
-from monitor_node.interrupt import Interrupt
 
 
 def monitor_node() -> None:

@@ -8,28 +8,25 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from forewarn_msgs.msg import Arrivals, Intervention, Risk, RiskArray, Signals
 from forewarn_msgs.srv import Acknowledge, Explain, LoadModel, Mute, Release, Reset
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock as ClockMessage
-from std_msgs.msg import Header, String
+from std_msgs.msg import String
 
 from forewarn.config.actions import ACTIONS
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.session_events import Event, encode
+from forewarn_ros.messages import header, to_time
 from monitor_node.actuators.interface import Demand
 from monitor_node.explaining import RiskExplanation
 from monitor_node.statements import ACT, OBSERVE, Statement
-from monitor_node.status import Status
 
 __all__ = [
     "Acknowledge",
     "Arrivals",
     "ClockMessage",
-    "DiagnosticArray",
     "Explain",
     "Intervention",
     "LoadModel",
@@ -41,7 +38,6 @@ __all__ = [
     "String",
 ]
 
-NANOSECONDS = 1_000_000_000
 MODES = {Intervention.OBSERVE: OBSERVE, Intervention.ACT: ACT}
 ACTION_NAMES = {getattr(Intervention, name): name for name in ACTIONS}
 
@@ -85,22 +81,6 @@ class Signature:
         """Sign an Intervention or a RiskArray."""
         message.session, message.mode = self.session, self.mode
         message.sequence = next(self._numbers)
-
-
-def to_time(time_ns: int) -> Time:
-    """Return nanoseconds as a Time message."""
-    seconds, rest = divmod(time_ns, NANOSECONDS)
-    return Time(sec=seconds, nanosec=rest)
-
-
-def from_time(time: Time) -> int:
-    """Return a Time message in nanoseconds."""
-    return int(time.sec) * NANOSECONDS + int(time.nanosec)
-
-
-def header(time_ns: int) -> Header:
-    """Return a header without a frame."""
-    return Header(stamp=to_time(time_ns))
 
 
 def risk(row: RiskRow) -> Risk:
@@ -218,25 +198,6 @@ def number(value: Any) -> float:
 def event(happened: Event) -> String:
     """Return an event as the JSON text that records hold, too."""
     return String(data=encode(happened))
-
-
-def diagnostics(time_ns: int, node: str, statuses: Iterable[Status]) -> DiagnosticArray:
-    """Return diagnostics under REP 107's names, ``node: subcomponent``."""
-    return DiagnosticArray(
-        header=header(time_ns),
-        status=[
-            DiagnosticStatus(
-                level=bytes([status.level]),
-                name=f"{node}: {status.name}",
-                message=status.message,
-                hardware_id="",
-                values=[
-                    KeyValue(key=key, value=str(value)) for key, value in status.values.items()
-                ],
-            )
-            for status in statuses
-        ],
-    )
 
 
 def serialized(message: Any) -> bytes:

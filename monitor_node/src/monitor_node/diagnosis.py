@@ -9,10 +9,10 @@ from typing import Any
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import NANOSECONDS
+from forewarn_ros.status import Severity, Status
 from monitor_node.inputs import Input, Inputs
 from monitor_node.lasting import Lasting
 from monitor_node.runtime import Runtime
-from monitor_node.status import Severity, Status
 
 DEFAULT_TIMEOUT = 1.0
 """Seconds for which a signal may have no number whose messages may stay away for ever."""

@@ -10,7 +10,7 @@ from forewarn.errors import ForewarnError, RecordingError
 from forewarn.files.journal import JournalFile
 from forewarn.monitoring.checkpoint import recall, remember
 from forewarn.monitoring.live_session import Watch
-from monitor_node.status import Severity, Status
+from forewarn_ros.status import Severity, Status
 
 FORMAT = 2
 

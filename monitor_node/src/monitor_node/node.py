@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -27,7 +28,10 @@ from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS, by_clock
 from forewarn.states.inputs import open_feed
-from monitor_node import conversions, parameters
+from forewarn_ros.clock import SimulatedTime
+from forewarn_ros.lifecycle import reported
+from forewarn_ros.messages import diagnostics
+from monitor_node import parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.bond import Bond, check_bond
@@ -44,9 +48,7 @@ from monitor_node.policies import Policies
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
-from monitor_node.simulated import SimulatedTime
 from monitor_node.ticking import Ticker
-from monitor_node.transitions import reported
 
 THROTTLE = 5.0
 
@@ -75,7 +77,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
         self._modes = ("observe", "observe")
         self._lasting = Lasting()
         self._security = announce_security(self)
-        self._diagnostics = self.create_publisher(conversions.DiagnosticArray, "/diagnostics", 10)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._reporter = self.create_timer(
             self._value("diagnostics_period"), self._report, clock=self._steady
@@ -379,7 +381,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
         if self._journal is not None:
             found.append(self._journal.status())
         now_ns = self.get_clock().now().nanoseconds
-        self._diagnostics.publish(conversions.diagnostics(now_ns, self.get_name(), found))
+        self._diagnostics.publish(diagnostics(now_ns, self.get_name(), found))
 
     def _state(self) -> str:
         return str(self._state_machine.current_state[1])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rclpy.node import Node
 
-from monitor_node.status import Severity, Status
+from forewarn_ros.status import Severity, Status
 
 ENABLE, STRATEGY = "ROS_SECURITY_ENABLE", "ROS_SECURITY_STRATEGY"
 KEYSTORE, OVERRIDE = "ROS_SECURITY_KEYSTORE", "ROS_SECURITY_ENCLAVE_OVERRIDE"

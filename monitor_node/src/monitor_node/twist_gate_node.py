@@ -30,15 +30,15 @@ from forewarn.config.actuators import TwistSpec
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.signals.clock import Clock as MonitorClock
 from forewarn.signals.clock import clock_of
+from forewarn_ros.clock import SimulatedTime
+from forewarn_ros.messages import diagnostics, to_time
+from forewarn_ros.process import Interrupt, middleware, spin
+from forewarn_ros.status import Severity, Status
 from monitor_node import conversions, parameters
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
-from monitor_node.interrupt import Interrupt, middleware
-from monitor_node.main import spin
 from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
 from monitor_node.security import announce_security
-from monitor_node.simulated import SimulatedTime
-from monitor_node.status import Severity, Status
 from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
 from monitor_node.watchdog import BY_MONITOR, NOTHING_ASKED, Watchdog
 from monitor_node.writers import with_writer
@@ -230,7 +230,7 @@ class TwistGate(SimulatedTime):
         message = TwistStamped() if self.spec.stamped else Twist()
         twist = message
         if self.spec.stamped:
-            message.header.stamp = conversions.to_time(self._now_ns())
+            message.header.stamp = to_time(self._now_ns())
             message.header.frame_id = self._frame
             twist = message.twist
         twist.linear.x, twist.linear.y, twist.linear.z = velocity[:3]
@@ -258,7 +258,7 @@ class TwistGate(SimulatedTime):
             output_status(self._output.topic_name, *self._ends(), self.spec.base),
             self._security,
         ]
-        self._diagnostics.publish(conversions.diagnostics(self._now_ns(), self.get_name(), found))
+        self._diagnostics.publish(diagnostics(self._now_ns(), self.get_name(), found))
 
     def _ends(self) -> tuple[list[str], list[str]]:
         """Return who publishes the output besides the gate, and who subscribes to it."""

@@ -24,7 +24,7 @@ SHELLS = {"system", "popen", "spawnl", "spawnv", "execv", "execl"}
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = sorted(
     path
-    for package in ("forewarn", "monitor_node", "apollo_bridge")
+    for package in ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
     for path in (ROOT / package / "src").rglob("*.py")
 )
 
@@ -59,6 +59,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 def test_there_are_sources() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in SOURCES} == {
         "forewarn",
+        "forewarn_ros",
         "monitor_node",
         "apollo_bridge",
     }

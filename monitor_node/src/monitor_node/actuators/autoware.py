@@ -17,9 +17,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import AutowareSpec, Braking
+from forewarn_ros.status import Severity, Status
 from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
-from monitor_node.status import Severity, Status
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks

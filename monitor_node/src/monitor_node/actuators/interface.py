@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from forewarn.config.actions import ACTIONS, NO_ACTION
 from forewarn.monitoring.intervention import Request
-from monitor_node.status import Severity, Status
+from forewarn_ros.status import Severity, Status
 
 PATIENCE = 5.0
 """Seconds after which a call counts as lost: whoever was asked may have died with the answer."""

@@ -12,10 +12,10 @@ from rclpy.node import Node
 
 from forewarn.config.actuators import ActuatorsSpec
 from forewarn.monitoring.intervention import Request
+from forewarn_ros.status import Severity, Status
 from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import NOTHING, Actuator, Demand, demand_of
 from monitor_node.message_types import interface_class
-from monitor_node.status import Severity, Status
 
 POLL_PERIOD = 0.1
 

@@ -20,9 +20,9 @@ from std_msgs.msg import Bool
 
 from forewarn.config.actions import COMFORTABLE_STOP
 from forewarn.config.actuators import Nav2Spec
+from forewarn_ros.status import Status
 from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
-from monitor_node.status import Status
 
 SPEED_LIMIT = "nav2_msgs/msg/SpeedLimit"
 INTERFACES = (SPEED_LIMIT,)

@@ -13,8 +13,8 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.config.actuators import TwistSpec
+from forewarn_ros.status import Severity, Status
 from monitor_node.actuators.interface import NOTHING, Confirmation, Demand
-from monitor_node.status import Severity, Status
 
 INTERFACES: tuple[str, ...] = ()
 APPLIED = "output/applied"

@@ -11,7 +11,10 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+from typing import Any
 
+WAKE = 0.5
+"""Seconds for which nothing is waited for at a time, so that a signal is noticed."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -85,3 +88,10 @@ def middleware(args: Sequence[str] | None) -> Iterator[None]:
         yield
     finally:
         rclpy.try_shutdown()
+
+
+def spin(executor: Any, interrupt: Interrupt) -> None:
+    """Serve until there is a signal."""
+    # EventsExecutor.spin() was once seen to burn a core without calling back; spin_once never.
+    while not interrupt.told:
+        executor.spin_once(timeout_sec=WAKE)

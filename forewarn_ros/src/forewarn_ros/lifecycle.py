@@ -1,4 +1,4 @@
-"""Transitions of the life cycle that never end in a traceback."""
+"""Lifecycle nodes: transitions that never end in a traceback, and the life of their process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rclpy.exceptions import InvalidParameterValueException
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from forewarn.errors import ForewarnError
+from forewarn_ros.process import Interrupt, spin
 
 
 class Transitioning(Protocol):
@@ -48,3 +49,22 @@ def reported(transition: Transition) -> Transition:
         return code
 
     return guarded
+
+
+def serve(node: Any, executor: Any, interrupt: Interrupt) -> None:
+    """Serve a node until there is a signal, then let it `finish` and destroy it.
+
+    It is configured and activated first if its parameter `autostart` says so.
+    """
+    try:
+        if node.get_parameter("autostart").value:
+            with interrupt.raising():  # what a file asks for may take long to compute
+                configured = node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+            if configured and not interrupt.told:
+                node.trigger_activate()
+        spin(executor, interrupt)
+    finally:
+        node.finish()
+        # A service that still awaits its thread would be waited for on Humble, for ever.
+        executor.shutdown(timeout_sec=0)
+        node.destroy_node()
