@@ -191,3 +191,13 @@ def test_a_line_that_does_not_fit(
     )
     assert code == 2
     assert expected in said
+
+
+def test_the_howto_shows_a_file_that_is_valid(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (repository / "docs" / "howto" / "steps.md").read_text(encoding="utf-8")
+    path = tmp_path / "monitor.yaml"
+    path.write_text(text.split("```yaml\n")[1].split("```")[0])
+    code, said = call(capsys, "validate", path)
+    assert code == 0, said

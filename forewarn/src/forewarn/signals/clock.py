@@ -101,9 +101,18 @@ class Clock(Protocol):
 
 
 class Moments(Protocol):
-    """Where moments come from: the feed, the pipeline, replay and the node ask nothing else."""
+    """Where moments come from: the feed, the pipeline, replay and the node ask nothing else.
+
+    Attributes
+    ----------
+    clock : Clock
+        Whose moments they are.
+    by_time : bool
+        The axis is that of time: `arrival` and `stamp_ns` need not be asked.
+    """
 
     clock: Clock
+    by_time: bool
 
     def arrival(self, topic: str, time_ns: int, payload: Payload) -> int:
         """Take note of an arrival at `time_ns`; return its place on the axis of the clock."""
@@ -324,6 +333,8 @@ def by_clock(rate: Rate) -> str:
 class GridMoments:
     """The ticks of a grid; see `Moments`. It needs no memory: the time says it all."""
 
+    by_time = True
+
     def __init__(self, clock: Grid, settle_ns: int = 0) -> None:
         self.clock: Clock = clock
         self._grid = clock
@@ -383,6 +394,8 @@ class StepMoments:
 
     What arrives before a step belongs to it. Numbers go on rising after a reset.
     """
+
+    by_time = False
 
     def __init__(self, clock: Steps) -> None:
         self.clock: Clock = clock

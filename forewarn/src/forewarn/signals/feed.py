@@ -139,7 +139,7 @@ class Feed:
         self._sources = tuple(sources)
         self.clock = clock
         self.moments = clock.moments(settle_ns)
-        self._arrival = self.moments.arrival
+        self._by_time = self.moments.by_time
         self._stamped = stamped
         self.settle_ns = settle_ns
         self.counters = Counters()
@@ -170,7 +170,8 @@ class Feed:
         when they were sent are `Aged`.
         """
         self.counters.received += 1
-        time_ns = self._arrival(topic, time_ns, payload)
+        if not self._by_time:
+            time_ns = self.moments.arrival(topic, time_ns, payload)
         if isinstance(payload, Mapping):
             self._enqueue_external(time_ns, payload)
             return
@@ -237,7 +238,7 @@ class Feed:
                 ignored.append(old and source.stale == "ignore")
             values.append(value)
         suspended = bool(ignored) and all(ignored)
-        time_ns = self.moments.stamp_ns(tick)
+        time_ns = now if self._by_time else self.moments.stamp_ns(tick)
         return Snapshot(tick, tuple(values), tuple(stale), tuple(failures), suspended, time_ns)
 
     def ages(self, tick: int) -> list[int | None]:
