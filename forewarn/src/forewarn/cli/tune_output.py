@@ -11,6 +11,7 @@ from forewarn.assessment.guarantee import miss_bound
 from forewarn.assessment.tuning import FEW_VIOLATIONS, Candidate, Tuning
 from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
+from forewarn.recordings.interface import plural
 
 ROWS = 14
 COLUMNS = (
@@ -35,9 +36,9 @@ def print_tuning(tuning: Tuning, output: Output) -> None:
     found = tuning.support
     with_one = "of which one has" if found.runs_with_violation == 1 else "of which {} have"
     output.say(
-        f"{tuning.name}: {_many(found.runs, _unit(tuning))}, "
+        f"{tuning.name}: {plural(found.runs, _unit(tuning))}, "
         f"{with_one.format(found.runs_with_violation)} a violation; "
-        f"{_many(found.violations, 'violation')}, "
+        f"{plural(found.violations, 'violation')}, "
         f"{tuning.goal.clock.span(found.hours * 3600)} watched"
     )
     output.table(_columns(tuning), [_cells(candidate, tuning) for candidate in listed(tuning)])
@@ -65,14 +66,11 @@ def warnings(tuning: Tuning) -> list[str]:
         return []
     bound = 100 * miss_bound(0, count, tuning.goal.confidence)
     return [
-        f"ONLY {_many(count, 'violation').upper()}: lead times and recall are anecdotes; even with "
-        f"none missed, {bound:.0f} % may be missed in truth (at {100 * tuning.goal.confidence:g} "
-        f"%); {FEW_VIOLATIONS} or more are needed for a choice to rest on"
+        f"ONLY {plural(count, 'violation').upper()}: lead times and recall are anecdotes; even "
+        f"with none missed, {bound:.0f} % may be missed in truth (at "
+        f"{100 * tuning.goal.confidence:g} %); {FEW_VIOLATIONS} or more are needed for a choice to "
+        "rest on"
     ]
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _hourly(rate: float) -> str:
@@ -166,11 +164,11 @@ def _promise(tuning: Tuning) -> str:
     if goal.unit == "run":
         unit = _unit(tuning)
         what = f"of the violations of a {unit} are missed, on average over {unit}s that have one"
-        counted = f"{_many(found.trials, unit)} with a violation, exchangeable with those to come"
+        counted = f"{plural(found.trials, unit)} with a violation, exchangeable with those to come"
     else:
         what = "of the violations are missed"
         counted = (
-            f"{_many(found.trials, 'violation')}, independent and exchangeable with those to come"
+            f"{plural(found.trials, 'violation')}, independent and exchangeable with those to come"
         )
     limit, sure = f"at most {100 * goal.miss_rate:g} % {what}", f"{100 * goal.confidence:g} %"
     if goal.crossed:
@@ -189,7 +187,7 @@ def obstacles(tuning: Tuning) -> list[str]:
         return ["no violation in these recordings: there is nothing to foresee, so nothing to tune"]
     if found.violations < goal.least_violations:
         return [
-            f"nothing is recommended from {_many(found.violations, 'violation')}: record at least "
+            f"nothing is recommended from {plural(found.violations, 'violation')}: record at least "
             f"{goal.least_violations}, or say --least-violations {found.violations}"
         ]
     useful = [c for c in tuning.candidates if c.lead > 0]
@@ -257,9 +255,9 @@ def _unproven(tuning: Tuning) -> str:
     goal, found = tuning.goal, tuning.support
     assert goal.miss_rate is not None and found.needed_trials is not None
     if goal.unit == "run":
-        counted = f"{_many(found.trials, _unit(tuning))} with a violation"
+        counted = f"{plural(found.trials, _unit(tuning))} with a violation"
     else:
-        counted = _many(found.trials, "violation")
+        counted = plural(found.trials, "violation")
     sure = f"{100 * goal.confidence:g} %"
     if len(goal.enter) > 1:
         sure += f" for {len(goal.enter)} values of `enter` together"
