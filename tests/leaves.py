@@ -183,7 +183,7 @@ def build(spec: MonitorSpec, inline: Iterable[str]) -> LeafAbstraction:
         vocabulary=Leaves(words.predicates, words.terminals, len(splits) + 1),
         sources=base.sources,
         derived=base.derived,
-        rate=base.rate,
+        clock=base.clock,
         digest=hashlib.sha256(f"{base.digest}{fitted}".encode()).hexdigest(),
         evaluate=_observe(slots, len(words.predicates), base.evaluate),
         conditions=base.conditions,

@@ -284,7 +284,7 @@ class Monitor:
 
         values = looked_up(table.values)
         # That a label may have ended all is no knowledge of a state that was never seen.
-        foreign = not complete and bool((found.labels >= 0).all()) and not values.any()
+        foreign = not complete and found.labels[0] >= 0 and not values.any()
         if foreign or np.isnan(values).all():
             return UNSEEN
         lower, upper = NAN, NAN

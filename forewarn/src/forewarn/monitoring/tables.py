@@ -36,7 +36,7 @@ class Compatible(NamedTuple):
     rows : ndarray of int
         Their rows, and a zero for each terminal label: what it means is known without a model.
     labels : ndarray of int
-        -1 for each of the former, and the numbers of the labels.
+        -1 for each of the former, which come first, and the numbers of the labels.
     complete : bool
         No other admissible state agrees with it.
     """

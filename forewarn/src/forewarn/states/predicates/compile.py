@@ -25,7 +25,7 @@ from forewarn.states.abstraction import PHASES, DerivedSignal
 from forewarn.states.interface import terminal_code
 from forewarn.states.predicates.abstraction import PredicateAbstraction
 from forewarn.states.predicates.kleene import KleeneCompiler
-from forewarn.states.predicates.maps import load_shapes
+from forewarn.states.predicates.maps import load_shapes, shape_content
 from forewarn.states.vocabulary import PAST, Observation, Vocabulary
 
 MAX_PREDICATES = 1000
@@ -344,7 +344,7 @@ class _Builder:
             "time": [spec.time, spec.settle],
             **({"history": 2} if spec.history == 2 else {}),
             "signals": signals,
-            **_shape_content(spec, [parsed[n] for n in sorted(used) if n in parsed]),
+            **shape_content(spec, [parsed[n] for n in sorted(used) if n in parsed]),
             "predicates": {n: normal_form(e) for n, e in predicates.items()},
             "terminal": {n: normal_form(e) for n, e in terminals.items()},
             "constraints": [c.model_dump(exclude_unset=True) for c in spec.constraints],
@@ -353,20 +353,6 @@ class _Builder:
         }
         text = json.dumps(content, sort_keys=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _shape_content(spec: MonitorSpec, used: Iterable[Expression]) -> dict[str, Any]:
-    """Return what the digest covers of shapes: not where a map lies, nor what is on it.
-
-    A model may serve on another map, as it serves on another day; a shape that is written in the
-    monitor file is part of the meaning of its signals.
-    """
-    names = {name for expression in used for name in expression.names} & spec.shapes.keys()
-    content = {
-        name: spec.shapes[name].model_dump(exclude={"file"}, exclude_none=True)
-        for name in sorted(names)
-    }
-    return {"shapes": content} if content else {}
 
 
 def _observation_source(predicates: int, terminals: int) -> list[str]:

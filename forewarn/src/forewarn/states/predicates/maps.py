@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError
+from forewarn.expressions import Expression
 from forewarn.expressions.functions.geometry import Shapes
 from forewarn.expressions.functions.shapes import LINE, POLYGON, Shape, checked, load_layer
 
@@ -41,3 +44,17 @@ def map_path(spec: MonitorSpec, text: str) -> Path:
             accepted=f"export {missing[1]}=..., or a path",
         )
     return (spec.file.parent if spec.file else Path()) / Path(filled).expanduser()
+
+
+def shape_content(spec: MonitorSpec, used: Iterable[Expression]) -> dict[str, Any]:
+    """Return what the digest covers of shapes: not where a map lies, nor what is on it.
+
+    A model may serve on another map, as it serves on another day; a shape that is written in the
+    monitor file is part of the meaning of its signals.
+    """
+    names = {name for expression in used for name in expression.names} & spec.shapes.keys()
+    content = {
+        name: spec.shapes[name].model_dump(exclude={"file"}, exclude_none=True)
+        for name in sorted(names)
+    }
+    return {"shapes": content} if content else {}
