@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.errors import ExpressionError, ForewarnError, FormulaError
 from forewarn.expressions import compile_expression, compiler, parse_expression
-from forewarn.expressions.functions.catalogue import FUNCTIONS
+from forewarn.expressions.functions import FUNCTIONS
 from forewarn.logic import parse_formula
 
 SIGNALS = ("a", "b", "xs", "name")
@@ -222,7 +222,7 @@ def test_what_is_allowed_and_large_stays_small(source: str) -> None:
 
 
 def test_compiled_code_has_no_builtins_and_nothing_that_holds_modules() -> None:
-    scope = compiler._GLOBALS
+    scope = compiler._scope()
     assert scope["__builtins__"] == {}
     assert not any(isinstance(value, ModuleType) for value in scope.values())
     dangerous = {eval, exec, compile, open, getattr, setattr, __import__, vars, globals, type}

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from forewarn.checking import ctl
 from forewarn.errors import CheckingError
-from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
@@ -20,16 +19,6 @@ pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here
 
 from forewarn.checking import storm
 from forewarn.checking.storm_api import Storm
-
-NEVER_TWICE = Automaton(
-    ("a",),
-    np.array([0, 1], dtype=np.int32),
-    np.array([[0, 1], [0, 2], [2, 2]], dtype=np.int32),
-    0,
-    2,
-    None,
-    ("safe", "once", "violated"),
-)
 
 
 def model(counts: NDArray[np.int64], alpha: object = "none", terminals: int = 1) -> CountModel:

@@ -1,7 +1,7 @@
 """The language of expressions over values: parsed, checked, compiled once."""
 
 from forewarn.expressions.compiler import compile_expression
-from forewarn.expressions.functions.catalogue import CONSTANTS, FUNCTIONS
+from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
 from forewarn.expressions.syntax import Expression, normal_form, parse_expression
 from forewarn.expressions.values import Unknown, Value
 

@@ -1,7 +1,7 @@
 """From a checked expression to a Python function over values.
 
 The tree is rewritten so that every operator becomes a call of :mod:`forewarn.expressions.operators`
-and every function one of :mod:`forewarn.expressions.functions.catalogue`; the result is compiled
+and every function one of :mod:`forewarn.expressions.functions`; the result is compiled
 once. The compiled code sees these functions and its arguments, and no builtins.
 """
 
@@ -18,7 +18,7 @@ from forewarn.expressions import call_trees as trees
 from forewarn.expressions import comprehensions, operators
 from forewarn.expressions import ragged as segments
 from forewarn.expressions.comparisons import COMPARATORS
-from forewarn.expressions.functions.catalogue import CONSTANTS, EXPANSIONS, FUNCTIONS
+from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
 from forewarn.expressions.syntax import Expression, bound_names, called, position, suggestion
 from forewarn.expressions.values import Notes, Unknown, Value, is_unknown, plain, vector
 
@@ -62,9 +62,13 @@ _GLOBALS: dict[str, Any] = {
         for name in (*_BINARY.values(), *_UNARY.values(), "_contained", "_not_contained")
     },
     **{f"_{name}": compare for name, compare in operators.COMPARISONS.items()},
-    **{f"_f_{name}": function.call for name, function in FUNCTIONS.items()},
     **{f"_c_{name}": value for name, value in CONSTANTS.items()},
 }
+
+
+def _scope() -> dict[str, Any]:
+    """Return all that compiled expressions can name."""
+    return _GLOBALS | {f"_f_{name}": function.call for name, function in FUNCTIONS.items()}
 
 
 def works_elementwise(node: ast.expr) -> bool:
@@ -252,7 +256,7 @@ def compile_rewritten(body: ast.expr, parameters: Sequence[str], label: str) -> 
         code = compile(ast.fix_missing_locations(module), f"<{label[:60]}>", "eval")
     except (RecursionError, MemoryError) as error:
         raise ExpressionError(f"{label[:60]!r}... is nested too deep") from error
-    function: Callable[..., Any] = eval(code, dict(_GLOBALS))
+    function: Callable[..., Any] = eval(code, _scope())
     return function
 
 
@@ -350,7 +354,7 @@ def _check_signals(expression: Expression, known: list[str]) -> None:
             accepted = "has() only in the value of a signal that has a topic or a channel"
         elif isinstance(node, ast.Call) and len(node.args) < FUNCTIONS[called(node)].low:
             problem = f"{called(node)}() of one value needs a message"
-            accepted = f"{called(node)}({', '.join(EXPANSIONS[called(node)])})"
+            accepted = f"{called(node)}({', '.join(FUNCTIONS[called(node)].fields)})"
         if problem:
             raise ExpressionError(
                 f"{position(expression.source, node)}: {problem}, in {expression.source!r}",

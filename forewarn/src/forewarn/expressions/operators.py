@@ -89,8 +89,10 @@ def _divide(a: float, b: float) -> float:
 
 
 def power(a: Any, b: Any) -> Any:
-    """Return ``a ** b`` under IEEE 754; squares are exact products."""
-    return np.multiply(a, a) if isinstance(b, float) and b == 2.0 else np.power(a, b)
+    """Return ``a ** b`` under IEEE 754; squares are exact products, also among other powers."""
+    if isinstance(b, float):
+        return np.multiply(a, a) if b == 2.0 else np.power(a, b)
+    return np.where(b == 2.0, np.multiply(a, a), np.power(a, b))
 
 
 add = _arithmetic(operator.add, np.add)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.expressions.functions.catalogue import FUNCTIONS
+from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.operators import truth
 from forewarn.expressions.values import NAN, Notes, Vector, is_unknown, vector
 

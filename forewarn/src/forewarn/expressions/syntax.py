@@ -18,13 +18,7 @@ from difflib import get_close_matches
 
 from forewarn.errors import ExpressionError
 from forewarn.expressions.comparisons import BY_NODE
-from forewarn.expressions.functions.catalogue import (
-    BY_PLATFORM,
-    CONSTANTS,
-    FUNCTIONS,
-    ITERATION_ONLY,
-    arity_problem,
-)
+from forewarn.expressions.functions import CONSTANTS, FUNCTIONS, arity_problem
 
 MAX_LENGTH = 4000
 MAX_DEPTH = 100
@@ -93,7 +87,7 @@ class Expression:
         Sums are among what does not: numpy adds in an order of its own on all of them.
         """
         return any(
-            called(node) in BY_PLATFORM
+            FUNCTIONS[called(node)].by_platform
             if isinstance(node, ast.Call)
             else isinstance(node, ast.BinOp)
             and isinstance(node.op, ast.Pow)
@@ -341,7 +335,7 @@ class _Checker:
         if len(names) != parts or len(set(names)) != parts:
             raise self.fail(target, "not a variable", "for x in ..., or for i, x in enumerate(...)")
         given = 1
-        if isinstance(items, ast.Call) and called(items) in ITERATION_ONLY:
+        if isinstance(items, ast.Call) and FUNCTIONS[called(items)].iterated:
             given = len(items.args) if called(items) == "zip" else 2
         if parts != given or isinstance(target, ast.Tuple) != (given > 1):
             raise self.fail(
@@ -364,7 +358,7 @@ class _Checker:
         if name not in FUNCTIONS:
             hint = suggestion(name, list(FUNCTIONS))
             raise self.fail(node.func, f"there is no function {name!r}{hint}")
-        if name in ITERATION_ONLY and id(node) not in self.iterated:
+        if FUNCTIONS[name].iterated and id(node) not in self.iterated:
             raise self.fail(
                 node, f"{name}() outside of 'for ... in'", f"[... for a, b in {name}(...)]"
             )

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from forewarn.errors import FieldError
-from forewarn.expressions.functions.catalogue import CONSTANTS, EXPANSIONS, FUNCTIONS
-from forewarn.expressions.functions.conflict import CONFLICT
-from forewarn.expressions.functions.roads import GEOMETRY
+from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
 from forewarn.expressions.syntax import Expression, called, position, shown, suggestion
 from forewarn.messages.kinds import (
     NUMBER,
@@ -318,20 +316,20 @@ class _Inference:
             return self._iteration(node, name, scope)
         if name == "has":
             return self._presence(node, scope)
-        if name in GEOMETRY or name in CONFLICT:
-            what = "shapes" if name in GEOMETRY else "the vehicle and its path"
+        function = FUNCTIONS[name]
+        if function.needs:
             raise self.fail(
                 node,
-                f"{name}() in the value of a topic: {what} are not part of its messages",
+                f"{name}() in the value of a topic: {function.needs} are not part of its messages",
                 "in a derived signal, which has no topic",
             )
         results = [self.visit(argument, scope) for argument in node.args]
         kinds = [result[1] for result in results]
         trees = [result[0] for result in results]
-        if name in EXPANSIONS and isinstance(kinds[0], Struct):
+        if function.fields and isinstance(kinds[0], Struct):
             trees, kinds = self._expand(node, name, trees[0], kinds[0])
-        if len(trees) < FUNCTIONS[name].low:
-            fields = ", ".join(EXPANSIONS[name])
+        if len(trees) < function.low:
+            fields = ", ".join(function.fields)
             raise self.fail(node, f"{name}() of {describe(kinds[0])}", f"a message with {fields}")
         keywords = [
             ast.keyword(keyword.arg, self.numeric([keyword.value], scope, f"{keyword.arg}=")[0][0])
@@ -353,7 +351,7 @@ class _Inference:
     def _expand(
         self, node: ast.expr, name: str, tree: ast.expr, kind: Struct
     ) -> tuple[list[ast.expr], list[Kind]]:
-        results = [self._read(node, tree, kind, field) for field in EXPANSIONS[name]]
+        results = [self._read(node, tree, kind, field) for field in FUNCTIONS[name].fields]
         for part, part_kind in results:
             self.kinds[part] = part_kind
         return [result[0] for result in results], [result[1] for result in results]

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from forewarn.expressions import call_trees as trees
 from forewarn.expressions.compiler import Rewriter, read_names
-from forewarn.expressions.functions.catalogue import FUNCTIONS
+from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.ragged import REDUCTIONS
 from forewarn.expressions.syntax import called
 from forewarn.messages.columns import Pick, Place

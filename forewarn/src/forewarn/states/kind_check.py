@@ -13,17 +13,13 @@ from typing import NamedTuple
 
 from forewarn.errors import FieldError
 from forewarn.expressions import Expression
-from forewarn.expressions.functions.conflict import CONFLICT
-from forewarn.expressions.functions.roads import GEOMETRY
+from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.syntax import called, shown
 from forewarn.messages import MessageType
 from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe
 from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
 from forewarn.states.abstraction import Abstraction
-
-OPAQUE = frozenset({*GEOMETRY, *CONFLICT, "has"})
-"""Functions whose arguments are no plain values: shapes, vehicles, fields."""
 
 
 class Misuse(NamedTuple):
@@ -84,7 +80,7 @@ def _conditions(abstraction: Abstraction) -> Iterator[tuple[str, str, Expression
 
 def _can_tell(expression: Expression, fields: Mapping[str, FieldType]) -> bool:
     calls = {called(node) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)}
-    return not calls & OPAQUE and expression.names <= fields.keys()
+    return not any(FUNCTIONS[name].needs for name in calls) and expression.names <= fields.keys()
 
 
 def _condition(expression: Expression, struct: Struct) -> FieldError | None:

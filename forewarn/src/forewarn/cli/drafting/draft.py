@@ -16,7 +16,7 @@ from forewarn.cli.drafting.relative import Candidate, with_relative_distances
 from forewarn.config.fields import Rate
 from forewarn.errors import ExpressionError, FieldError, RecordingError
 from forewarn.expressions import Unknown, compile_expression, parse_expression
-from forewarn.expressions.functions.catalogue import CONSTANTS, FUNCTIONS
+from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
 from forewarn.learning.pipeline import check_playable
 from forewarn.logic.lexer import RESERVED
 from forewarn.messages import MessageType, compile_extractor

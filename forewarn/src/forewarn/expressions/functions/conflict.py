@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from forewarn.expressions.functions.encounters import Boxes, Vehicle, times_to_conflict
+from forewarn.expressions.functions.registry import Function, register
 from forewarn.expressions.operators import number, numbers
 from forewarn.expressions.values import NAN, Notes, is_unknown, kind
 
@@ -120,12 +121,17 @@ def _pose(notes: Notes, value: Any) -> tuple[float, float, float] | None:
     return (x, y, heading) if math.isfinite(x + y + heading) else None
 
 
-# name: (function, fewest arguments, most arguments, what it is)
-CONFLICT: dict[str, tuple[Callable[..., Any], int, int, str]] = {
-    "time_to_conflict": (
-        time_to_conflict,
-        5,
-        6,
-        "seconds until a vehicle on a path overlaps each object; inf if it does not",
-    ),
-}
+def _function(call: Callable[..., Any], low: int, high: int, summary: str) -> Function:
+    return Function(call, low, high, summary, by_platform=True, needs="the vehicle and its path")
+
+
+register(
+    {
+        "time_to_conflict": _function(
+            time_to_conflict,
+            5,
+            6,
+            "seconds until a vehicle on a path overlaps each object; inf if it does not",
+        ),
+    }
+)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.expressions.functions.registry import Function, register
 from forewarn.expressions.operators import number, numbers
 from forewarn.expressions.values import NAN, Notes, Record, is_unknown, kind
 
@@ -187,16 +188,35 @@ def _place(values: list[float]) -> Any:
     return Place(*values[:3])
 
 
-# name: (function, fewest arguments, most arguments, what it is)
-GEOMETRY: dict[str, tuple[Callable[..., Any], int, int, str]] = {
-    "distance_to": (distance_to, 3, 3, "distance of a point to the nearest of some shapes"),
-    "inside": (inside, 3, 3, "whether a point is within one of some shapes"),
-    "name_at": (name_at, 3, 3, "name of the shape around a point; empty if there is none"),
-    "attribute": (attribute, 3, 3, "what a map says about a shape: attribute(lanes, name, 'turn')"),
-    "lane_at": (lane_at, 4, 5, "name of the lane at x, y in direction heading (of a route)"),
-    "path_ahead": (path_ahead, 5, 6, "path along lanes from x, y, heading on, of a length"),
-    "distance_along": (distance_along, 2, 2, "distance along a path to the first of some shapes"),
-    "names_along": (names_along, 2, 2, "names of the first of some shapes along a path"),
-    "station": (station, 3, 3, "distance along a path of points; negative behind"),
-    "offset": (offset, 3, 3, "distance to the left of a path; negative to the right"),
-}
+def _function(call: Callable[..., Any], low: int, high: int, summary: str) -> Function:
+    return Function(call, low, high, summary, by_platform=True, needs="shapes")
+
+
+register(
+    {
+        "distance_to": _function(
+            distance_to, 3, 3, "distance of a point to the nearest of some shapes"
+        ),
+        "inside": _function(inside, 3, 3, "whether a point is within one of some shapes"),
+        "name_at": _function(
+            name_at, 3, 3, "name of the shape around a point; empty if there is none"
+        ),
+        "attribute": _function(
+            attribute, 3, 3, "what a map says about a shape: attribute(lanes, name, 'turn')"
+        ),
+        "lane_at": _function(
+            lane_at, 4, 5, "name of the lane at x, y in direction heading (of a route)"
+        ),
+        "path_ahead": _function(
+            path_ahead, 5, 6, "path along lanes from x, y, heading on, of a length"
+        ),
+        "distance_along": _function(
+            distance_along, 2, 2, "distance along a path to the first of some shapes"
+        ),
+        "names_along": _function(
+            names_along, 2, 2, "names of the first of some shapes along a path"
+        ),
+        "station": _function(station, 3, 3, "distance along a path of points; negative behind"),
+        "offset": _function(offset, 3, 3, "distance to the left of a path; negative to the right"),
+    }
+)

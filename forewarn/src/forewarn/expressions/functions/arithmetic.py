@@ -1,4 +1,4 @@
-"""The functions and constants of expressions.
+"""Functions of numbers, arrays, texts and lists.
 
 All follow IEEE 754: ``sqrt(-1)`` is NaN, ``log(0)`` is -inf, and nothing raises. NaN counts as
 unknown and passes through; ``min`` and ``max`` over data that contain one are unknown as well,
@@ -9,14 +9,12 @@ for the smallest distance is not known while one of the distances is not. Only `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from forewarn.expressions.functions.conflict import CONFLICT
-from forewarn.expressions.functions.roads import GEOMETRY
+from forewarn.expressions.functions.registry import Function, register
 from forewarn.expressions.operators import (
     elementwise,
     finish,
@@ -27,35 +25,6 @@ from forewarn.expressions.operators import (
     truth,
 )
 from forewarn.expressions.values import MAX_ELEMENTS, NAN, Notes, Vector, is_unknown, kind, vector
-
-CONSTANTS: Mapping[str, float | bool] = MappingProxyType(
-    {
-        "inf": math.inf,
-        "nan": math.nan,
-        "pi": math.pi,
-        "true": True,
-        "false": False,
-    }
-)
-
-
-class Function(NamedTuple):
-    """A function of the language.
-
-    `call` takes the notes of the evaluation and then `low` to `high` arguments (None: any number).
-    `maps` tells from how many arguments on it works element by element (None: never).
-    """
-
-    call: Callable[..., Any]
-    low: int
-    high: int | None
-    summary: str
-    maps: int | None = None
-    keywords: tuple[str, ...] = ()
-
-    def __call__(self, *values: Any, **options: Any) -> Any:
-        """Apply the function to values outside of any expression."""
-        return self.call(Notes(), *values, **options)
 
 
 def _array(notes: Notes, name: str, items: Any) -> Vector | None:
@@ -263,7 +232,7 @@ def _integer(notes: Notes, value: Any) -> Any:
     return finish(whole)
 
 
-FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+register(
     {
         "abs": Function(_absolute, 1, 1, "absolute value", 1),
         "min": Function(
@@ -292,24 +261,40 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "argmax": Function(_place("argmax", np.argmax), 1, 1, "index of the largest element"),
         "dot": Function(_dot, 2, 2, "scalar product of two arrays"),
         "norm": Function(
-            _norm, 1, None, "Euclidean length of an array, a vector message or values", 2
+            _norm,
+            1,
+            None,
+            "Euclidean length of an array, a vector message or values",
+            2,
+            fields=("x", "y", "z"),
+            by_platform=True,
         ),
-        "hypot": Function(_hypot, 1, None, "Euclidean length of the values given", 1),
+        "hypot": Function(
+            _hypot, 1, None, "Euclidean length of the values given", 1, by_platform=True
+        ),
         "sqrt": Function(_square_root, 1, 1, "square root", 1),
-        "exp": Function(elementwise(np.exp), 1, 1, "exponential", 1),
-        "log": Function(elementwise(np.log), 1, 1, "natural logarithm", 1),
-        "sin": Function(elementwise(np.sin), 1, 1, "sine", 1),
-        "cos": Function(elementwise(np.cos), 1, 1, "cosine", 1),
-        "tan": Function(elementwise(np.tan), 1, 1, "tangent", 1),
-        "asin": Function(elementwise(np.arcsin), 1, 1, "arc sine", 1),
-        "acos": Function(elementwise(np.arccos), 1, 1, "arc cosine", 1),
-        "atan": Function(elementwise(np.arctan), 1, 1, "arc tangent", 1),
-        "atan2": Function(elementwise(np.arctan2), 2, 2, "angle of the point (second, first)", 1),
+        "exp": Function(elementwise(np.exp), 1, 1, "exponential", 1, by_platform=True),
+        "log": Function(elementwise(np.log), 1, 1, "natural logarithm", 1, by_platform=True),
+        "sin": Function(elementwise(np.sin), 1, 1, "sine", 1, by_platform=True),
+        "cos": Function(elementwise(np.cos), 1, 1, "cosine", 1, by_platform=True),
+        "tan": Function(elementwise(np.tan), 1, 1, "tangent", 1, by_platform=True),
+        "asin": Function(elementwise(np.arcsin), 1, 1, "arc sine", 1, by_platform=True),
+        "acos": Function(elementwise(np.arccos), 1, 1, "arc cosine", 1, by_platform=True),
+        "atan": Function(elementwise(np.arctan), 1, 1, "arc tangent", 1, by_platform=True),
+        "atan2": Function(
+            elementwise(np.arctan2), 2, 2, "angle of the point (second, first)", 1, by_platform=True
+        ),
         "degrees": Function(elementwise(np.degrees), 1, 1, "radians to degrees", 1),
         "radians": Function(elementwise(np.radians), 1, 1, "degrees to radians", 1),
         "wrap_angle": Function(elementwise(_wrap), 1, 1, "angle in [-pi, pi)", 1),
         "yaw": Function(
-            elementwise(_yaw), 4, 4, "heading of a quaternion: a message, or x, y, z, w", 1
+            elementwise(_yaw),
+            4,
+            4,
+            "heading of a quaternion: a message, or x, y, z, w",
+            1,
+            fields=("x", "y", "z", "w"),
+            by_platform=True,
         ),
         "floor": Function(elementwise(np.floor), 1, 1, "next whole number below", 1),
         "ceil": Function(elementwise(np.ceil), 1, 1, "next whole number above", 1),
@@ -323,42 +308,15 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "isnan": Function(_test(np.isnan), 1, 1, "whether the value is unknown", 1),
         "isinf": Function(_test(np.isinf), 1, 1, "whether the value is infinite", 1),
         "isfinite": Function(_test(np.isfinite), 1, 1, "whether the value is known and finite", 1),
-        "has": Function(_has, 1, 1, "whether an optional field of a message is set"),
-        **{name: Function(*entry) for name, entry in (GEOMETRY | CONFLICT).items()},
+        "has": Function(
+            _has, 1, 1, "whether an optional field of a message is set", needs="fields"
+        ),
         "range": Function(_range, 1, 3, "whole numbers, as in Python"),
-        "zip": Function(_zip, 2, None, "elements of several lists in step (after 'in')"),
-        "enumerate": Function(_enumerate, 1, 1, "pairs of index and element (after 'in')"),
+        "zip": Function(
+            _zip, 2, None, "elements of several lists in step (after 'in')", iterated=True
+        ),
+        "enumerate": Function(
+            _enumerate, 1, 1, "pairs of index and element (after 'in')", iterated=True
+        ),
     }
 )
-
-# What a function may be given instead of that many arguments: a message with these fields.
-EXPANSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"yaw": ("x", "y", "z", "w"), "norm": ("x", "y", "z")}
-)
-
-# Their last bits are those of the C library's or numpy's code for the processor at hand.
-BY_PLATFORM = frozenset(
-    {
-        *("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "yaw"),
-        *("hypot", "norm", *GEOMETRY, *CONFLICT),
-    }
-)
-
-ITERATION_ONLY = frozenset({"zip", "enumerate"})
-
-
-def arity_problem(name: str, given: int, keywords: list[str]) -> tuple[str, str] | None:
-    """Return what is wrong with a call and what would be accepted, or None."""
-    function = FUNCTIONS[name]
-    wrong = [word for word in keywords if word not in function.keywords]
-    if wrong:
-        allowed = f"{name}(..., {function.keywords[0]}=...)" if function.keywords else "none"
-        return f"{name}() takes no argument {wrong[0]!r}", f"named arguments: {allowed}"
-    if keywords and given != 1:
-        return f"{name}() takes {keywords[0]}= only with one array", f"{name}(array, default=0)"
-    low = 1 if name in EXPANSIONS else function.low
-    if given < low or (function.high is not None and given > function.high):
-        most = "or more" if function.high is None else f"to {function.high}"
-        expected = f"{low}" if function.high == low else f"{low} {most}"
-        return f"{name}() is given {given} arguments", f"{expected}: {function.summary}"
-    return None
