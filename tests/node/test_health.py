@@ -14,7 +14,7 @@ from rosgraph_msgs.msg import Clock
 from small_world import MONITOR
 
 from forewarn_ros.messages import to_time
-from monitor_node.lasting import Lasting
+from monitor_node.diagnosis import Lasting
 from monitor_node.message_types import message_class
 
 pytestmark = pytest.mark.ros

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from monitor_node.bag_metadata import recorded_qualities
-from monitor_node.qos import Quality, follow, missing, offered, profile
+from monitor_node.qos import Quality, follow, missing, offered, profile, recorded_qualities
 
 LOSSY, LATCHED = Quality(reliable=False), Quality(latched=True)
 

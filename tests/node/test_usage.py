@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from monitor_node.help import asked
+from monitor_node.console import asked
 from monitor_node.parameters import GATE_PARAMETERS, NODE_PARAMETERS, PLAYER_PARAMETERS, Parameter
 
 pytestmark = pytest.mark.ros

@@ -16,7 +16,7 @@ from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.step import Monitor
-from monitor_node.bounds import BackgroundBounds, open_watch
+from monitor_node.background import BackgroundBounds, open_watch
 
 TEXT = """
 rate: 10

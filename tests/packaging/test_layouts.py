@@ -195,3 +195,14 @@ def test_the_layouts_are_installed_and_explained() -> None:
     guide = (ROOT / "docs" / "howto" / "watching.md").read_text(encoding="utf-8")
     for name in ("plotjuggler.xml", "foxglove.json"):
         assert name in guide
+
+
+@pytest.mark.parametrize("package", ["monitor_node", "forewarn_ros"])
+def test_the_page_about_the_node_names_every_module_and_no_other(package: str) -> None:
+    page = (ROOT / "docs" / "design" / "node.md").read_text()
+    table = page[page.index("| Module |") : page.index("## Interfaces")]
+    named = set(re.findall(r"`(\w+)\.py`", table))
+    modules = {path.stem for path in (ROOT / package / "src" / package).glob("*.py")}
+    others = {path.stem for path in (ROOT / "forewarn_ros/src/forewarn_ros").glob("*.py")}
+    others |= {path.stem for path in NODE.glob("*.py")}
+    assert modules - {"__init__"} <= named <= others

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
 from forewarn_msgs.msg import Intervention, Signals
 from rcl_interfaces.msg import ParameterDescriptor
-from rclpy.clock import Clock, ClockType
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from apollo_bridge import commands
@@ -29,9 +27,8 @@ from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError
 from forewarn.monitoring.record import Names
-from forewarn_ros.clock import SimulatedTime
-from forewarn_ros.lifecycle import reported
-from forewarn_ros.messages import diagnostics, header, to_time
+from forewarn_ros.lifecycle import ReportingNode, reported
+from forewarn_ros.messages import header, to_time
 from forewarn_ros.status import Severity, Status
 
 PARAMETERS: tuple[tuple[str, Any, str], ...] = (
@@ -53,14 +50,13 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
 NAMES = {getattr(Intervention, name): name for name in ACTIONS}
 
 
-class BridgeNode(SimulatedTime, LifecycleNode):
+class BridgeNode(ReportingNode):
     """The bridge; parameters and topics are described in docs/howto/apollo.md."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("apollo_bridge", **arguments)
         for name, default, text in PARAMETERS:
             self.declare_parameter(name, default, ParameterDescriptor(description=text))
-        self.problem = ""
         self.pump: Pump | None = None
         self._derivation: Derivation | None = None
         self._relay: Relay | None = None
@@ -68,15 +64,7 @@ class BridgeNode(SimulatedTime, LifecycleNode):
         self._publisher: Any = None
         self._subscription: Any = None
         self._timer: Any = None
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._reporter = self.create_timer(
-            self._value("diagnostics_period"), self._report, clock=steady
-        )
-        self._steady = steady
-
-    def _value(self, name: str) -> Any:
-        return self.get_parameter(name).value
+        self._report_every(self._value("diagnostics_period"))
 
     @reported
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -145,40 +133,11 @@ class BridgeNode(SimulatedTime, LifecycleNode):
         self._timer = self.create_timer(period, self._command, clock=self._steady)
         return super().on_activate(state)
 
-    @reported
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Disconnect; a command in force stays in force."""
-        self.finish()
-        return super().on_deactivate(state)
-
-    @reported
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Forget the monitor file."""
-        self._clear()
-        return super().on_cleanup(state)
-
-    @reported
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop from whatever state."""
-        self.finish()
-        self._clear()
-        return super().on_shutdown(state)
-
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Go back to unconfigured after something failed that should not."""
-        self.finish()
-        self._clear()
-        return TransitionCallbackReturn.SUCCESS
-
-    def undo(self, transition: str) -> None:
-        """Take back what a transition that failed has left behind."""
-        if transition in ("on_configure", "on_activate"):
-            self.finish()
-        if transition == "on_configure":
-            self._clear()
-
     def finish(self) -> None:
-        """End what runs while active."""
+        """End what runs: the process ends. A command in force stays in force."""
+        self._stop("ends")
+
+    def _stop(self, reason: str) -> None:
         if self._timer is not None:
             self.destroy_timer(self._timer)
             self.destroy_subscription(self._subscription)
@@ -231,19 +190,14 @@ class BridgeNode(SimulatedTime, LifecycleNode):
 
     # Reports
 
-    def _report(self) -> None:
-        """Publish diagnostics."""
-        found: list[Status] = []
+    def _statuses(self) -> list[Status]:
         if self.problem:
-            found.append(Status("node", Severity.ERROR, self.problem, {}))
-        elif self.pump is None:
-            found.append(Status("node", Severity.WARN, "not active", {}))
-        else:
-            assert self._relay is not None
-            found.append(Status("node", Severity.OK, "active", {}))
-            found += statuses(self.pump, self._relay, time.time_ns())
-        now_ns = self.get_clock().now().nanoseconds
-        self._diagnostics.publish(diagnostics(now_ns, self.get_name(), found))
+            return [Status("node", Severity.ERROR, self.problem, {})]
+        if self.pump is None:
+            return [Status("node", Severity.WARN, "not active", {})]
+        assert self._relay is not None
+        active = Status("node", Severity.OK, "active", {})
+        return [active, *statuses(self.pump, self._relay, time.time_ns())]
 
 
 def _channels(derivation: Derivation, commander: Commander) -> Channels:

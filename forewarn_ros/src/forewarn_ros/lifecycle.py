@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable
-from typing import Any, Protocol
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidParameterValueException
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from forewarn.errors import ForewarnError
+from forewarn_ros.clock import SimulatedTime
+from forewarn_ros.messages import diagnostics
 from forewarn_ros.process import Interrupt, spin
-
-
-class Transitioning(Protocol):
-    """What is needed of a node: where to keep the problem, and how to clear up after it."""
-
-    problem: str
-
-    def undo(self, transition: str) -> None:
-        """Take back what a transition that failed has left behind."""
-
-    def get_logger(self) -> Any:
-        """Return the logger."""
-
+from forewarn_ros.status import Status
 
 Transition = Callable[..., TransitionCallbackReturn]
 
@@ -33,7 +26,7 @@ def reported(transition: Transition) -> Transition:
     """Turn errors of a transition into one line of log, a diagnostic and a return code."""
 
     @functools.wraps(transition)
-    def guarded(node: Transitioning, state: LifecycleState) -> TransitionCallbackReturn:
+    def guarded(node: ReportingNode, state: LifecycleState) -> TransitionCallbackReturn:
         node.problem = ""
         try:
             return transition(node, state)
@@ -49,6 +42,79 @@ def reported(transition: Transition) -> Transition:
         return code
 
     return guarded
+
+
+class ReportingNode(SimulatedTime, LifecycleNode):
+    """A lifecycle node that tells on /diagnostics how it is, whatever its state.
+
+    Attributes
+    ----------
+    problem : str
+        Why the last transition failed; empty if it did not.
+    """
+
+    def __init__(self, name: str, **arguments: Any) -> None:
+        super().__init__(name, **arguments)
+        self.problem = ""
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+
+    def _value(self, name: str) -> Any:
+        return self.get_parameter(name).value
+
+    def _now_ns(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
+
+    def _report_every(self, period: float) -> None:
+        """Report from now on, every so many seconds, and whatever simulated time does."""
+        self._reporter = self.create_timer(period, self._report, clock=self._steady)
+
+    def _report(self) -> None:
+        self._diagnostics.publish(diagnostics(self._now_ns(), self.get_name(), self._statuses()))
+
+    @abstractmethod
+    def _statuses(self) -> Iterable[Status]:
+        """Return what there is to report."""
+
+    @abstractmethod
+    def _stop(self, reason: str) -> None:
+        """End what runs while active; `reason` ends the sentence "the monitor ..."."""
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Forget what was configured."""
+
+    @reported
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """End what runs while active."""
+        self._stop("was deactivated")
+        return super().on_deactivate(state)
+
+    @reported
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Forget what was configured."""
+        self._clear()
+        return super().on_cleanup(state)
+
+    @reported
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop from whatever state."""
+        self._stop("was shut down")
+        self._clear()
+        return super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Go back to unconfigured after something failed that should not."""
+        self._stop("failed")
+        self._clear()
+        return TransitionCallbackReturn.SUCCESS
+
+    def undo(self, transition: str) -> None:
+        """Take back what a transition that failed has left behind."""
+        if transition in ("on_configure", "on_activate"):
+            self._stop("could not be activated")
+        if transition == "on_configure":
+            self._clear()
 
 
 def serve(node: Any, executor: Any, interrupt: Interrupt) -> None:

@@ -1,13 +1,30 @@
-"""What takes long and must not hold up the ticks."""
+"""What takes long and must not hold up the ticks: bounds of the risk, tables of what is learned.
+
+Tables without bounds take a tenth of a second where their credible bounds take many: hundreds of
+chains have to be solved for those.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TypeVar
 
+from forewarn.config import MonitorSpec
+from forewarn.config.actions import ACTIONS
+from forewarn.errors import ForewarnError
+from forewarn.logic.specification import CompiledSpec
+from forewarn.messages import MessageType
+from forewarn.models import CountModel, check_replaceable, save_model
+from forewarn.monitoring.carried import PackedTables
+from forewarn.monitoring.live_session import TickResult, Watch
+from forewarn.monitoring.online_learning import OnlineLearner
+from forewarn.monitoring.step import Monitor
+
 Result = TypeVar("Result")
+Use = Callable[[], None]
 
 
 def in_background(name: str, task: Callable[[], Result]) -> Future[Result]:
@@ -25,3 +42,188 @@ def in_background(name: str, task: Callable[[], Result]) -> Future[Result]:
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return future
+
+
+def are_compared(spec: MonitorSpec) -> bool:
+    """Tell whether a threshold is compared with a bound: then nothing may begin without them."""
+    return any(section.figure == "upper" for section in spec.properties.values())
+
+
+class BackgroundBounds:
+    """A thread that solves the tables again, with bounds.
+
+    Parameters
+    ----------
+    watch : Watch
+        The monitor without bounds.
+    model : CountModel
+        Its model.
+    """
+
+    def __init__(self, watch: Watch, model: CountModel) -> None:
+        self._watch = watch
+        self._model = model
+        self._solved = in_background("bounds", lambda: watch.build(model))
+        self._packed: Future[PackedTables] | None = None
+        self._taken = False
+
+    @property
+    def _error(self) -> BaseException | None:
+        return self._solved.exception() if self._solved.done() else None
+
+    @property
+    def status(self) -> str:
+        """What there is to report; empty once the bounds are in force."""
+        if (error := self._error) is not None:
+            return f"there are no bounds: {type(error).__name__}: {error}"
+        return "" if self._taken else "bounds are being computed"
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether there will be no bounds."""
+        return self._error is not None
+
+    def take(
+        self, pack: Callable[[Monitor], PackedTables] | None = None
+    ) -> tuple[Monitor, PackedTables | None] | None:
+        """Return the monitor with bounds, once, if it is ready and its model still in force.
+
+        `pack` makes ready what a record will hold of its tables, which takes longer than a tick
+        for large ones: in a thread, too, and a later call returns it.
+        """
+        if self._taken or not self._solved.done() or self.failed:
+            return None
+        present, monitor = self._watch.monitor, self._solved.result()
+        if pack is not None and self._packed is None:
+            self._packed = in_background("tables", lambda: pack(monitor))
+            return None
+        if self._packed is not None and not self._packed.done():
+            return None
+        self._taken = True
+        same = present.model is not None and present.model.digest == self._model.fingerprint
+        if not same or present.bounded:
+            return None
+        packed = self._packed
+        return monitor, None if packed is None or packed.exception() else packed.result()
+
+    def wait_if_compared(self) -> None:
+        """Wait for the bounds and put them into force, if a threshold is compared with them.
+
+        Raises
+        ------
+        ForewarnError
+            If they cannot be computed.
+        """
+        if not are_compared(self._watch.spec):
+            return
+        self._solved.result()
+        found = self.take()
+        if found is not None:
+            self._watch.use(found[0])
+
+
+def open_watch(
+    compiled: CompiledSpec,
+    model: CountModel | None,
+    types: Mapping[str, MessageType],
+    external: str,
+    *,
+    background: bool,
+) -> tuple[Watch, BackgroundBounds | None]:
+    """Return a monitor, and what computes its bounds if that is left to the background.
+
+    Only credible bounds are: sound ones may turn out to be impossible, which has to be known when
+    the node is configured.
+    """
+    spec = compiled.spec
+    if (
+        model is None
+        or not background
+        or spec.bounds.kind != "credible"
+        or are_compared(compiled.spec)
+    ):
+        return Watch(compiled, model, types, external), None
+    watch = Watch(compiled, model, types, external, bounds=False)
+    return watch, BackgroundBounds(watch, model)
+
+
+class BackgroundLearning:
+    """Counts after every tick and has tables solved anew every `refresh` seconds.
+
+    The tick itself only counts; what it gets later is exact for all counts up to the moment at
+    which solving began.
+
+    Parameters
+    ----------
+    watch : Watch
+        The monitor.
+    model : CountModel
+        Counts to begin with.
+    save_to : Path or None
+        File for the model with all counts, written at the end.
+    ready : callable
+        Called in another thread with a model and its monitor; returns what puts them into force.
+    warn : callable
+        Logs a line.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        model: CountModel,
+        save_to: Path | None,
+        ready: Callable[[CountModel, Monitor], Use],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._watch = watch
+        self._learner = OnlineLearner(watch.compiled, model)
+        self._save_to = save_to
+        self._ready = ready
+        self._warn = warn
+        self._running: Future[Use] | None = None
+        self._period = watch.session.clock.at_least(watch.spec.learning.refresh)
+        self._due: int | None = None
+
+    def restart(self, model: CountModel) -> None:
+        """Go on from another model; counts since then are those of this session no more."""
+        self._learner = OnlineLearner(self._watch.compiled, model)
+        self._running = None
+
+    def after(self, result: TickResult) -> None:
+        """Take in a tick; put tables into force that are ready, and have others solved if due."""
+        verdict, request = result.verdict, result.request
+        if request is not None and request.active and ACTIONS[request.action].shapes:
+            acting, action = True, request.action
+        else:
+            acting, action = False, self._watch.compiled.abstraction.done(verdict.values)[0]
+        self._learner.observe(verdict.tick, verdict.observation, intervened=acting, action=action)
+        if self._running is not None:
+            if self._running.done():
+                self._take(self._running)
+                self._running = None
+            return
+        if self._due is None or not 0 <= self._due - verdict.tick <= self._period:
+            self._due = verdict.tick + self._period
+        if verdict.tick >= self._due and self._learner.pending:
+            self._due = verdict.tick + self._period
+            counted = self._learner.later()
+            self._running = in_background("learning", lambda: self._solve(counted()))
+
+    def _solve(self, model: CountModel) -> Use:
+        return self._ready(model, self._watch.build(model))
+
+    def _take(self, solved: Future[Use]) -> None:
+        try:
+            solved.result()()
+        except ForewarnError as error:
+            self._warn(f"what was learned cannot be used: {error}")
+
+    def close(self) -> None:
+        """Write the model; tables that are still being solved are for nobody."""
+        if self._save_to is None:
+            return
+        try:
+            check_replaceable(self._save_to)  # something may have come there meanwhile
+            save_model(self._learner.model(), self._save_to)
+        except ForewarnError as error:
+            self._warn(f"what was learned cannot be saved: {error}")

@@ -21,14 +21,13 @@ from forewarn_ros.clock import SimulatedTime
 from forewarn_ros.messages import from_time, to_time
 from forewarn_ros.process import WAKE, Interrupt, middleware
 from monitor_node.acknowledgement import prompt_acknowledgements
-from monitor_node.bag_metadata import recorded_qualities
 from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
 from monitor_node.inputs import ARRIVALS
 from monitor_node.lockstep import Announced, Grounds, LockStep, Step
 from monitor_node.message_types import message_class
 from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
-from monitor_node.qos import Quality, missing, offered, profile
+from monitor_node.qos import Quality, missing, offered, owner, profile, recorded_qualities
 
 RESEND = 0.5
 CLOCK_PERIOD = 0.01
@@ -216,11 +215,7 @@ class BagPlayer(SimulatedTime):
 
     def _requests(self, name: str) -> list[Quality]:
         infos = self.get_subscriptions_info_by_topic(name)
-        return [
-            offered(info.qos_profile)
-            for info in infos
-            if f"{info.node_namespace.rstrip('/')}/{info.node_name}" == self._monitor
-        ]
+        return [offered(info.qos_profile) for info in infos if owner(info) == self._monitor]
 
     # Playing
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import textwrap
+from collections.abc import Sequence
 from importlib import import_module
 
 from forewarn_ros.process import Interrupt
-from monitor_node.help import asked, usage
+
+ASKING = ("-h", "--help")
 
 
 def monitor_node() -> None:
@@ -33,3 +36,39 @@ def _run(executable: str, module: str, interrupted: int) -> None:
         if interrupt.told:
             raise SystemExit(interrupted)
         main(interrupt=interrupt)
+
+
+def asked(arguments: Sequence[str]) -> bool:
+    """Tell whether help is asked for; what follows ``--ros-args`` is the middleware's."""
+    arguments = list(arguments)
+    own = arguments[: arguments.index("--ros-args")] if "--ros-args" in arguments else arguments
+    return any(word in ASKING for word in own)
+
+
+def usage(executable: str) -> str:
+    """Return the help of an executable: its parameters, which nothing else tells without `ros2`."""
+    from monitor_node import parameters  # imports the middleware, which takes a while
+
+    purpose, table, needed = {
+        "monitor_node": (
+            "The monitor, a lifecycle node.",
+            parameters.NODE_PARAMETERS,
+            "config:=monitor.yaml -p autostart:=true",
+        ),
+        "bag_player_node": (
+            "Plays a recording, by the clock or in step with a monitor.",
+            parameters.PLAYER_PARAMETERS,
+            "bag:=run.mcap",
+        ),
+        "twist_gate_node": (
+            "The gate for velocity commands between planner and base.",
+            parameters.GATE_PARAMETERS,
+            "config:=monitor.yaml",
+        ),
+    }[executable]
+    lines = [f"usage: {executable} --ros-args -p {needed}", "", purpose, "", "parameters:"]
+    for entry in table:
+        lines.append(f"  {entry.name} (default: {entry.default!r})")
+        text = entry.descriptor.description
+        lines += textwrap.wrap(text, 96, initial_indent="      ", subsequent_indent="      ")
+    return "\n".join(lines)

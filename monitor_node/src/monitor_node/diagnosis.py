@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from forewarn.monitoring.policy import Level
@@ -11,11 +11,40 @@ from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import NANOSECONDS
 from forewarn_ros.status import Severity, Status
 from monitor_node.inputs import Input, Inputs
-from monitor_node.lasting import Lasting
 from monitor_node.runtime import Runtime
 
 DEFAULT_TIMEOUT = 1.0
 """Seconds for which a signal may have no number whose messages may stay away for ever."""
+
+
+class Lasting:
+    """Since when signals have no value, and whether time jumps since several publish it.
+
+    Attributes
+    ----------
+    unknown : mapping of str to int
+        Tick at which a signal was first seen without a value, for those that have none.
+    quarrels : bool
+        The clock has jumped while it had several publishers.
+    """
+
+    def __init__(self) -> None:
+        self.unknown: Mapping[str, int] = {}
+        self.quarrels = False
+        self._first: int | None = None
+        self._calm_jumps = 0
+
+    def signals(self, first: int, tick: int, values: Iterable[tuple[str, Any]]) -> None:
+        """Take in the values at `tick`, where ticks began at `first`."""
+        before = self.unknown if first == self._first else {}
+        self._first = first
+        self.unknown = {name: before.get(name, tick) for name, value in values if value is None}
+
+    def clocks(self, publishers: int, jumps: int) -> None:
+        """Take in how many publish the simulated time, and how often it has jumped so far."""
+        if publishers < 2:
+            self._calm_jumps = jumps
+        self.quarrels = jumps > self._calm_jumps
 
 
 def node_status(state: str, problem: str, twins: int) -> Status:

@@ -18,7 +18,7 @@ from rclpy.subscription import Subscription
 
 from monitor_node.conversions import Arrivals
 from monitor_node.message_types import message_class
-from monitor_node.qos import Quality, follow, missing, offered, profile
+from monitor_node.qos import Quality, follow, missing, offered, owner, profile
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks
@@ -265,11 +265,6 @@ def _take(subscription: Subscription, kind: Any, *, raw: bool) -> Iterator[tuple
 def _silent() -> SubscriptionEventCallbacks:
     """Return no events: one that waits would make the executor spin while data waits too."""
     return SubscriptionEventCallbacks(use_default_callbacks=False)
-
-
-def owner(info: Any) -> str:
-    """Return the full name of the node that an endpoint belongs to."""
-    return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
 
 
 def _type_hash(info: Any) -> str:

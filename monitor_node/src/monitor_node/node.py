@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.clock import JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.subscription import Subscription
 
 from forewarn.config import MonitorSpec, load_spec
@@ -28,23 +27,21 @@ from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS, by_clock
 from forewarn.states.inputs import open_feed
-from forewarn_ros.clock import SimulatedTime
-from forewarn_ros.lifecycle import reported
-from forewarn_ros.messages import diagnostics
+from forewarn_ros.lifecycle import ReportingNode, reported
+from forewarn_ros.status import Status
 from monitor_node import parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart
+from monitor_node.background import BackgroundBounds, BackgroundLearning, open_watch
 from monitor_node.bond import Bond, check_bond
-from monitor_node.bounds import BackgroundBounds, open_watch
-from monitor_node.diagnosis import mode_status, node_status, statuses
-from monitor_node.inputs import Inputs, owner
+from monitor_node.diagnosis import Lasting, mode_status, node_status, statuses
+from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal
-from monitor_node.lasting import Lasting
-from monitor_node.learning import BackgroundLearning
 from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
+from monitor_node.qos import owner
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
@@ -53,14 +50,13 @@ from monitor_node.ticking import Ticker
 THROTTLE = 5.0
 
 
-class MonitorNode(SimulatedTime, LifecycleNode):
+class MonitorNode(ReportingNode):
     """The monitor; parameters, topics and services are described in docs/design/node.md."""
 
     def __init__(self, **arguments: Any) -> None:
         self._hidden: frozenset[Subscription] = frozenset()
         super().__init__("monitor", **arguments)
         parameters.declare(self, parameters.NODE_PARAMETERS)
-        self.problem = ""
         self.watch: Watch | None = None
         self.runtime: Runtime | None = None
         self._types: dict[str, MessageType] = {}
@@ -77,11 +73,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
         self._modes = ("observe", "observe")
         self._lasting = Lasting()
         self._security = announce_security(self)
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._reporter = self.create_timer(
-            self._value("diagnostics_period"), self._report, clock=self._steady
-        )
+        self._report_every(self._value("diagnostics_period"))
         # rclpy keeps no reference to a jump callback: without ours it would be collected.
         self._jumps = self.get_clock().create_jump_callback(
             JumpThreshold(
@@ -101,9 +93,6 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             for subscription in super().subscriptions
             if subscription not in self._hidden
         )
-
-    def _value(self, name: str) -> Any:
-        return self.get_parameter(name).value
 
     # The life cycle
 
@@ -197,43 +186,9 @@ class MonitorNode(SimulatedTime, LifecycleNode):
         self._ticker = Ticker(self, self.runtime, self._warn, self._hide)
         self._bond = Bond(self) if self._value("bond") else None
         result = super().on_activate(state)
-        self.runtime.announce(self.get_clock().now().nanoseconds)
+        self.runtime.announce(self._now_ns())
         self._ticker.pump()
         return result
-
-    @reported
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the ticks, withdraw a present intervention, unsubscribe."""
-        self._stop("the monitor was deactivated")
-        return super().on_deactivate(state)
-
-    @reported
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Forget monitor file and model."""
-        self._clear()
-        return super().on_cleanup(state)
-
-    @reported
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop from whatever state."""
-        self._stop("the monitor was shut down")
-        self._clear()
-        return super().on_shutdown(state)
-
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Go back to unconfigured after something failed that should not."""
-        problem = self.problem
-        self._stop("the monitor failed")
-        self._clear()
-        self.problem = problem
-        return TransitionCallbackReturn.SUCCESS
-
-    def undo(self, transition: str) -> None:
-        """Take back what a transition that failed has left behind."""
-        if transition in ("on_configure", "on_activate"):
-            self._stop("the monitor could not be activated")
-        if transition == "on_configure":
-            self._clear()
 
     def _stop(self, reason: str) -> None:
         if self._bond is not None:
@@ -243,7 +198,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             self._ticker.close()
             self._ticker = None
         if self.runtime is not None:
-            self.runtime.close(self.get_clock().now().nanoseconds, reason)
+            self.runtime.close(self._now_ns(), f"the monitor {reason}")
             self.runtime = None
         self._hidden = frozenset()
 
@@ -359,8 +314,8 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             self._said[line] = now
             self.get_logger().warning(line)
 
-    def _report(self) -> None:
-        """Follow the publishers' QoS, and publish diagnostics."""
+    def _statuses(self) -> list[Status]:
+        """Return what there is to report, once the publishers' QoS has been followed."""
         runtime = self.runtime
         failure = "" if self._ticker is None else self._ticker.failure
         found = [node_status(self._state(), self.problem or failure, self._twins())]
@@ -380,8 +335,7 @@ class MonitorNode(SimulatedTime, LifecycleNode):
             found += self._actuators.statuses()
         if self._journal is not None:
             found.append(self._journal.status())
-        now_ns = self.get_clock().now().nanoseconds
-        self._diagnostics.publish(diagnostics(now_ns, self.get_name(), found))
+        return found
 
     def _state(self) -> str:
         return str(self._state_machine.current_state[1])

@@ -16,6 +16,10 @@ PERIODS_TO_DEADLINE = 2
 PERIODS_TO_DEATH = 5
 LEAST_LEASE = 0.2
 KEPT_EVENTS = 1000
+KEPT = {
+    "reliability": ReliabilityPolicy.RELIABLE,
+    "durability": DurabilityPolicy.TRANSIENT_LOCAL,
+}
 
 
 class Outputs:
@@ -43,17 +47,11 @@ class Outputs:
     def __init__(self, node: LifecycleNode, clock: Clock, mode: str) -> None:
         self._node = node
         self.signature = Signature(mode)
-        lease = _seconds(max(PERIODS_TO_DEATH * clock.period, LEAST_LEASE))
-        promised = _kept(10, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
-        promised.liveliness_lease_duration = lease
-        prompt = _kept(10, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
-        prompt.liveliness_lease_duration = lease
-        if clock.regular:
-            prompt.deadline = _seconds(PERIODS_TO_DEADLINE * clock.period)
-        self.risk = self._create(RiskArray, "~/output/risk", prompt)
-        self.intervention = self._create(Intervention, "~/output/intervention", promised)
+        risk, intervention = prompt(clock, depth=10, **KEPT), alive(clock, depth=10, **KEPT)
+        self.risk = self._create(RiskArray, "~/output/risk", risk)
+        self.intervention = self._create(Intervention, "~/output/intervention", intervention)
         self.state = self._create(Signals, "~/debug/state", QoSProfile(depth=10))
-        self.events = self._create(String, "~/debug/events", _kept(KEPT_EVENTS))
+        self.events = self._create(String, "~/debug/events", QoSProfile(depth=KEPT_EVENTS, **KEPT))
 
     def _create(self, kind: Any, topic: str, qos: QoSProfile) -> Any:
         return self._node.create_lifecycle_publisher(
@@ -71,14 +69,25 @@ class Outputs:
             self._node.destroy_lifecycle_publisher(publisher)
 
 
+def lease(clock: Clock) -> float:
+    """Return for how many seconds a monitor may be silent before it counts as dead."""
+    return max(PERIODS_TO_DEATH * clock.period, LEAST_LEASE)
+
+
+def alive(clock: Clock, **policies: Any) -> QoSProfile:
+    """Return the profile of a topic whose silence means that the monitor hangs or is dead."""
+    profile = QoSProfile(liveliness=LivelinessPolicy.MANUAL_BY_TOPIC, **policies)
+    profile.liveliness_lease_duration = _seconds(lease(clock))
+    return profile
+
+
+def prompt(clock: Clock, **policies: Any) -> QoSProfile:
+    """Return such a profile for what comes at every tick; steps come when they come."""
+    profile = alive(clock, **policies)
+    if clock.regular:
+        profile.deadline = _seconds(PERIODS_TO_DEADLINE * clock.period)
+    return profile
+
+
 def _seconds(value: float) -> Duration:
     return Duration(nanoseconds=round(value * 1e9))
-
-
-def _kept(depth: int, **policies: Any) -> QoSProfile:
-    return QoSProfile(
-        depth=depth,
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL,
-        **policies,
-    )

@@ -13,7 +13,7 @@ from rclpy.parameter import Parameter
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.monitoring.live_session import Watch
 from monitor_node import parameters
-from monitor_node.bounds import are_compared
+from monitor_node.background import are_compared
 
 
 class Owner(Protocol):

@@ -1,15 +1,23 @@
-"""Which quality of service to ask for, given what the publishers offer."""
+"""Which quality of service to ask for, given what publishers offer, or offered when recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import yaml
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+from forewarn.recordings import Recording
 
 AUTO = "auto"
 RELIABILITY = {"reliable": True, "best_effort": False}
 DURABILITY = {"transient_local": True, "volatile": False}
+
+
+RECORDED_BEST_EFFORT = (2, "2", "best_effort")
+RECORDED_LATCHED = (1, "1", "transient_local")
 
 
 class Quality(NamedTuple):
@@ -42,6 +50,11 @@ def offered(profile: QoSProfile) -> Quality:
     )
 
 
+def owner(info: Any) -> str:
+    """Return the full name of the node that an endpoint belongs to."""
+    return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
+
+
 def follow(offers: Iterable[Quality]) -> Quality:
     """Return the most that every publisher can give; reliable and volatile while there is none."""
     offers = list(offers)
@@ -71,4 +84,49 @@ def profile(quality: Quality, depth: int) -> QoSProfile:
         durability=(
             DurabilityPolicy.TRANSIENT_LOCAL if quality.latched else DurabilityPolicy.VOLATILE
         ),
+    )
+
+
+def recorded_qualities(recording: Recording) -> dict[str, Quality]:
+    """Return what publishers offered on each topic; topics of which nothing is known are absent.
+
+    rosbag2 keeps that in ``metadata.yaml`` and, since Iron, in a table inside of MCAP files.
+    """
+    found: dict[str, Quality] = {}
+    for text in _documents(recording):
+        try:
+            document = yaml.safe_load(text)
+        except yaml.YAMLError:
+            continue  # the reader of recordings has complained about it already
+        for name, profiles in _profiles(document):
+            found.setdefault(name, follow(map(_quality, profiles)))
+    return found
+
+
+def _documents(recording: Recording) -> Iterator[str]:
+    file = Path(recording.path) / "metadata.yaml"
+    if file.is_file():
+        yield file.read_text(encoding="utf-8", errors="replace")
+    table = recording.metadata().get("rosbag2", {})
+    if "serialized_metadata" in table:
+        yield table["serialized_metadata"]
+
+
+def _profiles(document: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    if not isinstance(document, dict):
+        return
+    information = document.get("rosbag2_bagfile_information", document)
+    for entry in information.get("topics_with_message_count") or ():
+        topic = entry.get("topic_metadata", {})
+        profiles = topic.get("offered_qos_profiles")
+        if isinstance(profiles, str):  # up to Iron a YAML text within the YAML
+            profiles = yaml.safe_load(profiles)
+        if profiles:
+            yield topic["name"], profiles
+
+
+def _quality(recorded: dict[str, Any]) -> Quality:
+    return Quality(
+        recorded.get("reliability") not in RECORDED_BEST_EFFORT,
+        recorded.get("durability") in RECORDED_LATCHED,
     )

@@ -29,15 +29,13 @@ from forewarn.monitoring.session_events import (
 from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
-from monitor_node.bounds import BackgroundBounds
+from monitor_node.background import BackgroundBounds, BackgroundLearning
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal
-from monitor_node.learning import BackgroundLearning
 from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
-from monitor_node.pacing import Pacer, Restart
+from monitor_node.pacing import Pacer, Restart, Timing
 from monitor_node.policies import changed_policies
-from monitor_node.timing import Timing
 
 
 class Composed(NamedTuple):

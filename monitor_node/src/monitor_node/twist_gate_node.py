@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -20,9 +20,8 @@ from geometry_msgs.msg import Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
-from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from forewarn.config import MonitorSpec, load_spec
@@ -37,16 +36,25 @@ from forewarn_ros.status import Severity, Status
 from monitor_node import conversions, parameters
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
-from monitor_node.outputs import LEAST_LEASE, PERIODS_TO_DEADLINE, PERIODS_TO_DEATH
+from monitor_node.outputs import lease, prompt
+from monitor_node.qos import owner
 from monitor_node.security import announce_security
 from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
 from monitor_node.watchdog import BY_MONITOR, NOTHING_ASKED, Watchdog
-from monitor_node.writers import with_writer
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks
 except ImportError:  # Humble
     from rclpy.qos_event import SubscriptionEventCallbacks
+
+try:
+    from rclpy.subscription import MessageInfo
+
+    TOLD = "publisher_gid" in MessageInfo.__annotations__
+except ImportError:  # before Kilted
+    TOLD = False
+
+Hear = Callable[[Any, bytes], None]
 
 REPORT_PERIOD = 0.5
 LOOK_PERIOD = 0.1
@@ -67,8 +75,7 @@ class TwistGate(SimulatedTime):
         parameters.declare(self, parameters.GATE_PARAMETERS)
         self.spec, monitor = self._configuration()
         clock = clock_of(monitor.rate)
-        lease = max(PERIODS_TO_DEATH * clock.period, LEAST_LEASE)
-        self.watchdog = Watchdog(self.spec.monitor_timeout or lease, clock.period)
+        self.watchdog = Watchdog(self.spec.monitor_timeout or lease(clock), clock.period)
         self._dead = 0
         self.rules = GateRules.of(self.spec)
         self.state = GateState()
@@ -119,16 +126,11 @@ class TwistGate(SimulatedTime):
         if self.spec.odometry is not None:
             newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
             self.create_subscription(Odometry, self.spec.odometry, self._measure, newest)
-        lease = _seconds(max(PERIODS_TO_DEATH * clock.period, LEAST_LEASE))
-        promised = QoSProfile(depth=1, liveliness=LivelinessPolicy.MANUAL_BY_TOPIC)
-        promised.liveliness_lease_duration = lease
-        if clock.regular:
-            promised.deadline = _seconds(PERIODS_TO_DEADLINE * clock.period)
         self.create_subscription(
             RiskArray,
             f"{name}/output/risk",
             with_writer(self._judge),
-            promised,
+            prompt(clock, depth=1),
             event_callbacks=SubscriptionEventCallbacks(
                 deadline=lambda event: self.watchdog.missed_deadline(),
                 liveliness=self._liveliness,
@@ -263,20 +265,16 @@ class TwistGate(SimulatedTime):
     def _ends(self) -> tuple[list[str], list[str]]:
         """Return who publishes the output besides the gate, and who subscribes to it."""
         topic = self._output.topic_name
-        publishers = [_full_name(e) for e in self.get_publishers_info_by_topic(topic)]
+        publishers = [owner(e) for e in self.get_publishers_info_by_topic(topic)]
         own = self.get_fully_qualified_name()
         if own in publishers:
             publishers.remove(own)  # once: a second gate is another publisher, too
-        return publishers, [_full_name(e) for e in self.get_subscriptions_info_by_topic(topic)]
+        return publishers, [owner(e) for e in self.get_subscriptions_info_by_topic(topic)]
 
 
 def _velocity(twist: Any) -> Velocity:
     linear, angular = twist.linear, twist.angular
     return Velocity(linear.x, linear.y, linear.z, angular.x, angular.y, angular.z)
-
-
-def _full_name(endpoint: Any) -> str:
-    return f"{endpoint.node_namespace.rstrip('/')}/{endpoint.node_name}"
 
 
 def output_status(
@@ -308,8 +306,20 @@ def output_status(
     return Status("output", level, "; ".join(problems) or "drives the base", values)
 
 
-def _seconds(value: float) -> Duration:
-    return Duration(nanoseconds=round(value * 1e9))
+def with_writer(callback: Hear) -> Callable[..., None]:
+    """Return what to subscribe with so that `callback` gets the message and its writer's identity.
+
+    The identity is empty where rclpy does not tell it, before Kilted. The events executor dies of
+    such a callback: only for nodes that another one runs.
+    """
+    if not TOLD:
+        return lambda message: callback(message, b"")
+    return lambda message, info: callback(message, _identity(info))
+
+
+def _identity(info: Any) -> bytes:
+    gid = info.get("publisher_gid")
+    return b"" if gid is None else bytes(gid["data"])
 
 
 def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) -> None:
