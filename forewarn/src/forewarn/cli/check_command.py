@@ -1,4 +1,4 @@
-"""``forewarn check``: ask a model anything, through Storm."""
+"""``forewarn check``: ask a model anything, through Storm and by ourselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,19 @@ from forewarn.checking import storm
 from forewarn.checking.ctl import is_ctl
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.checking.numeric import risk_table
+from forewarn.checking.process_query import (
+    answer_process_query,
+    is_process_query,
+    parse_process_query,
+    storm_process_query,
+)
+from forewarn.checking.sound import CONFIDENCE
 from forewarn.checking.storm import QueryResult, check_query
 from forewarn.checking.storm_api import Storm
 from forewarn.cli.chains import add_unsmoothed, chain_of
 from forewarn.cli.common import add_config, add_top, load_compiled
 from forewarn.cli.output import Output
+from forewarn.cli.process_answers import print_process_answer, process_record
 from forewarn.errors import CheckingError, ExpressionError, ModelError
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
@@ -37,7 +45,13 @@ Answer queries about a model through Storm (stormpy has to be installed): PCTL o
 terminal labels, in double quotes, and CTL (AX AG AF AU EX EG EF EU), where names may stand bare.
 A step is a tick: at 10 Hz, F<=50 looks five seconds ahead. With a monitor file, a query may be the
 name of one of its properties, whose risk is then computed by Storm and by Forewarn itself, and the
-names in quotes may be comparisons that its predicates stand for."""
+names in quotes may be comparisons that its predicates stand for.
+
+Of a model that counts actions, Pmax and Pmin ask for the greatest and the least probability over
+all ways to choose among the actions that were seen: Pmax=? [ F "arrived" ],
+Pmin=? [ "near" U<=50 "collision" ], or in short Pmin(collision) >= 0.3 and Pmax(collision, 50).
+They are computed without Storm and come with bounds, which say how sure the counts make that.
+Other PCTL with Pmax and Pmin goes to Storm and has no bounds."""
 
 EPILOG = """\
 exit codes: 0 a number was found, or the formula holds in every state that episodes begin in;
@@ -47,7 +61,8 @@ exit codes: 0 a number was found, or the formula holds in every state that episo
 examples: forewarn check monitor.model.json 'P=? [ F<=50 "collision" ]'
           forewarn check monitor.model.json 'P<0.1 [ F<=50 "collision" ]' 'EF collision'
           forewarn check monitor.model.json 'AG !collision' --unsmoothed
-          forewarn check monitor.model.json -c monitor.yaml keep_distance"""
+          forewarn check monitor.model.json -c monitor.yaml keep_distance
+          forewarn check monitor.model.json 'Pmax=? [ F "arrived" ]' 'Pmin(collision) < 0.3'"""
 
 Mask = NDArray[np.bool_]
 
@@ -61,6 +76,8 @@ class Options:
     config: Path | None
     top: int
     unsmoothed: bool
+    confidence: float
+    grown: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +111,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser, "the monitor file, for its names", required=False)
     add_top(parser)
     add_unsmoothed(parser)
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        default=CONFIDENCE,
+        metavar="P",
+        help=f"of the bounds of Pmax and Pmin, between 0 and 1 (default: {CONFIDENCE})",
+    )
+    parser.add_argument(
+        "--grown",
+        action="store_true",
+        help="the states were learned from the traces that the model counts: bounds are not sound",
+    )
 
 
 def run(options: Options, output: Output) -> int:
     """Ask, and print the answers for the states where they matter most."""
     model = load_model(options.model)
     compiled = None if options.config is None else _fitting(options.config, model, options.model)
-    _need_storm()
+    if any(not _is_ours(query) for query in options.queries):
+        _need_storm()
     chain = chain_of(model, options.model, options.unsmoothed)
     first = model.starts > 0
     if not first.any():
@@ -108,6 +138,9 @@ def run(options: Options, output: Output) -> int:
         output.note("note: the model does not tell where episodes begin: every state counts alike")
     records = []
     for query in options.queries:
+        if is_process_query(query):
+            records.append(_of_process(query, model, first, compiled, options, output))
+            continue
         with _storm_speaks(output):
             try:
                 answer = _answer(query, model, chain, compiled)
@@ -121,6 +154,49 @@ def run(options: Options, output: Output) -> int:
     head = {"model": options.model, "rate": model.rate, "smoothed": chain.smoothed}
     output.emit({**head, "starts": starts, "queries": records})
     return 0 if all(record["fine"] for record in records) else 1
+
+
+def _is_ours(query: str) -> bool:
+    """Tell whether a query can be answered, or refused, without Storm."""
+    try:
+        return is_process_query(query) and parse_process_query(query) is not None
+    except CheckingError:
+        return True
+
+
+def _of_process(
+    text: str,
+    model: CountModel,
+    first: Mask,
+    compiled: CompiledSpec | None,
+    options: Options,
+    output: Output,
+) -> dict[str, Any]:
+    """Answer a query about the decision process, print it and return its record."""
+    asked = text if compiled is None else _in_vocabulary(text, compiled.abstraction)
+    smoothing = replace(model.smoothing, alpha="none") if options.unsmoothed else model.smoothing
+    top = options.top
+    try:
+        query = parse_process_query(asked)
+        if query is None:
+            with _storm_speaks(output):
+                result = storm_process_query(model, asked, smoothing)
+            truth = result.values.dtype == bool
+            fine = result.values if truth else np.ones(model.size, dtype=bool)
+            answer = Answer(result, np.asarray(fine, dtype=bool))
+            _print(answer, model, first, top or model.size, output)
+            return _record(answer, model, first)
+        found = answer_process_query(
+            model,
+            query,
+            smoothing=smoothing,
+            confidence=options.confidence,
+            grown=options.grown,
+        )
+    except CheckingError as error:
+        raise error.located(file=options.model, key=text) from error
+    print_process_answer(text, found, model, first, top, output)
+    return process_record(text, found, model, first)
 
 
 def _fitting(config: Path, model: CountModel, file: Path) -> CompiledSpec:

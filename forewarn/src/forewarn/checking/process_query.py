@@ -1,0 +1,243 @@
+"""Questions about a decision process, such as ``Pmin=? [ F<=50 "collision" ]``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from forewarn.checking import ctl
+from forewarn.checking.process_bounds import BoundedValues, Query, counted_process
+from forewarn.checking.sound import CONFIDENCE, universe_of
+from forewarn.checking.storm import QueryResult
+from forewarn.checking.storm_api import Storm
+from forewarn.errors import CheckingError
+from forewarn.models.chain import Floats
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import smoothed_process
+from forewarn.models.process import Mask, count_actions
+
+_LIMIT = r"(?:=\s*\?|(?P<sign>[<>]=?)\s*(?P<threshold>\d*\.?\d+(?:[eE][-+]?\d+)?))"
+_LONG = re.compile(rf"\s*P(?P<word>max|min)\s*{_LIMIT}\s*\[(?P<path>.*)\]\s*", re.DOTALL)
+_SHORT = re.compile(
+    rf"\s*P(?P<word>max|min)\s*\((?P<goal>.*?)(?:,\s*(?P<steps>\d+)\s*)?\)\s*(?:{_LIMIT})?\s*",
+    re.DOTALL,
+)
+_EVENTUALLY = re.compile(r"\s*F\s*(?:<=\s*(?P<steps>\d+)|(?![\w<>]))(?P<goal>.*)", re.DOTALL)
+_UNTIL = re.compile(
+    r"(?P<way>.*)(?<!\w)U\s*(?:<=\s*(?P<steps>\d+)|(?![\w<>]))(?P<goal>.*)", re.DOTALL
+)
+MAX_HORIZON = 1_000_000
+
+
+@dataclass(frozen=True)
+class ProcessQuery:
+    """An extreme probability of ``phi U psi``, and what it is compared with.
+
+    Attributes
+    ----------
+    maximise : bool
+        Whether it is the greatest one over all ways to choose.
+    way, goal : str
+        The state formulas phi and psi.
+    horizon : int or None
+        Steps; None is unbounded.
+    sign, threshold : str and float
+        The comparison; the sign is empty without one.
+    """
+
+    maximise: bool
+    way: str
+    goal: str
+    horizon: int | None
+    sign: str = ""
+    threshold: float = 0.0
+
+    def holds(self, values: Floats) -> Mask:
+        """Tell where a probability satisfies the comparison; NaN never does."""
+        if self.sign in {"<", "<="}:
+            below = values < self.threshold
+            return np.asarray(below | ((self.sign == "<=") & (values == self.threshold)))
+        above = values > self.threshold
+        return np.asarray(above | ((self.sign == ">=") & (values == self.threshold)))
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessAnswer:
+    """The answer to a query, over the states of the process.
+
+    Attributes
+    ----------
+    states : tuple of int
+        State codes, shape (n,): those of the model come first.
+    values : BoundedValues
+        Estimate and bounds.
+    holds : ndarray of bool, shape (n,)
+        Whether the estimate satisfies the comparison; true without one.
+    settled : ndarray of bool, shape (n,)
+        Whether all values within the bounds agree with it on that.
+    """
+
+    query: ProcessQuery
+    states: tuple[int, ...]
+    values: BoundedValues
+    holds: Mask
+    settled: Mask
+
+
+def is_process_query(text: str) -> bool:
+    """Tell whether a query is about a decision process."""
+    return re.match(r"\s*P(max|min)\b", text) is not None
+
+
+def parse_process_query(text: str) -> ProcessQuery | None:
+    """Return the query that our own solver answers; None for others, which are Storm's."""
+    names: list[str] = []
+
+    def masked(found: re.Match[str]) -> str:
+        names.append(found[0])
+        return f'"{len(names) - 1}"'
+
+    def named(part: str) -> str:
+        return re.sub(r'"(\d+)"', lambda found: names[int(found[1])], part).strip()
+
+    bare = re.sub(r'"[^"]*"', masked, text)
+    found = _LONG.fullmatch(bare)
+    path = None
+    if found is not None:
+        path = _EVENTUALLY.fullmatch(found["path"]) or _UNTIL.fullmatch(found["path"])
+    else:
+        found = path = _SHORT.fullmatch(bare)
+    if found is None or path is None or re.search(r"\bP(max|min)?\s*[<>=(]", path["goal"]):
+        return None
+    way = path.groupdict().get("way") or "true"
+    if way.count("[") != way.count("]") or re.search(r"[\[\]]|(?<!\w)[UFGX]\b", path["goal"]):
+        return None
+    horizon = None if path["steps"] is None else int(path["steps"])
+    if horizon is not None and horizon > MAX_HORIZON:
+        raise CheckingError(
+            f"a bound of {horizon:,} steps", accepted=f"at most {MAX_HORIZON:,}", key=text
+        )
+    threshold = float(found["threshold"] or 0.0)
+    if threshold > 1.0:
+        raise CheckingError(f"a probability of {threshold:g}", accepted="0 to 1", key=text)
+    return ProcessQuery(
+        found["word"] == "max", named(way), named(path["goal"]), horizon,
+        found["sign"] or "", threshold,
+    )  # fmt: skip
+
+
+def answer_process_query(
+    model: CountModel,
+    query: ProcessQuery,
+    *,
+    smoothing: Smoothing | None = None,
+    confidence: float = CONFIDENCE,
+    grown: bool = False,
+) -> ProcessAnswer:
+    """Return an extreme probability over all ways to choose, with bounds.
+
+    Parameters
+    ----------
+    model : CountModel
+        A model with counts of actions.
+    query : ProcessQuery
+        The question.
+    smoothing : Smoothing, optional
+        Of the estimate, instead of the model's own choice.
+    confidence : float
+        Probability that the bounds hold for all states and actions at once.
+    grown : bool
+        Whether the states were learned from the traces that the model counts.
+
+    Raises
+    ------
+    CheckingError
+        If the model counts no actions, or a name is not known to it.
+    """
+    need_actions(model)
+    counted = count_actions(model.steps, model.states)
+    masks = [
+        _truth(ctl.parse(text), model, counted.states, text) for text in (query.goal, query.way)
+    ]
+    bounds = counted_process(
+        counted,
+        max(universe_of(model), len(counted.states)),
+        confidence=confidence,
+        grown=grown,
+        process=smoothed_process(model, smoothing),
+    )
+    goal, way = masks
+    choosing = "greatest" if query.maximise else "least"
+    found = bounds.value(Query(goal, way | goal, choosing, query.horizon))  # type: ignore[arg-type]
+    everywhere = np.ones(goal.size, dtype=bool)
+    if not query.sign:
+        return ProcessAnswer(query, counted.states, found, everywhere, everywhere)
+    holds = query.holds(found.estimate)
+    settled = (query.holds(found.lower) == holds) & (query.holds(found.upper) == holds)
+    return ProcessAnswer(query, counted.states, found, holds, settled)
+
+
+def need_actions(model: CountModel) -> None:
+    """Raise CheckingError if a model counts no actions."""
+    if not model.steps:
+        raise CheckingError(
+            "the model counts no actions, so that there is nothing to choose",
+            accepted="a model learned with `action:` in the monitor file",
+        )
+
+
+def storm_process_query(
+    model: CountModel, text: str, smoothing: Smoothing | None = None
+) -> QueryResult:
+    """Return Storm's answer to a PCTL query about the decision process, for the model's states.
+
+    Raises
+    ------
+    CheckingError
+        If the query is not understood, or stormpy is missing.
+    """
+    need_actions(model)
+    process = smoothed_process(model, smoothing)
+    labels: dict[str, Mask] = {}
+
+    def label(found: re.Match[str]) -> str:
+        if found[1] == "init":
+            return '"init"'
+        name = f"label{len(labels)}"
+        labels[name] = _atom(found[1], model, process.states, text)
+        return f'"{name}"'
+
+    asked = re.sub(r'"([^"]*)"', label, text)
+    starts = np.pad(model.starts > 0, (0, process.size - model.size))
+    storm = Storm()
+    made = storm.mdp(process, labels, starts if starts.any() else 0)
+    notes = ("Storm's answer has no bounds: they are computed for F and U of state formulas",)
+    return QueryResult(text, storm.check(made, asked)[: model.size], notes)
+
+
+def _truth(formula: ctl.CtlFormula, model: CountModel, states: tuple[int, ...], text: str) -> Mask:
+    parts = [_truth(part, model, states, text) for part in formula.operands]
+    if formula.operator == "name":
+        return _atom(formula.name, model, states, text)
+    if formula.operator in {"true", "false"}:
+        return np.full(len(states), formula.operator == "true")
+    if formula.operator == "!":
+        return ~parts[0]
+    if formula.operator in {"&", "|"}:
+        return parts[0] & parts[1] if formula.operator == "&" else parts[0] | parts[1]
+    raise CheckingError(
+        f"{formula.operator} is no part of a state formula", accepted="names, !, &, |", key=text
+    )
+
+
+def _atom(name: str, model: CountModel, states: tuple[int, ...], text: str) -> Mask:
+    vocabulary = model.vocabulary
+    if name not in vocabulary.atoms:
+        raise CheckingError(
+            f"{name!r} is not known to the model",
+            accepted=", ".join(vocabulary.atoms),
+            key=text,
+        )
+    return np.array([vocabulary.holds(name, state) for state in states], dtype=bool)
