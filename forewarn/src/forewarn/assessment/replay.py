@@ -101,7 +101,7 @@ def replay(
     Raises
     ------
     RecordingError
-        If the recording is empty, lacks a topic, or is damaged.
+        If the recording is empty or damaged, lacks a topic, or has one of another type.
     """
     types = _types(monitor, recording, allow_missing)
     session = Session(monitor, types)

@@ -15,7 +15,7 @@ from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, PropertySpec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel, estimate_chain
+from forewarn.models import Chain, CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
 from forewarn.monitoring.apply_calibration import calibrated, maps_of, unused
 from forewarn.monitoring.likely_path import look_ahead
@@ -70,26 +70,34 @@ def build_monitor(
             for table, calibration_map in zip(raw, maps.values(), strict=True)
         ]
         chain = estimate_chain(model)
-    properties: list[CompiledProperty] = []
+    properties = tuple(_properties(compiled, chain, questions, tables, raw))
+    return Monitor(spec, abstraction, properties, loaded, _notes(spec, model, tables))
+
+
+def _properties(
+    compiled: CompiledSpec,
+    chain: Chain | None,
+    questions: Sequence[Question],
+    tables: Sequence[RiskTable | None],
+    raw: Sequence[RiskTable | None],
+) -> Iterator[CompiledProperty]:
+    """Yield each property with its table, and with the table before it was calibrated."""
     for (name, section), question, table, uncalibrated in zip(
-        spec.properties.items(), questions, tables, raw, strict=True
+        compiled.spec.properties.items(), questions, tables, raw, strict=True
     ):
-        properties.append(
-            compile_property(
-                name,
-                section,
-                question.automaton,
-                compile_rules(section, abstraction.clock),
-                abstraction.vocabulary,
-                table,
-                question.classes,
-                look_ahead(chain, question.automaton, question.classes, uncalibrated)
-                if chain is not None and uncalibrated is not None
-                else None,
-                uncalibrated,
-            )
+        yield compile_property(
+            name,
+            section,
+            question.automaton,
+            compile_rules(section, compiled.abstraction.clock),
+            compiled.abstraction.vocabulary,
+            table,
+            question.classes,
+            look_ahead(chain, question.automaton, question.classes, uncalibrated)
+            if chain is not None and uncalibrated is not None
+            else None,
+            uncalibrated,
         )
-    return Monitor(spec, abstraction, tuple(properties), loaded, _notes(spec, model, tables))
 
 
 def _notes(
