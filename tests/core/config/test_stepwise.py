@@ -11,6 +11,7 @@ from forewarn.config.sections import PropertySpec
 from forewarn.config.stepwise import OF_PROPERTIES, durations
 from forewarn.errors import ConfigError
 from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.bridging import divide
 
 GOOD = """\
 version: 1
@@ -111,3 +112,11 @@ def test_every_duration_of_the_logic_is_checked(tmp_path: Path) -> None:
         if field.annotation in (float, int) or "float" in str(field.annotation)
     }
     assert numbers == others | set(OF_PROPERTIES)
+
+
+def test_a_bridge_makes_no_steps(tmp_path: Path) -> None:
+    channel = "{channel: /apollo/chassis, message: apollo.canbus.Chassis, value: speed_mps}"
+    path = written(tmp_path, GOOD.replace("{timeout: 4}", channel))
+    path.write_text(path.read_text().replace("clock: steps", "clock: steps\nstep: /apollo/chassis"))
+    with pytest.raises(ConfigError, match=r"clock: 'steps': a bridge"):
+        divide(load_spec(path))

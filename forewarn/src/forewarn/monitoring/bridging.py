@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import SignalSpec
+from forewarn.errors import ConfigError
 from forewarn.expressions import parse_expression
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import atoms_of
@@ -43,6 +44,11 @@ def divide(spec: MonitorSpec) -> Bridging:
     """Divide a monitor file between bridge and node.
 
     Without channels there is nothing to send, and the node runs the file as it is.
+
+    Raises
+    ------
+    ConfigError
+        If the clock is steps, which a bridge cannot make.
     """
     roots = {name: _sources(spec, name, ()) for name in spec.signals}
     carried = {
@@ -55,6 +61,13 @@ def divide(spec: MonitorSpec) -> Bridging:
     sent = {name: sources for name, sources in carried.items() if name in needed}
     if not carried:
         return Bridging(spec, {}, {})
+    if spec.rate == "steps":
+        raise ConfigError(
+            "'steps': a bridge sends values when they change, which makes no steps",
+            file=spec.file,
+            key="clock",
+            accepted="ticks, for signals from channels; topics of ROS; or recordings of Apollo",
+        )
     timeouts = {
         name: min(timeout_of(spec.signals[source]) for source in sources)
         for name, sources in sent.items()
