@@ -39,16 +39,8 @@ def futures(
 ) -> Iterator[Future]:
     """Yield one future of the present moment for each seed of all that is random from now on.
 
-    Parameters
-    ----------
-    sumo, generators
-        libsumo, and its random numbers; this process's simulation stays as it is.
-    observer, frame
-        What looked at it so far, and what it saw last.
-    seeds
-        One for each future.
-    horizons
-        Ticks to look ahead, for each property.
+    This process's libsumo stays as it is; `observer` looked at it so far, and saw `frame` last.
+    `horizons` are the ticks to look ahead, for each property.
     """
     for seed in seeds:
 

@@ -23,11 +23,11 @@ from evaluation.branching.states import chances, choose, open_states, prediction
 from evaluation.branching.summary import write_results
 from evaluation.branching.visits import load_visits
 from evaluation.closed_loop.arms import CONFIG, load_acting
-from evaluation.closed_loop.town import NoEgoError, Run, town_scenario
+from evaluation.closed_loop.town import Run, town_scenario
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import installed_types
 from evaluation.harness.messages import Message
-from evaluation.sumo.simulation import Frame
+from evaluation.sumo.simulation import Frame, NoEgoError
 from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session

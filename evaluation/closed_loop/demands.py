@@ -25,34 +25,21 @@ def physical_quantities(
 ) -> tuple[Quantity, ...]:
     """Return the rules that a monitor without a model would have.
 
-    Parameters
-    ----------
-    deceleration
-        m/s^2 that it takes to stop at a red or yellow light.
-    conflict
-        Seconds until the ego meets somebody if both go on as they do.
-    hold
-        Ticks for which a stop at a light lasts at the least.
-    most
-        Ticks for which a stop before others lasts at the most.
+    The first is on the m/s^2 that it takes to stop at a red or yellow light, and holds for so many
+    ticks at the least; the second on the seconds until the ego meets somebody if both go on as they
+    do, and stops for so many ticks at the most.
     """
+
+    def needed(values: Values) -> float:
+        return number(values, "brake_needed")
+
+    def conflicts(values: Values) -> float:
+        return -time_to_conflict(values)
+
+    levels = deceleration, 0.6 * deceleration
     return (
-        Quantity(
-            "required deceleration",
-            lambda values: number(values, "brake_needed"),
-            deceleration,
-            0.6 * deceleration,
-            STOP,
-            hold,
-        ),
-        Quantity(
-            "time to conflict",
-            lambda values: -time_to_conflict(values),
-            -conflict,
-            -1.5 * conflict,
-            STOP,
-            most=most,
-        ),
+        Quantity("required deceleration", needed, *levels, STOP, hold),
+        Quantity("time to conflict", conflicts, -conflict, -1.5 * conflict, STOP, most=most),
     )
 
 

@@ -16,11 +16,12 @@ from typing import Any
 
 from evaluation.closed_loop.arms import CONFIG, arms, key_of, load_acting
 from evaluation.closed_loop.summary import write_results
-from evaluation.closed_loop.town import NoEgoError, town_scenario
+from evaluation.closed_loop.town import town_scenario
 from evaluation.closed_loop.trip import LIMIT, drive
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.episodes import Episodes
 from evaluation.sumo.network import Scenario
+from evaluation.sumo.simulation import NoEgoError
 
 
 def main(

@@ -126,14 +126,8 @@ def write_results(
 ) -> None:
     """Write results.json, the plot, and the table of the results' page.
 
-    Parameters
-    ----------
-    grouped
-        The trips of each arm, and those of nobody on the same seeds.
-    keys
-        What the trips of each arm depend on.
-    model
-        The model's fingerprint.
+    Grouped are the trips of each arm with those of nobody on the same seeds; `keys` are what the
+    trips of each arm depend on, `model` is a fingerprint.
     """
     rows = {}
     for arm, (members, reference) in grouped.items():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from evaluation.harness.messages import EPOCH_NS, Message
 from evaluation.sumo.messages import publish
-from evaluation.sumo.network import EGO, Scenario, Town, build_scenario
-from evaluation.sumo.simulation import STEP, Frame, Observer, sumo_command
+from evaluation.sumo.network import Scenario, Town, build_scenario
+from evaluation.sumo.simulation import STEP, Frame, Observer, RunOptions, simulate
 from forewarn.signals.clock import Grid
 
 WARM_UP = 50.0  # s
@@ -23,10 +25,6 @@ def town_scenario(seed: int, duration: float, folder: Path) -> Scenario:
     return build_scenario(Town(), seed, WARM_UP + duration, folder / f"{seed:04d}", folder)
 
 
-class NoEgoError(RuntimeError):
-    """The ego could not enter the network, or left it."""
-
-
 class Run:
     """One run of libsumo through the town, of so many seconds after the warm-up at the most.
 
@@ -34,7 +32,7 @@ class Run:
     """
 
     def __init__(self, sumo: Any, scenario: Scenario, seed: int, duration: float) -> None:
-        self.sumo, self.scenario, self.seed, self.duration = sumo, scenario, seed, duration
+        self.scenario, self.seed, self.duration = scenario, seed, duration
         self.observer = Observer(sumo)
 
     def play(
@@ -45,56 +43,39 @@ class Run:
     ) -> None:
         """Drive until the time is up or `tick` returns False.
 
-        Parameters
-        ----------
-        accept
-            Is given what the ego publishes, in the order of arrival; None: nothing is published.
-        tick
-            Told the number of the tick and its frame, after everything that arrived by then; SUMO
-            stands still meanwhile, so what is asked of the ego counts from this moment on.
-        watch
-            Told every frame.
+        `accept` is given what the ego publishes, in the order of arrival, if anybody listens;
+        `tick` is told its number and frame after everything that arrived by then. SUMO stands still
+        meanwhile, so what is asked of the ego counts from this moment on. `watch` sees every frame.
 
         Raises
         ------
         NoEgoError
             If there is no ego to look at.
         """
-        self.sumo.start(sumo_command(self.scenario, self.seed))
-        try:
-            frames = self._frames(tick, watch)
+        options = RunOptions(self.seed, WARM_UP, self.duration)
+        with closing(simulate(self.scenario, options, self.observer)) as frames:
+            driven = _in_step(frames, tick, watch)
             if accept is None:
-                for _ in frames:
-                    pass
+                deque(driven, maxlen=0)
                 return
-            for message in publish(frames, self.seed):
+            for message in publish(driven, self.seed):
                 accept(message)
-        finally:
-            self.sumo.close()
 
-    def _frames(
-        self, tick: Callable[[int, Frame], bool], watch: Callable[[Frame], None]
-    ) -> Iterator[Frame]:
-        grid = Grid(RATE)
-        first = round(WARM_UP / STEP)
-        for step in range(first + round(self.duration / STEP)):
-            self.sumo.simulationStep()
-            if EGO not in self.sumo.vehicle.getIDList():
-                if step >= first:
-                    raise NoEgoError(f"seed {self.seed}: no ego at step {step}")
-                continue
-            frame = self.observer.look(step - first)
-            if step < first:
-                continue
-            watch(frame)
-            # Of the odometry only the newest before a tick counts; the rest is not published.
-            if frame.step % STEPS not in (0, STEPS - 1):
-                continue
-            yield frame
-            # The next frame is asked for once all that arrived by this one has been delivered.
-            stamp = EPOCH_NS + round(frame.step * STEP * 1e9)
-            number = grid.tick_at_or_after(stamp)
-            # Nothing has arrived by the first frame: replay, too, begins at the tick after it.
-            on_grid = frame.step > 0 and grid.time_ns(number) == stamp
-            if on_grid and not tick(number, frame):
-                return
+
+def _in_step(
+    frames: Iterator[Frame], tick: Callable[[int, Frame], bool], watch: Callable[[Frame], None]
+) -> Iterator[Frame]:
+    grid = Grid(RATE)
+    for frame in frames:
+        watch(frame)
+        # Of the odometry only the newest before a tick counts; the rest is not published.
+        if frame.step % STEPS not in (0, STEPS - 1):
+            continue
+        yield frame
+        # The next frame is asked for once all that arrived by this one has been delivered.
+        stamp = EPOCH_NS + round(frame.step * STEP * 1e9)
+        number = grid.tick_at_or_after(stamp)
+        # Nothing has arrived by the first frame: replay, too, begins at the tick after it.
+        on_grid = frame.step > 0 and grid.time_ns(number) == stamp
+        if on_grid and not tick(number, frame):
+            return

@@ -19,7 +19,6 @@ from evaluation.harness.page import rounded, table
 from evaluation.harness.runs import Fold, Pass
 from forewarn.assessment.reliability import (
     UNDECIDED,
-    Calibration,
     Predictions,
     calibrate,
     outcomes,
@@ -113,23 +112,12 @@ def best_point(
     alert_share: float = math.inf,
     otherwise: Callable[[Point], float | None] = lambda point: point.false_alarms_per_hour,
 ) -> Point:
-    """Return the point of longest mean lead, missed violations counting as 0 s.
+    """Return the point of longest mean lead within a budget of false alarms an hour.
 
-    A tie is decided by what was detected and by fewer false alarms, and then as `tune` does.
-
-    Parameters
-    ----------
-    traces, rule
-        Runs, and what makes an alert of a score.
-    budget
-        False alarms an hour.
-    ranks
-        How many thresholds to try, evenly by rank, where more scores occur.
-    alert_share
-        Share of the time that may be spent in alert: one alarm that never ends is a single false
-        one.
-    otherwise
-        What is to be least if no threshold keeps to budget and share.
+    A missed violation counts as 0 s. A tie is decided by what was detected and by fewer false
+    alarms, and then as `tune` does. Where more scores occur, thresholds are tried at so many ranks.
+    One alarm that never ends is a single false one: `alert_share` is how much of the time may be
+    spent in alert. If no threshold keeps to both, `otherwise` is to be least.
     """
     points = trade_off(traces, every_threshold(traces, ranks), rule=rule)
     merits: list[Any] = [
@@ -217,46 +205,37 @@ def _row(
         for point in run_points(group.judged, threshold, rule=contender.rule)
     ]
     whole = pool_points(points)
-    lead = whole.lead
 
-    def interval(figure: Callable[[Point], float | None]) -> list[float | None]:
+    def told(name: str, figure: Callable[[Point], float | None]) -> dict[str, Any]:
         ends = bootstrap(points, lambda drawn: figure(pool_points(drawn)),
                          resamples=resamples, seed=seed)  # fmt: skip
-        return [rounded(end) for end in ends]
+        about = name.removesuffix("_per_hour")
+        return {name: rounded(figure(whole)), f"{about}_interval": list(map(rounded, ends))}
 
     return {
         "monitor": contender.name,
         "threshold": how,
-        "thresholds": [rounded(one_threshold) for one_threshold in thresholds],
+        "thresholds": list(map(rounded, thresholds)),
         "violations": whole.violations,
         "detected": whole.detected,
-        "recall": rounded(whole.recall),
-        "recall_interval": interval(lambda p: p.recall),
-        "lead_mean": rounded(lead.mean) if lead else None,
-        "lead_mean_interval": interval(lambda p: p.lead.mean if p.lead else None),
-        "lead_median": rounded(lead.median) if lead else None,
-        "lead_median_interval": interval(lambda p: p.lead.median if p.lead else None),
-        "lead_fifth_percentile": rounded(lead.fifth_percentile) if lead else None,
+        **told("recall", lambda p: p.recall),
+        **told("lead_mean", lambda p: p.lead.mean if p.lead else None),
+        **told("lead_median", lambda p: p.lead.median if p.lead else None),
+        "lead_fifth_percentile": rounded(whole.lead.fifth_percentile) if whole.lead else None,
         "false_alarms": whole.false_alarms,
-        "false_alarms_per_hour": rounded(whole.false_alarms_per_hour),
-        "false_alarms_interval": interval(lambda p: p.false_alarms_per_hour),
-        "precision": rounded(whole.precision),
-        "precision_interval": interval(lambda p: p.precision),
-        "alert_share": rounded(whole.alert_share),
-        "alert_share_interval": interval(lambda p: p.alert_share),
+        **told("false_alarms_per_hour", lambda p: p.false_alarms_per_hour),
+        **told("precision", lambda p: p.precision),
+        **told("alert_share", lambda p: p.alert_share),
         "hours": rounded(whole.hours),
     }
 
 
 def _area(contender: Contender, resamples: int, seed: int) -> dict[str, Any]:
-    judged = contender.judged
-    ends = bootstrap(
-        judged, lambda drawn: precision_recall(drawn).area, resamples=resamples, seed=seed
-    )
-    return {
-        "area": rounded(precision_recall(judged).area),
-        "area_interval": [rounded(end) for end in ends],
-    }
+    def area(runs: Sequence[ScoredRun]) -> float | None:
+        return precision_recall(runs).area
+
+    ends = bootstrap(contender.judged, area, resamples=resamples, seed=seed)
+    return {"area": rounded(area(contender.judged)), "area_interval": list(map(rounded, ends))}
 
 
 def calibration_of(
@@ -268,22 +247,20 @@ def calibration_of(
     if found is None:
         return None
 
-    def interval(figure: Callable[[Calibration], float]) -> list[float | None]:
-        def of(drawn: Sequence[Predictions]) -> float | None:
-            one = calibrate(pool(drawn))
-            return None if one is None else figure(one)
+    def told(name: str) -> dict[str, Any]:
+        def figure(drawn: Sequence[Predictions]) -> float | None:
+            return getattr(calibrate(pool(drawn)), name, None)
 
-        return [rounded(end) for end in bootstrap(parts, of, resamples=resamples, seed=seed)]
+        ends = bootstrap(parts, figure, resamples=resamples, seed=seed)
+        return {name: rounded(getattr(found, name)), f"{name}_interval": list(map(rounded, ends))}
 
     return {
         "ticks": found.ticks,
         "censored": found.censored,
         "base_rate": rounded(found.base_rate),
-        "brier": rounded(found.brier),
-        "brier_interval": interval(lambda one: one.brier),
+        **told("brier"),
         "skill": rounded(found.skill),
-        "expected_error": rounded(found.expected_error),
-        "expected_error_interval": interval(lambda one: one.expected_error),
+        **told("expected_error"),
         "bins": [[b.ticks, rounded(b.predicted), rounded(b.observed)] for b in found.bins],
     }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from evaluation.harness.messages import Message
 from forewarn.config import MonitorSpec
 from forewarn.config.actions import SEVERITY
 from forewarn.logic.specification import CompiledSpec
@@ -18,14 +19,6 @@ from monitor_node.actuators.interface import NOTHING, Demand, demand_of
 
 Policies = Mapping[str, Mapping[str, object]]
 Values = Mapping[str, Any]
-
-
-class Arrived(Protocol):
-    """A message: when it arrived, its topic, and itself in CDR."""
-
-    time_ns: int
-    topic: Any
-    data: bytes
 
 
 def installed_types(spec: MonitorSpec) -> dict[str, MessageType]:
@@ -42,13 +35,8 @@ def moving(request: Request | None) -> Demand:
 class Library:
     """The monitor through the library: the same `Watch` that the node drives.
 
-    Parameters
-    ----------
-    compiled, model
-        A monitor file whose mode is `act`, and what was learned. Without a model it acts once a
-        rule is broken, and knows of nothing before.
-    policies
-        Thresholds of each property, as `Watch.set_policy` takes them.
+    The mode of the monitor file is `act`. Without a model it acts once a rule is broken, and knows
+    of nothing before. Policies are what `Watch.set_policy` takes for each property.
     """
 
     def __init__(
@@ -64,7 +52,7 @@ class Library:
         for name, values in self.policies.items():
             self.watch.set_policy(name, values)
 
-    def accept(self, message: Arrived) -> None:
+    def accept(self, message: Message) -> None:
         """Take a message that has arrived."""
         if message.topic.name in self.watch.spec.topics:
             self.watch.accept(message.topic.name, message.time_ns, message.data)

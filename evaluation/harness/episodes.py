@@ -14,12 +14,7 @@ Episode = dict[str, Any]
 class Episodes:
     """Episodes in a folder, one file each; what is there is not driven again.
 
-    Parameters
-    ----------
-    folder
-        Where they lie.
-    keys
-        The arms, nobody first, and what their episodes depend on.
+    `keys` has the arms, nobody first, and what the episodes of each depend on.
     """
 
     def __init__(self, folder: Path, keys: Mapping[str, str]) -> None:

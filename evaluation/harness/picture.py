@@ -10,15 +10,7 @@ MARGIN = 56
 
 @dataclass
 class Panel:
-    """A panel: what its axes show, and what is drawn in it.
-
-    Attributes
-    ----------
-    title, across, upright : str
-        What it is, and what its axes are called.
-    xs, ys : tuple of float
-        Where the axes begin and end.
-    """
+    """A panel: what it and its axes are called, where these begin and end, and what is drawn."""
 
     title: str
     across: str

@@ -44,19 +44,10 @@ MEET, AHEAD = 0.5, 0.8
 def acting(
     spec: MonitorSpec, level: float | None = None, *, limit: float | None = None, late: bool = False
 ) -> CompiledSpec:
-    """Return the monitor file as one that acts.
+    """Return the monitor file as one that acts, at one threshold for contact and distance if given.
 
-    Parameters
-    ----------
-    spec
-        The monitor file.
-    level
-        One threshold for contact and distance; the file's if left out.
-    limit
-        Ask for this speed instead of a stop.
-    late
-        As it was first: stop for the distance as well, limit the speed for `slow_when_near`, and
-        release at 0.4 of the threshold.
+    With `limit` it asks for this speed instead of a stop. `late` is as it was first: stop for the
+    distance as well, limit the speed for `slow_when_near`, and release at 0.4 of the threshold.
     """
     properties = {}
     for name, section in spec.properties.items():

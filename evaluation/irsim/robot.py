@@ -137,12 +137,6 @@ def ending(scene: Scene, frames: list[Frame]) -> Ending:
     last = frames[-1]
     path = [frame.pose[:2] for frame in frames]
     distance = sum(math.dist(a, b) for a, b in pairwise(path))
-    return Ending(
-        seed=scene.seed,
-        kind=scene.kind,
-        duration=last.tick / RATE,
-        distance=distance,
-        collided=last.collided,
-        arrived=last.arrived,
-        impact=abs(last.speed) if last.collided else 0.0,
-    )
+    impact = abs(last.speed) if last.collided else 0.0
+    how = last.collided, last.arrived, impact
+    return Ending(scene.seed, scene.kind, last.tick / RATE, distance, *how)

@@ -1,12 +1,12 @@
-"""The processes of the soak test: ``python -m evaluation.soak.load ROLE ...`` runs one of them."""
+"""The processes of the soak test: ``python -m evaluation.soak.load --role ROLE ...`` runs one."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import rclpy
 from rclpy.node import Node
@@ -15,6 +15,7 @@ from rclpy.serialization import serialize_message
 from std_msgs.msg import Float64
 
 from benchmarks._live import make_executor
+from evaluation.harness.command import command
 
 TOPICS = tuple(f"/soak/s{i:02}" for i in range(20))
 BURST = 0.002
@@ -32,7 +33,7 @@ def payloads() -> list[bytes]:
     return [bytes(serialize_message(Float64(data=i / 100))) for i in range(100)]
 
 
-def publish(options: argparse.Namespace) -> None:
+def publish(rate: float, seconds: float, result: Path, **_: Any) -> None:
     """Send so many messages per second on all topics together, in turn; then write how many."""
     node = Node("load")
     # Reliable with a history deep enough that whatever is lost was lost by the reader.
@@ -44,24 +45,24 @@ def publish(options: argparse.Namespace) -> None:
     pauses: list[tuple[float, float]] = []
     begun = before = time.monotonic()
     shift = 0.0
-    while (now := time.monotonic()) - begun < options.seconds:
+    while (now := time.monotonic()) - begun < seconds:
         if now - before > LONGEST_BURST:  # what was held up is left out, not sent all at once
             shift += now - before - LONGEST_BURST
             pauses.append((time.time() - (now - before), time.time()))
         before = now
-        while sent < (now - begun - shift) * options.rate:
+        while sent < (now - begun - shift) * rate:
             publishers[sent % len(TOPICS)].publish(messages[sent // len(TOPICS) % 100])
             sent += 1
         time.sleep(BURST)
-    result = {"sent": sent, "seconds": time.monotonic() - begun, "pauses": pauses}
-    draft = Path(f"{options.result}.draft")
-    draft.write_text(json.dumps(result))
-    draft.replace(options.result)
+    told = {"sent": sent, "seconds": time.monotonic() - begun, "pauses": pauses}
+    draft = result.with_suffix(".draft")
+    draft.write_text(json.dumps(told))
+    draft.replace(result)
     while True:  # leaving would take what is still on its way along
         time.sleep(1.0)
 
 
-def listen(options: argparse.Namespace) -> None:
+def listen(seconds: float, executor: str, result: Path, **_: Any) -> None:
     """Receive on all topics, raw, do nothing, and write how many came in a while."""
     node = Node("listener")
     received = 0
@@ -72,30 +73,26 @@ def listen(options: argparse.Namespace) -> None:
 
     for topic in TOPICS:
         node.create_subscription(Float64, topic, count, 50, raw=True)
-    executor = make_executor(options.executor)
-    executor.add_node(node)
+    server = make_executor(executor)
+    server.add_node(node)
     while received < 200:
-        executor.spin_once(timeout_sec=0.5)
+        server.spin_once(timeout_sec=0.5)
     begun, first = time.monotonic(), received
-    while time.monotonic() - begun < options.seconds:
-        executor.spin_once(timeout_sec=0.5)
+    while time.monotonic() - begun < seconds:
+        server.spin_once(timeout_sec=0.5)
     rate = (received - first) / (time.monotonic() - begun)
-    Path(options.result).write_text(json.dumps({"rate": rate}))
+    result.write_text(json.dumps({"rate": rate}))
     os._exit(0)
 
 
-def main() -> None:
+def main(
+    role: str, seconds: float, result: Path, rate: float = 1e9, executor: str = "single"
+) -> None:
     """Run one role."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=("publish", "listen"))
-    parser.add_argument("--rate", type=float, default=1e9)
-    parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--executor", default="single")
-    parser.add_argument("--result", required=True)
-    options = parser.parse_args()
     rclpy.init()
-    {"publish": publish, "listen": listen}[options.role](options)
+    run = {"publish": publish, "listen": listen}[role]
+    run(seconds=seconds, result=result, rate=rate, executor=executor)
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -17,7 +17,6 @@ monitor ran, or memory grows by over 5 %.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -26,6 +25,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,8 +38,9 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from benchmarks._harness import processor_seconds
+from benchmarks._harness import Usage, processor_seconds, quantile
 from benchmarks._live import monitor, process
+from evaluation.harness.command import command
 from evaluation.soak.load import TOPICS
 
 RATE = 10.0
@@ -99,21 +100,14 @@ def capacity(executor: str, domain: int, folder: Path) -> float:
     for offered in OFFERED:
         result = folder / f"capacity-{offered}.json"
         with (
-            process("listen", "--seconds", str(FLOOD), "--executor", executor,
+            process("--role", "listen", "--seconds", str(FLOOD), "--executor", executor,
                     "--result", str(result), domain=domain, module=LOAD),
-            process("publish", "--seconds", "3600", "--rate", str(offered),
+            process("--role", "publish", "--seconds", "3600", "--rate", str(offered),
                     "--result", str(folder / "flood.json"), domain=domain, module=LOAD),
         ):  # fmt: skip
             wait_for(result, 60.0)
         found.append(float(json.loads(result.read_text())["rate"]))
     return max(found)
-
-
-def busy_seconds() -> float:
-    """Return the processor time that all processes of the machine have used, on all cores."""
-    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
-    used = sum(int(fields[i]) for i in (0, 1, 2, 5, 6))  # nice is in; idle, iowait, steal are out
-    return used / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for(path: Path, seconds: float) -> None:
@@ -178,6 +172,16 @@ class Witness:
         rclpy.shutdown(context=self._context)
 
 
+class Load(NamedTuple):
+    """How the monitor is loaded: messages a second, for how long, and what it asks for."""
+
+    minutes: float
+    rate: float
+    reliability: str
+    warm_up: float  # seconds before all counts
+    depth: int
+
+
 class Course(NamedTuple):
     """What was seen of a run, the warm-up left out."""
 
@@ -190,37 +194,30 @@ class Course(NamedTuple):
     sent: dict[str, Any]
 
 
-def quantile(values: list[float], level: float) -> float:
-    """Return the smallest value that `level` of all do not exceed."""
-    ordered = sorted(values)
-    return ordered[min(int(level * len(ordered)), len(ordered) - 1)]
-
-
-def run(
-    folder: Path, domain: int, options: argparse.Namespace, executor: str, rate: float, depth: int
-) -> Course:
+def run(folder: Path, domain: int, executor: str, load: Load) -> Course:
     """Run the monitor under load."""
-    seconds = 60 * options.minutes
+    seconds, whole = 60 * load.minutes, load.warm_up + 60 * load.minutes
     quality = {
-        f"qos_overrides.{topic}.subscription.reliability": options.reliability for topic in TOPICS
+        f"qos_overrides.{topic}.subscription.reliability": load.reliability for topic in TOPICS
     }
     result = folder / "sent.json"
     witness = Witness(domain)
     memory: list[float] = []
     with (
-        monitor(folder, domain, executor, queue_depth=depth, **quality) as pid,
-        process("publish", "--rate", str(rate), "--seconds", str(options.warm_up + seconds),
+        monitor(folder, domain, executor, queue_depth=load.depth, **quality) as pid,
+        process("--role", "publish", "--rate", str(load.rate), "--seconds", str(whole),
                 "--result", str(result), domain=domain, module=LOAD) as publisher,
     ):  # fmt: skip
 
         def used() -> tuple[float, float]:
             """Return the processor time of the monitor, and that of all others on the machine."""
             ours = processor_seconds(pid)
-            return ours, busy_seconds() - ours - processor_seconds(publisher) - time.process_time()
+            others = ours + processor_seconds(publisher) + time.process_time()
+            return ours, Usage.now().used - others
 
         while not witness.received:
             witness.watch(0.5)
-        witness.watch(options.warm_up)
+        witness.watch(load.warm_up)
         first, before, begun = len(witness.samples), used(), time.monotonic()
         while not result.exists() and time.monotonic() - begun < 2 * seconds + 60:
             witness.watch(0.1)
@@ -241,27 +238,41 @@ def run(
     )
 
 
-def soak(options: argparse.Namespace, executor: str, domain: int) -> dict[str, Any]:
-    """Run the monitor under load and return what was seen."""
+def soak(
+    executor: str,
+    domain: int,
+    *,
+    minutes: float,
+    rate: float | None = None,
+    reliability: str = "best_effort",
+    warm_up: float = 10.0,
+) -> dict[str, Any]:
+    """Run the monitor under load and return what was seen.
+
+    Half of what an empty node bears is sent unless a rate is given. The sender is reliable; the
+    monitor asks for `reliability`, and ``auto`` follows the sender.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "monitor.yaml").write_text(monitor_file())
-        bears = math.nan if options.rate else capacity(executor, domain, folder)
-        rate = options.rate or bears / 2
+        bears = math.nan if rate else capacity(executor, domain, folder)
+        rate = rate or bears / 2
         depth = max(50, round(4 * rate / len(TOPICS) / RATE))
-        course = run(folder, domain, options, executor, rate, depth)
+        load = Load(minutes, rate, reliability, warm_up, depth)
+        course = run(folder, domain, executor, load)
     sent = course.sent
+    pauses = [1e3 * (b - a) for a, b in sent["pauses"]]
     return {
         "executor": executor,
         "an empty node bears (messages/s)": f"{bears:.0f}",
         "sent (messages/s)": round(sent["sent"] / sent["seconds"]),
-        "seconds": round(60 * options.minutes),
-        "reliability": options.reliability,
+        "seconds": round(60 * minutes),
+        "reliability": reliability,
         "queue_depth": depth,
         "messages sent": sent["sent"],
         "messages lost": sent["sent"] - course.received,
-        "pauses of the sender": len(sent["pauses"]),
-        "longest (ms)": round(1e3 * max((b - a for a, b in sent["pauses"]), default=0.0)),
+        "pauses of the sender": len(pauses),
+        "longest (ms)": round(max(pauses, default=0.0)),
         **figures(course),
     }
 
@@ -318,39 +329,25 @@ def verdict(found: dict[str, Any]) -> list[str]:
     return problems
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Return the options of a run."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument(
-        "--executor", nargs="+", choices=("single", "events"), default=["single", "events"]
-    )
-    parser.add_argument("--rate", type=float, help="messages/s to send, instead of measuring")
-    parser.add_argument(
-        "--reliability",
-        choices=("auto", "reliable", "best_effort"),
-        default="best_effort",
-        help="what the monitor asks for; the sender is reliable, and auto follows it",
-    )
-    parser.add_argument("--warm-up", type=float, default=10.0, help="seconds before all counts")
-    return parser.parse_args(arguments)
-
-
-def main() -> int:
+def main(
+    minutes: float = 10.0,
+    executor: Sequence[str] = ("single", "events"),
+    rate: float | None = None,
+    reliability: str = "best_effort",
+    warm_up: float = 10.0,
+) -> None:
     """Run and print."""
-    options = parse()
-    problems = []
-    for executor in options.executor:
+    problems, options = [], {"rate": rate, "reliability": reliability, "warm_up": warm_up}
+    for kind in executor:
         # The tests take theirs from 91 on.
-        found = soak(options, executor, domain=20 + os.getpid() % 70)
+        found = soak(kind, 20 + os.getpid() % 70, minutes=minutes, **options)
         for name, value in found.items():
             print(f"{name:42} {value}", flush=True)
         print(versions(), flush=True)
-        problems += [f"{executor}: {item}" for item in verdict(found)]
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return int(bool(problems))
+        problems += [f"{kind}: {item}" for item in verdict(found)]
+    print("\n".join(problems), file=sys.stderr)
+    sys.exit(int(bool(problems)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from importlib import metadata
 from multiprocessing import get_context
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from evaluation.harness.command import command
 from evaluation.harness.compare import (
     THRESHOLDS,
     Contender,
+    Score,
     best_point,
     calibration_of,
     contender,
@@ -35,11 +37,11 @@ from evaluation.harness.compare import (
     within,
 )
 from evaluation.harness.page import put, write_json
-from evaluation.harness.runs import key_of, two_halves
+from evaluation.harness.runs import Pass, key_of, two_halves
 from evaluation.study import rivals
 from evaluation.study.record import FIRST_SEED
 from evaluation.study.table import MARK, document
-from forewarn.assessment.tradeoff import AlertRule, Point, count_violations
+from forewarn.assessment.tradeoff import AlertRule, ScoredRun, count_violations
 from forewarn.config import load_spec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 
@@ -49,51 +51,36 @@ BUDGETS = {"s1": 6.0, "s2": 6.0, "s3": 6.0, "s4": 6.0, "s5": 6.0, "s6": 30.0, "s
 RESAMPLING = {"resamples": 200, "seed": 1}
 
 
-def least_time(point: Point) -> float | None:
-    """Return what is to be least if no threshold keeps to the limits."""
-    return point.alert_share
-
-
 # Of all thresholds those at 400 ranks are tried, and only those allowed that alert for no more than
-# a tenth of the time.
-LIMITS: dict[str, Any] = {"ranks": 400, "alert_share": 0.1, "otherwise": least_time}
+# a tenth of the time; if there is none, that of the least time under alert is taken.
+LIMITS: dict[str, Any] = {"ranks": 400, "alert_share": 0.1, "otherwise": attrgetter("alert_share")}
 
 
 class Runs:
     """The runs of a scenario through its monitor, and what scores them."""
 
     def __init__(self, compiled: CompiledSpec, train: Sequence[Path], test: Sequence[Path]) -> None:
-        (self.name,) = compiled.spec.properties
+        ((self.name, section),) = compiled.spec.properties.items()
         self.fold = two_halves(compiled, train, test)
-        self.section = compiled.spec.properties[self.name]
-        s = self.section
-        self.rule = AlertRule(None, s.enter, s.exit, s.hold, s.unseen)
+        self.rule = AlertRule(None, section.enter, section.exit, section.hold, section.unseen)
 
-    def score(self, label: str, score: rivals.Score | None = None) -> Contender:
-        """Return a monitor that computes its score from the signals; by default the chain."""
-        if score is not None:
-            return contender(
-                label, self.rule, [self.fold], self.name, lambda run, _: score(run.signals)
-            )
-        if self.rule.unseen == "ignore":  # a state that it does not know counts as no risk
-            return contender(label, self.rule, [self.fold], self.name, lambda _, trace: trace.score)
-        return contender(label, self.rule, [self.fold], self.name)
+    def contender(self, label: str, score: Score | None = None) -> Contender:
+        """Return a monitor that computes a score; by default the chain."""
+        if score is None and self.rule.unseen == "ignore":
 
-    def reactive(self) -> Contender:
-        """Return a monitor that alerts when the rule is broken."""
-        return contender(
-            "rule broken",
-            self.rule,
-            [self.fold],
-            self.name,
-            lambda _, trace: trace.violation.astype(np.float64),
-        )
+            def score(_: Pass, run: ScoredRun) -> rivals.Floats:  # what it does not know is no risk
+                return run.score
+
+        return contender(label, self.rule, [self.fold], self.name, score)
+
+    def on_signals(self, label: str, score: rivals.Score) -> Contender:
+        """Return a monitor that computes its score from the signals."""
+        return self.contender(label, lambda run, _: score(run.signals))
 
     def chain(self, budget: float) -> dict[str, Any]:
         """Return the figures of the chain alone."""
-        rows = rows_of(
-            self.score("Forewarn"), within(budget, **LIMITS), fixed=THRESHOLDS, **RESAMPLING
-        )
+        choose = within(budget, **LIMITS)
+        rows = rows_of(self.contender("Forewarn"), choose, fixed=THRESHOLDS, **RESAMPLING)
         return {"calibration": calibration_of(self.fold.judged, self.name), "rows": rows}
 
 
@@ -110,30 +97,22 @@ def judge(
     train: Sequence[Path],
     test: Sequence[Path],
 ) -> dict[str, Any]:
-    """Return the figures of one scenario.
+    """Return the figures of one scenario, whose monitor file has one property.
 
-    Parameters
-    ----------
-    monitor_file
-        Has one property.
-    against
-        The monitors to compare it with.
-    budget
-        False alarms an hour that a tuned threshold may cost.
-    train, test
-        Recordings to learn from and to tune on, and to judge on.
+    A tuned threshold may cost so many false alarms an hour on the training runs.
     """
     began = time.perf_counter()
     compiled = compile_spec(load_spec(monitor_file))
     runs, choose = Runs(compiled, train, test), within(budget, **LIMITS)
-    ours, chain = runs.score("Forewarn"), runs.chain(budget)
-    rows = chain["rows"] + rows_of(runs.reactive(), choose, fixed=(0.5,), **RESAMPLING)[:1]
-    robust = runs.score("robustness", lambda signals: -rivals.robustness(against.law, signals))
+    ours, chain = runs.contender("Forewarn"), runs.chain(budget)
+    reactive = runs.contender("rule broken", lambda _, run: run.violation.astype(np.float64))
+    rows = chain["rows"] + rows_of(reactive, choose, fixed=(0.5,), **RESAMPLING)[:1]
+    robust = runs.on_signals("robustness", lambda signals: -rivals.robustness(against.law, signals))
     levels = [-level for level in rivals.ROBUSTNESS_LEVELS]
     rows += rows_of(robust, choose, fixed=levels, **RESAMPLING)
     if against.collisions:
-        rows += rows_of(runs.score("1/TTC", rivals.inverse_ttc), choose, **RESAMPLING)
-    singles = {q.name: runs.score(f"single: {q.name}", q.score) for q in against.quantities}
+        rows += rows_of(runs.on_signals("1/TTC", rivals.inverse_ttc), choose, **RESAMPLING)
+    singles = {q.name: runs.on_signals(f"single: {q.name}", q.score) for q in against.quantities}
     leads = {name: lead_within(single, budget) for name, single in singles.items()}
     rows += rows_of(singles[max(leads, key=lambda name: leads[name])], choose, **RESAMPLING)
     return {
@@ -141,7 +120,7 @@ def judge(
         "train_seeds": _span(train),
         "test_seeds": _span(test),
         "budget": budget,
-        "horizon": runs.section.horizon,
+        "horizon": compiled.spec.properties[runs.name].horizon,
         "states": len({s for run in runs.fold.judged for s in run.codes.tolist()}),
         "violations_in_training": sum(map(count_violations, ours.tuning)),
         "calibration": chain["calibration"],

@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from evaluation.sumo.network import EGO, Scenario
 from evaluation.sumo.surroundings import Lookout, Surroundings
@@ -90,31 +91,34 @@ class RunOptions:
     surroundings: bool = False
 
 
-def simulate(scenario: Scenario, options: RunOptions) -> Iterator[Frame]:
+class NoEgoError(RuntimeError):
+    """The ego could not enter the network by the end of the warm-up, or left it."""
+
+
+def simulate(
+    scenario: Scenario, options: RunOptions, observer: Observer | None = None
+) -> Iterator[Frame]:
     """Run SUMO headless and yield a frame for every step of the recording.
 
     Raises
     ------
-    RuntimeError
-        If the ego could not enter the network by the end of the warm-up, or left it.
+    NoEgoError
+        If there is no ego to look at.
     """
     import libsumo
 
     libsumo.start(sumo_command(scenario, options.seed, options.stride))
     try:
-        observer = Observer(libsumo, options)
+        observer = observer or Observer(libsumo, options)
         first = round(options.warm_up / STEP)
         for step in range(0, first + round(options.duration / STEP), options.stride):
             libsumo.simulationStep()
-            if EGO not in libsumo.vehicle.getIDList():
+            if EGO in libsumo.vehicle.getIDList():
+                frame = observer.look(step - first)
                 if step >= first:
-                    raise RuntimeError(
-                        f"seed {options.seed}: the ego is not in the network at step {step}"
-                    )
-                continue
-            frame = observer.look(step - first)
-            if step >= first:
-                yield frame
+                    yield frame
+            elif step >= first:
+                raise NoEgoError(f"seed {options.seed}: no ego in the network at step {step}")
     finally:
         libsumo.close()
 
@@ -254,10 +258,14 @@ class Observer:
     def _path(self, x: float, y: float) -> tuple[tuple[float, float], ...]:
         points = [(x, y)]
         for lane, start in self._lanes_ahead():
+            shape = self._shape(lane)
             points += [
-                p for at, p in zip(*_distances(self._shape(lane)), strict=True) if at > start + 0.1
+                p for at, p in zip(_distances(shape), shape, strict=True) if at > start + 0.1
             ]
-        return _resample(points, PATH_SPACING, PATH_LENGTH)
+        along, (xs, ys) = _distances(points), zip(*points, strict=True)
+        wanted = np.arange(0.0, min(PATH_LENGTH, along[-1]) + 1e-12, PATH_SPACING)
+        ahead = zip(np.interp(wanted, along, xs), np.interp(wanted, along, ys), strict=True)
+        return tuple((float(px), float(py)) for px, py in ahead)
 
     def _lanes_ahead(self) -> Iterator[tuple[str, float]]:
         vehicle, lane_domain = self._sumo.vehicle, self._sumo.lane
@@ -289,28 +297,6 @@ class Observer:
         return self._shapes[lane]
 
 
-def _distances(
-    points: list[tuple[float, float]],
-) -> tuple[list[float], list[tuple[float, float]]]:
-    along = [0.0]
-    for (ax, ay), (bx, by) in pairwise(points):
-        along.append(along[-1] + math.hypot(bx - ax, by - ay))
-    return along, points
-
-
-def _resample(
-    points: list[tuple[float, float]], spacing: float, length: float
-) -> tuple[tuple[float, float], ...]:
-    along, points = _distances(points)
-    result = []
-    segment = 0
-    wanted = 0.0
-    while wanted <= min(length, along[-1]):
-        while segment < len(points) - 2 and along[segment + 1] < wanted:
-            segment += 1
-        span = along[segment + 1] - along[segment] if len(points) > 1 else 0.0
-        part = (wanted - along[segment]) / span if span > 0 else 0.0
-        (ax, ay), (bx, by) = points[segment], points[min(segment + 1, len(points) - 1)]
-        result.append((ax + part * (bx - ax), ay + part * (by - ay)))
-        wanted += spacing
-    return tuple(result)
+def _distances(points: list[tuple[float, float]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    steps = np.diff(np.array(points), axis=0)
+    return np.concatenate([[0.0], np.cumsum(np.hypot(steps[:, 0], steps[:, 1]))])

@@ -9,14 +9,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from evaluation.soak.soak import PUNCTUAL, parse, soak
+from evaluation.soak.soak import PUNCTUAL, soak
 
 pytestmark = pytest.mark.ros
 
 
 def test_under_load_no_tick_is_left_out_or_lacks_the_newest_sample(domain: int) -> None:
-    options = parse(["--minutes", "0.1", "--rate", "1000", "--warm-up", "1"])
-    found = soak(options, "single", domain)
+    found = soak("single", domain, minutes=0.1, rate=1000, warm_up=1)
     assert found["messages sent"] > 1000
     assert found["ticks"] >= 20
     assert (found["ticks left out"], found[PUNCTUAL]) == (0, 0)
