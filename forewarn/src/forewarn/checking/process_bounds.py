@@ -232,7 +232,10 @@ class _Robust:
     def expect(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the value of each choice (c,), and the probabilities that give it (k,)."""
         following = values[self.columns]
-        order = np.lexsort((-following if self.worst else following, self.rows))
+        rank = np.empty(values.size, dtype=np.int64)
+        rank[np.argsort(-values if self.worst else values)] = np.arange(values.size)
+        # Rows stay together, and the most (least) valuable successors of each come first.
+        order = np.argsort(self.rows * values.size + rank[self.columns])
         room = self.spare[order]
         total = np.concatenate([[0.0], np.cumsum(room)])
         start = np.searchsorted(self.rows, np.arange(self.budget.size))
