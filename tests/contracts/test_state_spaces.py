@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import leaves
 import pytest
 import zones
 from state_space_contract import StateSpaceContract, compiled_from
@@ -12,7 +11,7 @@ from state_space_contract import StateSpaceContract, compiled_from
 from forewarn.errors import ConfigError
 from forewarn.states.kinds import KINDS
 
-assert {zones.Zones.kind, leaves.Leaves.kind} <= KINDS.keys()
+assert zones.Zones.kind in KINDS
 
 
 class TestPredicates(StateSpaceContract):
@@ -89,40 +88,40 @@ properties: {calm: {formula: always(not high), horizon: 0.5}}
     }
 
 
-class TestLeavesWithDeclaredAtoms(StateSpaceContract):
+class TestTree(StateSpaceContract):
     text = """
 rate: 10
 states:
-  kind: leaves
-  splits:
-    - {signal: tool, has: send}
-    - {signal: sent, over: 1}
-    - {signal: cost, over: 2}
-signals:
-  tool: {timeout: 0.05}
-  sent: {timeout: 0.05}
-  cost: {timeout: 0.05}
-  paid: {timeout: 0.05}
-predicates: {dear: cost > 1}
-terminal: {done: paid}
-properties: {thrifty: {formula: always(not dear), horizon: 0.5}}
+  kind: tree
+  tree: {if: x > 2, then: far, else: {if: y > 0, then: up, else: down}}
+signals: {x: {timeout: 0.05}, y: {timeout: 0.05}, hit: {timeout: 0.05}, there: {timeout: 0.05}}
+predicates: {near: x < 1}
+terminal: {collision: hit, arrived: there}
+constraints: [{forbid: {from: near, to: not near}}]
+properties: {safe: {formula: always(not collision), horizon: 0.5}}
 """
     values: ClassVar[dict[str, list[Any]]] = {
-        "tool": ["send_mail", "read"],
-        "sent": [["a"], ["a", "b"]],
-        "cost": [0.5, 1.5, 2.5],
-        "paid": [0.0, 1.0],
+        "x": [0.5, 1.5, 2.5],
+        "y": [-1.0, 1.0],
+        "hit": [0.0, 1.0],
+        "there": [0.0, 1.0],
     }
-    keys: ClassVar[list[str]] = [f"{leaf}:{dear}" for leaf in range(4) for dear in "01"]
-    same: ClassVar[dict[str, str]] = {"horizon: 0.5": "horizon: 1"}
+    keys: ClassVar[list[str]] = ["far:0", "up:0", "up:1", "down:0", "down:1"]
+    same: ClassVar[dict[str, str]] = {
+        "if: x > 2": "if: (x > 2)",
+        "horizon: 0.5": "horizon: 1",
+        "always(not collision)": "always(not arrived)",
+    }
     other: ClassVar[dict[str, str]] = {
-        "has: send": "has: sent",
-        "over: 1": "over: 3",
-        "sent: {timeout: 0.05}": "sent: {timeout: 0.06}",
-        "dear: cost > 1": "dear: cost > 3",
+        "x > 2": "x > 2.5",
+        "then: up": "then: over",
+        "then: up, else: down": "then: down, else: up",
+        "near: x < 1": "near: x < 1.1",
+        "y: {timeout: 0.05}": "y: {timeout: 0.06}",
+        "to: not near": "to: not near and collision",
     }
 
     def test_a_formula_over_another_name_is_an_error_that_says_so(self) -> None:
         with pytest.raises(ConfigError) as error:
-            compiled_from(self.text.replace("always(not dear)", "always(cost < 9)"))
-        assert "unknown name 'cost < 9' (accepted: dear, done)" in str(error.value)
+            compiled_from(self.text.replace("always(not collision)", "always(x < 9)"))
+        assert "unknown name 'x < 9' (accepted: near, collision, arrived)" in str(error.value)

@@ -152,3 +152,40 @@ def _shared(path: Path, keys: KeyPath) -> ConfigError:
         key=".".join(keys),
         accepted="values written out, or a change by hand",
     )
+
+
+def with_section(path: Path, key: str, block: str) -> tuple[str, str]:
+    """Return the text of a file before and after a section of its top level was written anew.
+
+    Parameters
+    ----------
+    path : Path
+        A YAML file whose top level is a mapping.
+    key : str
+        Name of the section; it is added at the end if it is missing.
+    block : str
+        The whole section, its key and a last line end included.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or something else would change.
+    """
+    data = _unshared(load_document(path).data)
+    before = path.read_bytes().decode("utf-8")
+    node = yaml.compose(before, Loader=yaml.SafeLoader)
+    assert isinstance(node, yaml.MappingNode)
+    found = next(((k, v) for k, v in node.value if k.value == key), None)
+    if node.flow_style or (found is not None and _end(found[1]) < found[0].end_mark.index):
+        raise _shared(path, (key,))
+    if found is None:
+        after = f"{before}{'' if before.endswith(chr(10)) else chr(10)}{block}"
+    else:
+        start, end = found[0].start_mark.index, _end(found[1])
+        line_end = before.find("\n", max(end - 1, start))
+        rest = "" if line_end < 0 else before[line_end + 1 :]
+        after = before[:start] + block + rest
+    data[key] = parse_document(block, path).data[key]
+    if parse_document(after, path).data != data:
+        raise _shared(path, (key,))
+    return before, after

@@ -18,6 +18,7 @@ FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
 COMMANDS = {
     "init": "write a commented monitor file from the topics of a recording",
     "validate": "check monitor files, and whether recordings and a model fit them",
+    "abstract": "learn a tree whose leaves are the states",
     "learn": "learn a model from recordings",
     "merge": "add up models that were learned with the same monitor file",
     "inspect": "show the states of a model, their coverage and risk",

@@ -16,6 +16,7 @@ from forewarn.errors import ConfigError, ModelError
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import PREDICATES, StateSpace
 from forewarn.states.predicates import build_abstraction
+from forewarn.states.tree import TREE, build_tree_abstraction, parse_space
 from forewarn.states.vocabulary import Vocabulary
 
 Names = tuple[str, ...]
@@ -52,6 +53,7 @@ def _parse_predicates(
 
 KINDS: dict[str, Kind] = {
     PREDICATES: Kind(_build_predicates, _parse_predicates),
+    TREE: Kind(build_tree_abstraction, parse_space),
 }
 
 

@@ -33,7 +33,10 @@ MAX_PREDICATES = 1000
 
 
 def build_abstraction(
-    spec: MonitorSpec, inline: Iterable[str] = (), features: Iterable[str] = ()
+    spec: MonitorSpec,
+    inline: Iterable[str] = (),
+    features: Iterable[str] = (),
+    further: Mapping[str, str] | None = None,
 ) -> PredicateAbstraction:
     """Resolve and compile the abstraction part of a monitor file.
 
@@ -45,13 +48,15 @@ def build_abstraction(
         Atoms of the formulas; a comparison that no predicate states becomes a predicate.
     features : iterable of str
         Signals that another kind of states rests on: the digest covers them as well.
+    further : mapping of str to str, optional
+        More conditions by their key path; they become the last predicates.
 
     Raises
     ------
     ConfigError
         For unknown names, cycles and expressions outside the language; all findings at once.
     """
-    return _Builder(spec, tuple(features)).build(inline)
+    return _Builder(spec, tuple(features), further or {}).build(inline)
 
 
 class _Conditions(NamedTuple):
@@ -66,10 +71,16 @@ class _Builder:
     """Builds one abstraction; without `maps`, one that cannot be evaluated."""
 
     def __init__(
-        self, spec: MonitorSpec, features: tuple[str, ...] = (), *, maps: bool = True
+        self,
+        spec: MonitorSpec,
+        features: tuple[str, ...],
+        further: Mapping[str, str],
+        *,
+        maps: bool = True,
     ) -> None:
         self.spec = spec
         self._features = features
+        self._further = further
         self._maps = maps
         self.errors: list[InputError] = []
         self._shapes: dict[str, Any] = {}
@@ -113,7 +124,9 @@ class _Builder:
             clock=clock_of(spec.rate, spec.step),
             digest=self._digest(parsed, conditions)
             if spec.origin is spec
-            else _Builder(spec.origin, self._features, maps=False).build(inline).digest,
+            else _Builder(spec.origin, self._features, self._further, maps=False)
+            .build(inline)
+            .digest,
             evaluate=evaluate,
             remembers=spec.history == 2,
             terminals=tuple(terminals.values()),
@@ -252,7 +265,13 @@ class _Builder:
             for cut in cuts:
                 found[f"{signal}<{cut:g}"] = parse_expression(f"{signal} < {cut!r}")
         self._raise()
-        return {**found, **dict(self._inline(dict.fromkeys(inline), found, slots))}
+        found.update(dict(self._inline(dict.fromkeys(inline), found, slots)))
+        for key, text in self._further.items():
+            expression = self._parse(text, key)
+            for used in sorted(expression.names - slots.keys()):
+                self._unknown_name(used, key, slots)
+            found[key] = expression
+        return found
 
     def _inline(
         self, atoms: Iterable[str], found: Mapping[str, Expression], slots: Mapping[str, int]

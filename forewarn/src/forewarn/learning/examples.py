@@ -1,0 +1,190 @@
+"""Concrete states of recordings, and the classes that a tree is to tell apart.
+
+A run is what one recording shows: the values of its variables at each moment, what was done then,
+which declared predicates held, and where properties were violated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from forewarn.errors import ConfigError, RecordingError
+from forewarn.learning.actions import ActionReader
+from forewarn.learning.candidates import Examples
+from forewarn.learning.pipeline import observe
+from forewarn.logic.automaton import Automaton, restart_state
+from forewarn.logic.specification import CompiledSpec
+from forewarn.recordings import open_recording
+from forewarn.states.interface import Observed, StateSpace, is_terminal
+
+END = "(end)"
+UNKNOWN = "(unknown)"
+WAYS = "action, state, suffix:STEPS, violation:PROPERTY:DURATION"
+
+
+class Moment(NamedTuple):
+    """One moment of a run.
+
+    Attributes
+    ----------
+    values : dict
+        Values of the variables; None where unknown.
+    action : str or None
+        What was done after it; None if unknown.
+    state : str or None
+        Key of the state by the monitor file as it is; None if not known.
+    violated : tuple of str
+        Properties that this moment violates.
+    """
+
+    values: dict[str, Any]
+    action: str | None
+    state: str | None
+    violated: tuple[str, ...]
+
+
+Run = Sequence[Moment]
+Classify = Callable[[Run, int], Hashable]
+
+
+def read_run(path: Path, compiled: CompiledSpec, variables: Sequence[str]) -> list[Moment]:
+    """Return the moments of a recording at which the monitor is active and no label holds.
+
+    Raises
+    ------
+    RecordingError
+        If the recording cannot be read.
+    """
+    spec, abstraction = compiled.spec, compiled.abstraction
+    space = abstraction.vocabulary
+    slots = [(name, abstraction.signals.index(name)) for name in variables]
+    watched = [
+        _Watched(name, automaton, space)
+        for name, automaton in zip(spec.properties, compiled.automata, strict=True)
+    ]
+    actions = ActionReader(spec, abstraction)
+    run: list[Moment] = []
+    with open_recording(path) as recording:
+        for snapshot, seen in observe(recording, spec, abstraction, listen=actions.listen):
+            action, _ = actions.at(snapshot.tick, seen.values)
+            observation = seen.observation
+            violated = tuple(one.name for one in watched if one.read(observation))
+            if observation.active is not True or observation.ended:
+                if violated and run:
+                    run[-1] = run[-1]._replace(violated=(*run[-1].violated, *violated))
+                continue
+            state = None if observation.state is None else space.key(observation.state)
+            values = {name: seen.values[slot] for name, slot in slots}
+            run.append(Moment(values, action, state, violated))
+    if not run:
+        raise RecordingError("shows no state", file=path, accepted="at least one active moment")
+    return run
+
+
+class _Watched:
+    """Runs one property over a recording; what is unknown begins it anew."""
+
+    def __init__(self, name: str, automaton: Automaton, space: StateSpace) -> None:
+        self.name = name
+        self._automaton = automaton
+        self._space = space
+        self._state: int | None = automaton.initial
+
+    def read(self, observation: Observed) -> bool:
+        """Read one moment; tell whether it violates the property."""
+        automaton, state = self._automaton, observation.state
+        if state is None or observation.active is not True:
+            self._state = automaton.initial
+            return False
+        letter = sum(
+            1 << i for i, atom in enumerate(automaton.atoms) if self._space.holds(atom, state)
+        )
+        kind = int(automaton.letter_class[letter])
+        if self._state is None:
+            # A breach counts once until it has cleared.
+            self._state = restart_state(automaton, kind)
+            return False
+        following = int(automaton.transitions[self._state, kind])
+        violated = following == automaton.violated
+        self._state = restart_state(automaton, kind) if violated else following
+        if is_terminal(state):
+            self._state = automaton.initial
+        return violated
+
+
+def classifier(text: str, compiled: CompiledSpec) -> Classify:
+    """Return what gives a moment of a run its class.
+
+    Parameters
+    ----------
+    text : str
+        ``action``: what is done next (the paper's). ``state``: the state that follows, by the
+        monitor file as it is. ``suffix:3``: the next three actions. ``violation:calm:2``:
+        whether a violation of the property ``calm`` follows within so many seconds or steps; the
+        class is unknown where the run ends before.
+
+    Raises
+    ------
+    ConfigError
+        If the text is none of these.
+    """
+    what, *rest = text.split(":")
+    if what == "action" and not rest:
+        return lambda run, i: run[i].action or (END if i + 1 == len(run) else UNKNOWN)
+    if what == "state" and not rest:
+        return lambda run, i: END if i + 1 == len(run) else run[i + 1].state or UNKNOWN
+    if what == "suffix" and len(rest) == 1 and re.fullmatch(r"[1-9]\d{0,2}", rest[0]):
+        length = int(rest[0])
+        return lambda run, i: tuple(one.action or END for one in run[i : i + length])
+    if what == "violation" and len(rest) == 2 and rest[0] in compiled.spec.properties:
+        return _within(rest[0], _steps(rest[1], compiled))
+    names = ", ".join(compiled.spec.properties)
+    raise ConfigError(f"{text!r} is no class", accepted=f"{WAYS}; properties: {names}")
+
+
+def _steps(text: str, compiled: CompiledSpec) -> int:
+    clock = compiled.abstraction.clock
+    try:
+        steps = clock.ticks(float(text))
+    except ValueError:
+        steps = 0
+    if steps < 1:
+        raise ConfigError(
+            f"{text!r} is no duration",
+            accepted=f"a number of {clock.unit}, one {clock.noun} or more",
+        )
+    return steps
+
+
+def _within(name: str, steps: int) -> Classify:
+    def violation(run: Run, i: int) -> str:
+        if any(name in run[j].violated for j in range(i + 1, min(i + steps + 1, len(run)))):
+            return "violation"
+        return "none" if i + steps < len(run) else UNKNOWN
+
+    return violation
+
+
+def examples_of(runs: Sequence[Run], classify: Classify) -> Examples:
+    """Return the moments of runs with their classes, without those whose class is unknown.
+
+    Raises
+    ------
+    RecordingError
+        If no class is known.
+    """
+    found = [
+        (moment, kind, number)
+        for number, run in enumerate(runs)
+        for i, moment in enumerate(run)
+        if (kind := classify(run, i)) != UNKNOWN
+    ]
+    names = runs[0][0].values if runs else ()
+    return Examples(
+        {name: [moment.values[name] for moment, _, _ in found] for name in names},
+        [kind for _, kind, _ in found],
+        [number for _, _, number in found],
+    )

@@ -1,0 +1,417 @@
+"""Tree, trie of traces and process, linked so that one step or one split changes only its own part.
+
+TriCEGAR's appendix B. A *handle* links a leaf of the tree, a state of the process and the endpoints
+of the trie that are abstracted to them. Its invariants are:
+
+- I1: every handle's leaf is a leaf of the tree and its vertex a state of the process, and the maps
+  from leaf and vertex lead back to the handle;
+- I2: every endpoint of a handle maps to it, and its concrete state is abstracted to its leaf;
+- I3: each leaf and each vertex has exactly one handle;
+- I4: the states of the process are exactly the vertices of the handles.
+
+`Linked.check` tests them all; a step costs microseconds and does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forewarn.errors import CheckingError
+from forewarn.states.tree.nodes import Leaf, Node, Split, leaves
+
+Concrete = tuple[Hashable, ...]
+"""Values of the variables of a tree, in their order; None where unknown."""
+
+Condition = Callable[[Concrete], bool | None]
+Compile = Callable[[str], Condition]
+
+ROOT = 0
+NOWHERE = -1
+
+
+@dataclass
+class Handle:
+    """A leaf, a state of the process, and the endpoints that are abstracted to them."""
+
+    leaf: str
+    vertex: int
+    endpoints: set[int] = field(default_factory=set)
+
+
+class Edge(NamedTuple):
+    """A state of the process, what was done in it, and the state that followed."""
+
+    state: int
+    action: str
+    following: int
+
+
+class Divergence(NamedTuple):
+    """How far a path of the process was seen in one run.
+
+    Attributes
+    ----------
+    step : int
+        Number of states of the path that one run went through in its order.
+    endpoints : tuple of int
+        Where those runs are after them.
+    real : bool
+        Whether that is the whole path.
+    """
+
+    step: int
+    endpoints: tuple[int, ...]
+    real: bool
+
+
+class Trie:
+    """Prefix tree over words of actions and concrete states, with the number of runs of each.
+
+    Every endpoint has one concrete state. Runs that did and saw the same share their endpoints,
+    so memory grows with what is different.
+    """
+
+    def __init__(self) -> None:
+        self.parent: list[int] = [NOWHERE]
+        self.action: list[str] = [""]
+        self.state: list[Concrete] = [()]
+        self.runs: list[int] = [0]
+        self._children: dict[tuple[int, str, Concrete], int] = {}
+        self._following: dict[int, list[int]] = {}
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def following(self, endpoint: int) -> Sequence[int]:
+        """Return the endpoints one step on."""
+        return self._following.get(endpoint, ())
+
+    def enter(self, endpoint: int, action: str, state: Concrete) -> tuple[int, bool]:
+        """Count a step; return where it leads, and whether that is new."""
+        key = (endpoint, action, state)
+        there = self._children.get(key)
+        if there is not None:
+            self.runs[there] += 1
+            return there, False
+        if self._free:
+            there = self._free.pop()
+            self.parent[there], self.action[there] = endpoint, action
+            self.state[there], self.runs[there] = state, 1
+        else:
+            there = len(self.parent)
+            self.parent.append(endpoint)
+            self.action.append(action)
+            self.state.append(state)
+            self.runs.append(1)
+        self._children[key] = there
+        self._following.setdefault(endpoint, []).append(there)
+        return there, True
+
+    def leave(self, endpoint: int) -> bool:
+        """Take one run away from an endpoint; return whether it is gone."""
+        self.runs[endpoint] -= 1
+        if self.runs[endpoint]:
+            return False
+        parent = self.parent[endpoint]
+        del self._children[parent, self.action[endpoint], self.state[endpoint]]
+        siblings = self._following[parent]
+        siblings.remove(endpoint)
+        if not siblings:
+            del self._following[parent]
+        self.state[endpoint] = ()
+        self._free.append(endpoint)
+        return True
+
+    def word(self, endpoint: int) -> list[tuple[str, Concrete]]:
+        """Return the actions and concrete states that lead to an endpoint."""
+        back = []
+        while endpoint != ROOT:
+            back.append((self.action[endpoint], self.state[endpoint]))
+            endpoint = self.parent[endpoint]
+        return back[::-1]
+
+    def endpoints(self) -> Iterator[int]:
+        """Yield all endpoints but the root."""
+        return iter(self._children.values())
+
+
+class Linked:
+    """A tree, the trie of the traces, and the counts of the process that they make.
+
+    Parameters
+    ----------
+    tree : Node
+        The tree to begin with.
+    compile_condition : callable
+        Turns a condition of the tree into a function of a concrete state: true, false, or None
+        where it is unknown.
+    most : int, optional
+        Most endpoints; the oldest complete runs go when there are more. All stay by default.
+    """
+
+    def __init__(self, tree: Node, compile_condition: Compile, most: int | None = None) -> None:
+        self.tree = tree
+        self.trie = Trie()
+        self.counts: Counter[Edge] = Counter()
+        self.by_leaf: dict[str, Handle] = {}
+        self.by_vertex: dict[int, Handle] = {}
+        self.undecided: set[int] = set()
+        self.forgotten = 0
+        self._vertex_of: list[int] = [NOWHERE]
+        self._most = most
+        self._compile = compile_condition
+        self._conditions: dict[str, Condition] = {}
+        self._complete: deque[int] = deque()
+        self._next = 0
+        for name in leaves(tree):
+            self._add_handle(name)
+
+    def _add_handle(self, leaf: str) -> Handle:
+        if leaf in self.by_leaf:
+            raise CheckingError(f"two leaves are named {leaf!r}", accepted="each name once")
+        handle = Handle(leaf, self._next)
+        self._next += 1
+        self.by_leaf[leaf] = self.by_vertex[handle.vertex] = handle
+        return handle
+
+    def leaf_of(self, state: Concrete) -> str | None:
+        """Return the leaf of a concrete state; None where a condition on its path is unknown."""
+        node = self.tree
+        while isinstance(node, Split):
+            outcome = self._condition(node.condition)(state)
+            if outcome is None:
+                return None
+            node = node.then if outcome else node.otherwise
+        return node.name
+
+    def _condition(self, text: str) -> Condition:
+        found = self._conditions.get(text)
+        if found is None:
+            found = self._conditions[text] = self._compile(text)
+        return found
+
+    def vertex(self, endpoint: int) -> int | None:
+        """Return the state of the process of an endpoint; None if it is not known, or the root."""
+        vertex = self._vertex_of[endpoint]
+        return None if vertex == NOWHERE else vertex
+
+    def step(self, endpoint: int, action: str, state: Concrete) -> int:
+        """Add one step of a run, and return where the run is now.
+
+        Parameters
+        ----------
+        endpoint : int
+            Where the run is; `ROOT` before its first state.
+        action : str
+            What was done there; empty before the first state.
+        state : tuple
+            The concrete state that followed.
+        """
+        there, new = self.trie.enter(endpoint, action, state)
+        if new:
+            if there == len(self._vertex_of):
+                self._vertex_of.append(NOWHERE)
+            self._place(there)
+        self._count(there, 1)
+        return there
+
+    def end(self, endpoint: int) -> None:
+        """End a run; runs that ended longest ago go where there is too much."""
+        if endpoint == ROOT:
+            return
+        self._complete.append(endpoint)
+        while self._most is not None and len(self.trie) > self._most and self._complete:
+            self._forget(self._complete.popleft())
+            self.forgotten += 1
+
+    def _place(self, endpoint: int) -> None:
+        leaf = self.leaf_of(self.trie.state[endpoint])
+        if leaf is None:
+            self._vertex_of[endpoint] = NOWHERE
+            self.undecided.add(endpoint)
+        else:
+            handle = self.by_leaf[leaf]
+            self._vertex_of[endpoint] = handle.vertex
+            handle.endpoints.add(endpoint)
+
+    def _count(self, endpoint: int, times: int) -> None:
+        """Count the step that leads to an endpoint."""
+        source, target = self._vertex_of[self.trie.parent[endpoint]], self._vertex_of[endpoint]
+        if source != NOWHERE and target != NOWHERE:
+            edge = Edge(source, self.trie.action[endpoint], target)
+            self.counts[edge] += times
+            if not self.counts[edge]:
+                del self.counts[edge]
+
+    def _forget(self, endpoint: int) -> None:
+        while endpoint != ROOT:
+            parent = self.trie.parent[endpoint]
+            self._count(endpoint, -1)
+            vertex = self._vertex_of[endpoint]
+            if self.trie.leave(endpoint):
+                self.undecided.discard(endpoint)
+                if vertex != NOWHERE:
+                    self.by_vertex[vertex].endpoints.discard(endpoint)
+            endpoint = parent
+
+    def split(self, leaf: str, condition: str, then: str, otherwise: str) -> None:
+        """Split a leaf by a condition; only its endpoints and their steps change.
+
+        Raises
+        ------
+        CheckingError
+            If there is no such leaf, or a new name is taken.
+        """
+        handle = self.by_leaf.get(leaf)
+        if handle is None:
+            raise CheckingError(f"no leaf {leaf!r}", accepted=", ".join(self.by_leaf))
+        taken = {then, otherwise} & (self.by_leaf.keys() - {leaf})
+        if taken or then == otherwise:
+            raise CheckingError(f"leaf name {min(taken, default=then)!r}", accepted="two new names")
+        moved = sorted(handle.endpoints)
+        edges = dict.fromkeys(moved)
+        for endpoint in moved:
+            edges.update(dict.fromkeys(self.trie.following(endpoint)))
+        for edge in edges:
+            self._count(edge, -self.trie.runs[edge])
+        self.tree = _replaced(self.tree, leaf, Split(condition, Leaf(then), Leaf(otherwise)))
+        del self.by_leaf[leaf], self.by_vertex[handle.vertex]
+        self._add_handle(then)
+        self._add_handle(otherwise)
+        for endpoint in moved:
+            self._place(endpoint)
+        for edge in edges:
+            self._count(edge, self.trie.runs[edge])
+
+    def concretise(self, states: Sequence[int], actions: Sequence[str]) -> Divergence:
+        """Look for a run from its start that goes through `states` by `actions`.
+
+        Parameters
+        ----------
+        states : sequence of int
+            Vertices of an abstract path, n of them, from an initial one.
+        actions : sequence of str
+            What is done between them, n - 1.
+        """
+        here: list[int] = [e for e in self.trie.following(ROOT) if self._vertex_of[e] == states[0]]
+        if not here:
+            return Divergence(0, (), False)
+        for step, (action, state) in enumerate(zip(actions, states[1:], strict=True), 1):
+            following = [
+                there
+                for endpoint in here
+                for there in self.trie.following(endpoint)
+                if self.trie.action[there] == action and self._vertex_of[there] == state
+            ]
+            if not following:
+                return Divergence(step, tuple(here), False)
+            here = following
+        return Divergence(len(states), tuple(here), True)
+
+    def initial(self) -> Counter[int]:
+        """Return how many runs began in each state of the process."""
+        return Counter(
+            {
+                vertex: sum(
+                    self.trie.runs[e]
+                    for e in self.trie.following(ROOT)
+                    if self._vertex_of[e] == vertex
+                )
+                for vertex in {self._vertex_of[e] for e in self.trie.following(ROOT)} - {NOWHERE}
+            }
+        )
+
+    def check(self) -> None:
+        """Test the invariants I1 to I4, and the counts against the trie.
+
+        Raises
+        ------
+        CheckingError
+            Naming the invariant that does not hold.
+        """
+        names = leaves(self.tree)
+        _hold("I3: one handle for each leaf", sorted(names) == sorted(self.by_leaf))
+        _hold("I3: one handle for each vertex", len(self.by_leaf) == len(self.by_vertex))
+        for leaf, handle in self.by_leaf.items():
+            _hold("I1: the map from the leaf leads back", handle.leaf == leaf)
+            _hold("I1: the map from the vertex leads back", self.by_vertex[handle.vertex] is handle)
+            for endpoint in handle.endpoints:
+                vertex = self._vertex_of[endpoint]
+                _hold("I2: an endpoint maps to its handle", vertex == handle.vertex)
+                _hold("I2: abstracted to the leaf", self.leaf_of(self.trie.state[endpoint]) == leaf)
+        placed = sum(len(handle.endpoints) for handle in self.by_leaf.values())
+        _hold("I2: all endpoints are placed", placed + len(self.undecided) == len(self.trie))
+        used = {vertex for edge in self.counts for vertex in (edge.state, edge.following)}
+        _hold("I4: states of the process are vertices of handles", used <= self.by_vertex.keys())
+        counted: Counter[Edge] = Counter()
+        for endpoint in self.trie.endpoints():
+            source, target = self._vertex_of[self.trie.parent[endpoint]], self._vertex_of[endpoint]
+            if NOWHERE not in (source, target):
+                edge = Edge(source, self.trie.action[endpoint], target)
+                counted[edge] += self.trie.runs[endpoint]
+        _hold("the counts are those of the trie", counted == self.counts)
+
+
+def _hold(invariant: str, holds: bool) -> None:
+    if not holds:
+        raise CheckingError(f"{invariant}: does not hold", accepted="a structure that is linked")
+
+
+def _replaced(tree: Node, leaf: str, by: Node) -> Node:
+    """Return the tree with another node in place of a leaf; of any depth."""
+    path: list[tuple[Split, bool]] = []
+    waiting: list[tuple[Node, int, tuple[Split, bool] | None]] = [(tree, 0, None)]
+    while waiting:
+        node, depth, step = waiting.pop()
+        del path[max(depth - 1, 0) :]
+        if step is not None:
+            path.append(step)
+        if isinstance(node, Split):
+            waiting.append((node.otherwise, depth + 1, (node, False)))
+            waiting.append((node.then, depth + 1, (node, True)))
+        elif node.name == leaf:
+            for parent, outcome in reversed(path):
+                by = parent._replace(then=by) if outcome else parent._replace(otherwise=by)
+            return by
+    raise CheckingError(f"no leaf {leaf!r}", accepted=", ".join(leaves(tree)))
+
+
+def link(
+    tree: Node,
+    runs: Sequence[Sequence[tuple[str, Concrete]]],
+    compile_condition: Compile,
+) -> Linked:
+    """Return the linked structure of whole runs.
+
+    Parameters
+    ----------
+    tree : Node
+        The tree.
+    runs : sequence of sequence of (str, tuple)
+        For each run its states, each with the action that led there (empty for the first).
+    compile_condition : callable
+        See `Linked`.
+    """
+    linked = Linked(tree, compile_condition)
+    for run in runs:
+        endpoint = ROOT
+        for action, state in run:
+            endpoint = linked.step(endpoint, action, state)
+        linked.end(endpoint)
+    return linked
+
+
+def concrete(values: Mapping[str, Any], names: Sequence[str]) -> Concrete:
+    """Return the concrete state of some variables, in a form that can be a key."""
+    return tuple(_hashable(values[name]) for name in names)
+
+
+def _hashable(value: Any) -> Hashable:
+    items = value.tolist() if isinstance(value, np.ndarray) else value
+    return tuple(map(_hashable, items)) if isinstance(items, list) else items

@@ -1,0 +1,138 @@
+"""``forewarn abstract``: from traces to a tree in the monitor file, a model and a replay."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from forewarn.config import load_spec
+from forewarn.config.yaml_text import load_document
+
+TEXT = """\
+# An agent that reads and writes files.
+version: 1
+clock: steps
+signals:
+  written: {}      # files so far
+  last: {}
+  seen: {}
+predicates: {many: written > 6}
+properties:
+  few: {formula: always(not many), horizon: 3, thresholds: {act: 0.5}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "monitor.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """It writes if it has just read an input, reads otherwise, and may stop after five files."""
+    chance = random.Random(1)
+    lines = []
+    for run in range(60):
+        written, last, seen = 0, "none", []
+        for _ in range(16):
+            action = "write" if last == "input" or not written else "read"
+            action = "stop" if written > 4 and chance.random() < 0.2 else action
+            row = {"run": f"r{run}", "written": written, "last": last, "seen": seen}
+            lines.append(json.dumps({**row, "action": action}))
+            if action == "stop":
+                break
+            written += action == "write"
+            last = "output" if action == "write" else chance.choice(["input", "log"])
+            seen = sorted({*seen, last})
+    path = tmp_path_factory.mktemp("runs") / "runs.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_tree_that_the_agent_follows_is_found(forewarn, config, runs):
+    found = json.loads(forewarn("abstract", runs, "-c", config, "--json").out)
+    assert found["splits"][0]["condition"] in ("last == 'input'", "'input' in last")
+    assert {one["condition"] for one in found["splits"]} >= {"written > 4", "written > 0"}
+    assert found["written"] is False and config.read_text() == TEXT
+    sizes = found["sizes"]
+    assert sizes[len(found["leaves"]) - 1]["loss"] < sizes[0]["loss"] / 3
+    assert sum(sum(kinds.values()) for kinds in found["leaves"].values()) == found["moments"]
+
+
+def test_a_tree_is_written_learned_with_and_watched(forewarn, config, runs, tmp_path):
+    printed = forewarn("abstract", runs, "-c", config, "--class", "violation:few:4", "--write")
+    assert "held-out loss" in printed.out and f"written: {config}" in printed.out
+    assert config.read_text().startswith(TEXT)  # comments and spaces stay
+    assert load_spec(config).states.kind == "tree"
+    model = tmp_path / "model.json"
+    forewarn("learn", runs, "-c", config, "-o", model)
+    replayed = json.loads(forewarn("replay", runs, "-c", config, "-m", model, "--json").out)
+    assert replayed["properties"]["few"]["violations"] > 3
+    inspected = forewarn("inspect", model, "-c", config)
+    assert "s0" in inspected.out
+    again = forewarn("abstract", runs, "-c", config, "--leaves", 3, "--write")
+    assert again.out.count("written:") == 1
+    assert load_document(config).data["states"]["variables"] == ["written", "last", "seen"]
+    assert config.read_text().count("states:") == 1
+    # A model of the tree before no longer fits.
+    refused = forewarn("replay", runs, "-c", config, "-m", model)
+    assert refused.code == 2 and ("digest" in refused.err or "abstraction" in refused.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "conditions"),
+    [
+        (("--variable", "written"), {"written"}),
+        (("--text", "length"), {"written", "len(last)", "len(seen)", "in seen"}),
+        (("--class", "suffix:2", "--leaves", "4", "--once"), {"written", "last", "seen"}),
+        (("--class", "state", "--depth", "1"), {"written", "last", "seen"}),
+    ],
+)
+def test_what_may_be_asked_is_chosen(forewarn, config, runs, arguments, conditions):
+    found = json.loads(forewarn("abstract", runs, "-c", config, "--json", *arguments).out)
+    for split in found["splits"]:
+        assert any(part in split["condition"] for part in conditions)
+    if "--once" in arguments:
+        assert len(found["leaves"]) <= 4
+    if "--depth" in arguments:
+        assert len(found["leaves"]) == 2
+
+
+def test_the_variables_of_the_file_are_those_that_are_asked_about(forewarn, config, runs):
+    config.write_text(TEXT + "states: {kind: tree, variables: [seen]}\n")
+    found = json.loads(forewarn("abstract", runs, "-c", config, "--json").out)
+    assert all("seen" in one["condition"] for one in found["splits"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--class", "colour"), "'colour' is no class"),
+        (("--class", "violation:many:4"), "properties: few"),
+        (("--class", "violation:few:soon"), "'soon' is no duration"),
+        (("--variable", "colour"), "'colour' is no signal"),
+        (("--leaves", "5000"), "leaves 5000"),
+    ],
+)
+def test_what_cannot_be_is_refused(forewarn, config, runs, arguments, said):
+    found = forewarn("abstract", runs, "-c", config, *arguments)
+    assert found.code == 2 and said in found.err
+
+
+def test_a_variable_that_changes_its_type_is_named(forewarn, config, tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"written": 1, "action": "a"}\n{"written": "two", "action": "b"}\n')
+    found = forewarn("abstract", trace, "-c", config)
+    assert found.code == 2 and "written changes its type" in found.err
+
+
+def test_nothing_to_tell_apart_is_a_finding(forewarn, config, tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"written": 1, "action": "a"}\n{"written": 1, "action": "a"}\n' * 30)
+    found = forewarn("abstract", trace, "-c", config)
+    assert found.code == 1 and "s0" in found.out
