@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -125,6 +127,22 @@ def test_a_horizon_that_no_run_outlasts_cannot_be_judged() -> None:
         assert not len(part.risk)
     assert sum(part.censored for part in weighted(tracks)) == 7
     assert calibrate(pool(weighted(tracks))) is None
+
+
+def test_a_violation_counts_though_the_automaton_is_in_doubt_from_that_tick_on() -> None:
+    facts = "..V..."
+    run = track("." * 6, facts, horizon=2)
+    doubtful = replace(run, ambiguous=np.array([fact == "V" for fact in facts]))
+    for each in (run, doubtful):
+        (found,) = weighted([each])
+        assert found.followed.tolist() == [True, True, False]
+        assert found.censored == 2
+
+
+def test_without_a_horizon_only_violations_are_known() -> None:
+    (found,) = weighted([track("." * 4, "..V.", horizon=None)])
+    assert (found.followed.tolist(), found.censored) == ([True, True], 1)
+    assert weighted([]) == []
 
 
 def test_without_any_loss_every_tick_stands_for_itself() -> None:

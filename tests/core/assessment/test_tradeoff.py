@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from written_runs import track as written
 
 from forewarn.assessment.episodes import find_episodes
 from forewarn.assessment.events import find_events, score
-from forewarn.assessment.history import Track
+from forewarn.assessment.excursions import find_excursions
+from forewarn.assessment.history import UNKNOWN_STATE, Track
+from forewarn.assessment.reliability import outcomes
 from forewarn.assessment.tradeoff import (
     AlertRule,
     Point,
@@ -28,6 +31,7 @@ from forewarn.assessment.tradeoff import (
     scored_run,
     trade_off,
 )
+from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import RESTING, Level, Rules, decide
 from forewarn.monitoring.verdict import PropertyStatus
 
@@ -225,9 +229,9 @@ def test_scores_need_no_unit_interval() -> None:
     assert alerts_at(trace, math.inf, **options).tolist() == [False] * 6 + [True]
     (point,) = trade_off([trace], -3.0, **options)
     assert (point.detected, point.leads, point.false_alarms) == (1, (0.2,), 1)
-    with pytest.raises(ValueError, match="minus infinity"):
+    with pytest.raises(ValueError, match=r"^thresholds must be numbers above minus infinity$"):
         trade_off([trace], [-math.inf])
-    with pytest.raises(ValueError, match="release level is NaN"):
+    with pytest.raises(ValueError, match=r"^a release level is NaN"):
         trade_off([trace], [0.0], release=math.nan)
 
 
@@ -242,7 +246,7 @@ def test_nothing_to_judge_gives_points_without_figures() -> None:
     (point,) = trade_off([], [0.5])
     assert (point.recall, point.precision, point.false_alarms_per_hour) == (None, None, None)
     assert trade_off([]) == ()
-    with pytest.raises(ValueError, match="no points"):
+    with pytest.raises(ValueError, match=r"^no points to add up$"):
         pool_points([])
 
 
@@ -254,6 +258,47 @@ def test_waiting_for_the_first_state_raises_nothing() -> None:
     assert waiting.unseen is not None and not waiting.unseen.any()
     over = scored_run(track, startup=0.2)
     assert over.unseen is not None and over.unseen.tolist() == [False] * 2 + [True] + [False] * 3
+
+
+def test_startup_is_five_seconds_unless_asked_for_otherwise() -> None:
+    track = replace(a_track([("u", 0.0)] * 60), state=np.full(60, UNKNOWN_STATE))
+    unseen = scored_run(track).unseen
+    assert unseen is not None and unseen.tolist() == [False] * 50 + [True] * 10
+
+
+def test_where_there_is_no_figure_nothing_is_judged_or_nothing_asked_for() -> None:
+    """Without a model only a violation alerts; an ignored gap leaves alerts as they are."""
+    track = a_track([(".", 0.5), ("-", 0.5), ("n", 0.5), (".", 0.5)])
+    track = replace(
+        track,
+        probability=np.array([math.nan, math.nan, math.nan, 0.5]),
+        lower=np.array([math.nan, math.nan, 0.0, 0.25]),
+        upper=np.array([math.nan, math.nan, 1.0, 0.75]),
+    )
+    for figure, known in (("risk", 0.5), ("upper", 0.75)):
+        found = scored_run(track, figure, startup=0.0).score.tolist()
+        assert found == pytest.approx([0.0, math.nan, math.nan, known], nan_ok=True)
+
+
+@settings(deadline=None)
+@given(st.text("....VvET-?~_", max_size=20), st.sampled_from([None, 1, 3]), st.integers(1, 3))
+def test_what_happened_is_told_as_it_was(facts: str, horizon: int | None, clear: int) -> None:
+    track = written("." * len(facts), facts, horizon=horizon, clear=clear)
+    told = scored_run(track)
+    for ours, theirs in zip(find_excursions(told), find_excursions(track), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(outcomes(told), outcomes(track), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_rule_of_a_property_is_that_of_its_section() -> None:
+    section = PropertySpec(
+        formula="always(not p)", horizon=2.0, thresholds={"warn": 0.2, "act": 0.4, "release": 0.1},
+        enter=3, exit=4, hold=0.7, unseen="warn", unseen_limit=2.5, cooldown=0.9,
+    )  # fmt: skip
+    rule = AlertRule.of(section)
+    assert replace(rule, release=None) == AlertRule(None, 3, 4, 0.7, "warn", 2.5, 0.9)
+    assert rule.releases(np.array([0.4, 0.8])) == pytest.approx([0.1, 0.2])
 
 
 def test_the_figure_may_be_the_upper_bound_and_nothing_else() -> None:

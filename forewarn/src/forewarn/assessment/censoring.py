@@ -41,9 +41,11 @@ def weighted(tracks: Sequence[Track]) -> list[Predictions]:
         happens in its last part cannot be told.
     """
     rows = [_rows(track) for track in tracks]
-    wait = np.concatenate([np.zeros(0, dtype=np.int64), *(row[0] for row in rows)])
-    resolved = np.concatenate([np.zeros(0, dtype=bool), *(row[1] for row in rows)])
-    times, kept = observed_for(wait, resolved)
+    if not rows:
+        return []
+    times, kept = observed_for(
+        np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
+    )
     horizon = max((t.horizon for t in tracks if t.horizon is not None), default=None)
     told = horizon is None or bool(kept[np.searchsorted(times, horizon, side="right")] > 0)
     found = []
@@ -59,7 +61,8 @@ def weighted(tracks: Sequence[Track]) -> list[Predictions]:
 def _rows(track: Track) -> tuple[Ticks, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the wait for outcome or loss, if the outcome is known, and if it is a violation."""
     found = waits(track)
-    followed = (found.violated <= found.over) & (found.violated < found.lost)
+    # What is certain of a tick counts, be it that the automaton is in doubt from that tick on.
+    followed = (found.violated <= found.over) & (found.violated <= found.lost)
     known = followed | (found.over < found.lost)
     until = np.where(followed, found.violated, np.minimum(found.over, found.lost))
     here = predicted(track)
@@ -84,5 +87,5 @@ def observed_for(wait: Ticks, resolved: NDArray[np.bool_]) -> tuple[Ticks, Float
         Share before the first of them, and from each of them on.
     """
     times, lost = np.unique(wait[~resolved], return_counts=True)
-    at_risk = len(wait) - np.searchsorted(np.sort(wait), times, side="left")
+    at_risk = len(wait) - np.searchsorted(np.sort(wait), times)
     return times, np.concatenate(([1.0], np.cumprod(1 - lost / np.maximum(at_risk, 1))))

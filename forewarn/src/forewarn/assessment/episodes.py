@@ -120,12 +120,8 @@ class AlertRule:
         """Return the release level of every threshold."""
         if self.release is None:
             return thresholds
-        if callable(self.release):
-            levels = np.array(
-                [self.release(float(threshold)) for threshold in thresholds], dtype=np.float64
-            )
-        else:
-            levels = np.full(len(thresholds), float(self.release))
+        chosen = self.release
+        levels = [chosen(each) for each in thresholds.tolist()] if callable(chosen) else chosen
         if np.isnan(levels).any():
             raise ValueError("a release level is NaN")
         return np.minimum(levels, thresholds)
@@ -248,7 +244,7 @@ class _Field:
 
     @classmethod
     def of(cls, scored_runs: Sequence[ScoredRun], rule: AlertRule) -> _Field:
-        sizes = np.array([len(scored.ticks) + 1 for scored in scored_runs], dtype=np.int64)
+        sizes = np.array([len(scored.ticks) + 1 for scored in scored_runs])
         first = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         ended = np.zeros(int(sizes.sum()), dtype=bool)
         ended[first + sizes - 1] = True
