@@ -12,7 +12,7 @@ BEGAN := $(shell date +%s)
 # Two tests at once where there are two cores; the live ones reserve their ROS domains.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help setup demo test lint check bench mutants fuzz soak study lock layouts licences clean
+.PHONY: help setup demo test coverage lint check bench mutants fuzz soak study lock layouts licences clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -31,6 +31,14 @@ demo: setup ## learn, watch and replay the sample recordings over real ROS 2 top
 test: setup ## unit, oracle, property-based and live ROS tests
 	@$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS); code=$$?; seconds=$$(($$(date +%s) - $(BEGAN))); \
 	echo "make test: $$((seconds / 60)) min $$((seconds % 60)) s, set-up included"; exit $$code
+
+coverage: setup ## branch coverage by all tests, with the processes that they start
+	@rm -rf out/coverage && mkdir -p out/coverage
+	@$(BIN)/python -m coverage run -m pytest $(WORKERS) $(PYTEST_ARGS); status=$$?; \
+	$(BIN)/python -m coverage combine -q && \
+	for package in forewarn monitor_node apollo_bridge; do \
+		$(BIN)/python -m coverage report --skip-covered --include="$$package/src/*"; \
+	done; exit $$status
 
 lint: setup ## ruff, mypy --strict on forewarn, import contracts, known vulnerabilities of what is locked
 	$(BIN)/ruff check

@@ -58,8 +58,9 @@ def refused(path: Path, problem: str) -> None:
     assert found.accepted == "a name that is free, or the journal of a former life of this process"
 
 
-def test_blank_space_is_no_damaged_journal(path: Path) -> None:
-    path.write_bytes(b"  \n")
+@pytest.mark.parametrize("content", [b"  \n", b"X\0X"])
+def test_what_is_not_all_zeros_is_no_damaged_journal(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
     refused(path, "is no journal of ours, and is not written over")
 
 
@@ -88,10 +89,19 @@ def test_nothing_is_written_that_would_be_called_damaged(path: Path, extra: int)
     if extra <= 0:
         journal(path).write(longer)
     else:
-        with pytest.raises(RecordingError, match=f"{LARGEST + extra} bytes .*at most {LARGEST}"):
+        with pytest.raises(RecordingError) as caught:
             journal(path).write(longer)
+        found = caught.value
+        assert found.problem.startswith(f"{LARGEST + extra} bytes were to be kept")
+        assert (found.file, found.key) == (str(path), "journal")
+        assert found.accepted == f"at most {LARGEST} bytes"
     assert journal(path).read(plain) == (longer if extra <= 0 else BODY, "")
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_cannot_be_written_is_an_error_of_this_kind(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="absent"):
+        journal(tmp_path / "absent" / "journal").write(BODY)
 
 
 def test_a_journal_of_another_kind_of_process_is_somebody_else_s(path: Path) -> None:
