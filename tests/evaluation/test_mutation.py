@@ -55,6 +55,11 @@ def test_lengths_that_are_not_compared_need_no_explanation() -> None:
         assert len(findings(Subject("a.py", [], {}), [Change("f", was, becomes)])) == 1
 
 
+def test_assertions_need_no_explanation() -> None:
+    weaker = Change("f", "assert a is not None and b", "assert a is not None or b")
+    assert findings(Subject("a.py", [], {}), [weaker]) == []
+
+
 def test_the_table_names_modules_and_tests_that_exist(repository: Path) -> None:
     text = (repository / "evaluation" / "mutation" / "modules.yaml").read_text("utf-8")
     known = subjects(text)

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forewarn.config import parse_spec
@@ -19,8 +19,9 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import CompiledSpec, build_monitor, compile_spec
+from forewarn.monitoring.policy import RESTING
 from forewarn.monitoring.risk_rows import same_bits
-from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 from forewarn.monitoring.verdict import PropertyStatus, Verdict
 from forewarn.signals.feed import Failure, Snapshot, StaleSignal
 
@@ -169,7 +170,12 @@ def test_unknown_values_give_the_hull_of_all_completions(
             assert ours.lower <= ours.probability <= ours.upper
 
 
-@given(st.lists(TICKS, max_size=5), st.integers(2, 12), st.lists(TICKS, min_size=1, max_size=3))
+BAD = (1.0, 1.0, 0.0)
+
+
+@given(st.lists(TICKS, max_size=5), st.integers(1, 12), st.lists(TICKS, min_size=1, max_size=3))
+@example([BAD, BAD], 1, [BAD])
+@example([(0.0, 0.0, 0.0), (1.0, 0.0, 0.0)], 1, [(0.0, 0.0, 0.0)])
 def test_a_missed_tick_is_one_about_which_nothing_is_known(
     before: list[tuple[float, ...]], gap: int, after: list[tuple[float, ...]]
 ) -> None:
@@ -189,6 +195,34 @@ def test_a_missed_tick_is_one_about_which_nothing_is_known(
         p.possible_violation for v in filled[len(before) :][:gap] for p in v.properties
     ):
         assert any(p.possible_violation or p.violation for p in last[0].properties)
+
+
+def test_before_the_first_tick_nothing_is_remembered() -> None:
+    assert MONITOR.start() == MonitorState(
+        tick=None,
+        first=0,
+        seen=False,
+        properties=tuple(
+            PropertyState((prop.automaton.initial,), False, RESTING) for prop in MONITOR.properties
+        ),
+        observation=None,
+    )
+
+
+def test_a_monitor_may_have_other_properties() -> None:
+    less = MONITOR.with_properties(MONITOR.properties[1:2])
+    _, verdict = less.step(less.start(), Snapshot(0, BAD))
+    assert [(prop.name, prop.violation) for prop in verdict.properties] == [("invariant", True)]
+    assert (less.spec, less.model) == (MONITOR.spec, MONITOR.model)
+
+
+def test_after_a_missed_tick_what_was_before_is_not_known() -> None:
+    spec = parse_spec(parse_document(TEXT.replace("startup: 0", "startup: 0\nhistory: 2")))
+    monitor = build_monitor(compile_spec(spec), None)
+    state, _ = monitor.step(monitor.start(), Snapshot(0, (1.0, 0.0, 0.0)))
+    for tick, known in ((1, True), (2, False), (3, False)):
+        _, verdict = monitor.step(state, Snapshot(tick, (0.0, 1.0, 0.0)))
+        assert (verdict.observation.state is not None) is known
 
 
 def test_a_state_that_was_never_seen_has_no_probability_and_full_bounds() -> None:

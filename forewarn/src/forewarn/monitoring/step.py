@@ -168,7 +168,7 @@ class Monitor:
         states, verdicts = [], []
         for compiled, before in zip(self.properties, state.properties, strict=True):
             after, verdict = self._property(compiled, before, observation, row, snapshot, waiting)
-            if missed and compiled.name in missed and not verdict.violation:
+            if compiled.name in missed and not verdict.violation:
                 verdict = verdict._replace(possible_violation=True)
             states.append(after)
             verdicts.append(verdict)
@@ -268,7 +268,7 @@ class Monitor:
         assert self.model is not None and compiled.table is not None
         found = self.model.compatible(observation)
         if observation.state is not None and not observation.ended:
-            rows = np.array([] if row is None else [row], dtype=np.int64)
+            rows = np.array([] if row is None else [row])
             found = Compatible(rows, np.full(rows.shape, -1), True)
         if not found.rows.size:
             return UNSEEN
