@@ -313,6 +313,9 @@ def test_a_verdict_says_when_it_is_and_what_was_wrong_with_the_inputs() -> None:
     said = Snapshot(7, (1.0, 0.0, 0.0), stale=(StaleSignal("b", None),), failures=(failure,))
     state, verdict = MONITOR.step(MONITOR.start(), said)
     assert (verdict.tick, verdict.time_ns, state.tick, state.first) == (7, 700_000_000, 7, 7)
+    assert (verdict.observation.state, list(verdict.values)) == (1, [1.0, 0.0, 0.0])
+    _, told = MONITOR.step(MONITOR.start(), said._replace(time_ns=712_345_678))
+    assert told.time_ns == 712_345_678
     assert verdict.stale == said.stale
     assert verdict.failures == (failure,)
 
@@ -342,9 +345,13 @@ def test_after_an_inactive_phase_nothing_is_owed_or_remembered() -> None:
     for tick, values in enumerate([ask, off, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), bad, off, bad]):
         state, verdict = monitor.step(state, Snapshot(tick, values))
         found.append(verdict.properties)
+        if values is off:
+            assert state.properties == monitor.start().properties
     assert not any(response.violation for response, _, _ in found)
     assert [v.violation for _, v, _ in found] == [False] * 4 + [True, False, True]
     asleep = found[5][1]
+    assert asleep.automaton == (monitor.properties[1].automaton.initial,)
+    assert asleep.possible_violation is False
     assert math.isnan(asleep.probability) and math.isnan(asleep.lower) and math.isnan(asleep.upper)
     assert asleep.in_model
     assert not asleep.possible_violation
