@@ -441,6 +441,13 @@ def test_a_doubt_lasts_for_the_whole_timeout(told: Told) -> None:
     assert told.reason(10.75) == "no full verdict of one monitor has been heard"
 
 
+def test_a_monitor_is_asked_for_its_intervention_for_the_whole_timeout(told: Told) -> None:
+    told.judge(10.0, id=1)
+    told.judge(10.25, id=1)
+    asks = [told.watchdog.misses_intervention(now) for now in (10.5, 10.75, 10.875)]
+    assert asks == [False, True, False]
+
+
 def test_a_monitor_counts_for_the_whole_timeout() -> None:
     told = Told()
     told.intervene(10.0)

@@ -366,6 +366,33 @@ def test_whole_runs_are_resampled() -> None:
     assert all(math.isnan(end) for end in bootstrap(runs, lambda _: None, seed=1))
 
 
+def test_the_ends_are_quantiles_of_the_resampled_statistic() -> None:
+    for runs, level in (([0.0, 1.0], 0.95), ([0.0, 1.0, 5.0], 0.8)):
+        means: list[float] = []
+
+        def mean(chosen: Any, means: list[float] = means) -> float:
+            means.append(float(np.mean(chosen)))
+            return means[-1]
+
+        low, high = bootstrap(runs, mean, seed=3, level=level)
+        assert len(means) == 1000
+        ends = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+        assert (low, high) == pytest.approx(tuple(ends))
+
+
+def test_the_rule_may_be_given_by_its_fields() -> None:
+    traces = [a_trace([0.1, 0.6, 0.1, 0.1, 0.6, 0.1], (3,))]
+    rule = AlertRule(exit=1, hold=0.0)
+    found = run_points(traces, 0.5, exit=1, hold=0.0)
+    assert found == run_points(traces, 0.5, rule=rule) == trade_off(traces, 0.5, rule=rule)
+    assert found[0].alerts == 2
+
+
+def test_only_scores_that_can_begin_an_alert_are_thresholds() -> None:
+    trace = a_trace([math.nan, -math.inf, 0.5, 0.5, math.inf])
+    assert every_threshold([trace]).tolist() == [0.5, math.inf]
+
+
 @pytest.mark.timeout(100)  # a walk of the policy for each threshold would take minutes
 def test_many_thresholds_over_many_runs_take_seconds() -> None:
     generator = np.random.default_rng(7)

@@ -8,6 +8,7 @@ them. All figures of all studies are made here, so that they mean the same.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -402,11 +403,11 @@ def bootstrap(
         resample has the statistic.
     """
     if len(runs) < 2:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     draws = np.random.default_rng(seed).integers(len(runs), size=(resamples, len(runs)))
     found = [statistic([runs[i] for i in draw]) for draw in draws.tolist()]
     values = np.array([value for value in found if value is not None and value == value])
     if not values.size:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
