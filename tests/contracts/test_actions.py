@@ -9,14 +9,11 @@ import pytest
 from forewarn_msgs.msg import Intervention
 from pydantic import TypeAdapter, ValidationError
 
-from apollo_bridge.commander import Commander
-from apollo_bridge.commands import VERSIONS, way_of, why_not
 from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY, Action, Asked, Stop
-from forewarn.config.actuators import AutowareSpec, TwistSpec
+from forewarn.config.actuators import AutowareSpec
 from forewarn.config.sections import PropertySpec
 from monitor_node.actuators.interface import Demand
 from monitor_node.statements import Statement, strongest
-from monitor_node.twist_gate import REST, GateRules, GateState, Velocity, receive, step
 
 SPEED = 0.5
 DOCUMENTS = Path(__file__).parents[2] / "docs"
@@ -73,42 +70,6 @@ def test_a_gate_understands_it_and_the_strongest_wins(action: Action) -> None:
     for other in ACTIONS.values():
         both = strongest(statement.demand, Demand(other.name, limit_of(other)))
         assert both.action == max(action.name, other.name, key=SEVERITY.index)
-
-
-@every_action
-def test_the_velocity_gate_does_it(action: Action) -> None:
-    rules = GateRules.of(TwistSpec(input="/in", output="/out", max_speed=2.0, max_turn=2.0))
-    state = GateState()
-    outputs = []
-    for k in range(2000):
-        state = receive(rules, state, Velocity(1.0), k * 0.02)
-        demand = Demand(action.name, limit_of(action)) if k else Demand()
-        state = step(rules, state, demand, k * 0.02)
-        outputs.append(state.output)
-    expected = {"none": 1.0, "tell": 1.0, "plan": 1.0, "limit": SPEED, "stop": 0.0}[action.effect]
-    assert outputs[-1].x == pytest.approx(expected)
-    hard = rules.stop(Demand(action.name)) is rules.emergency
-    assert hard == action.hard
-    assert action.effect != "stop" or outputs[-1] == REST
-
-
-@every_action
-@pytest.mark.parametrize("version", VERSIONS)
-def test_apollo_does_it_or_says_why_not(action: Action, version: int) -> None:
-    commander = Commander(way_of(version, "pad"), limits=version >= 9)
-    commands = commander.update(action.name, action.askable, limit_of(action), 1)
-    if why_not(action.name, version):
-        assert not commands
-    elif action.stops:
-        assert [command.name for command in commands] == [
-            "PULL_OVER" if action.drives_on else "STOP"
-        ]
-    elif action.limits:
-        # Without a route there is nothing to limit, which is said.
-        assert [bool(command.remark) for command in commands] == [True]
-    else:
-        assert action.effect in ("none", "tell"), "no command, and no reason why"
-        assert not commands
 
 
 @every_action

@@ -11,6 +11,7 @@ instead, the same message carries that as well.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -247,7 +248,7 @@ class Commander:
         limit: float | None = None
         if active and action in LIMITING and self.limits is not None:
             # A limit that is no number is none to drive by.
-            limit = speed_limit if speed_limit >= LEAST_LIMIT else None
+            limit = speed_limit if LEAST_LIMIT <= speed_limit < math.inf else None
             stop = "STOP" if limit is None else None
         commands = [self.stops.update(stop, now_ns)]
         if self.limits is not None:

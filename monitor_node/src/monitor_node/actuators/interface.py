@@ -58,7 +58,9 @@ def demand_of(request: Request | None) -> Demand:
     """Return what a request asks of the robot: nothing while it is not active."""
     if request is None or not request.active:
         return NOTHING
-    return Demand(request.action, request.speed_limit, request.id)
+    # One NaN for all: the same demand has to equal itself, or it would be sent at every tick.
+    limit = request.speed_limit if ACTIONS[request.action].limits else math.nan
+    return Demand(request.action, limit, request.id)
 
 
 class Actuator(Protocol):

@@ -1,0 +1,482 @@
+"""Every way to a robot keeps to one contract, whatever is at its other end.
+
+Each has a robot at its end that does what it is told, with the traps of the real one, and it is
+judged by what that robot does then.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from switchboard import Switchboard, installed
+
+from apollo_bridge.commander import Commander
+from apollo_bridge.commands import PAD, PLANNING, way_of, why_not
+from apollo_bridge.layouts import own_class
+from apollo_bridge.left_in_force import Memory
+from apollo_bridge.relay import Relay, Wish
+from forewarn.config.actions import ACTIONS, NO_ACTION, Action
+from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Nav2Spec, TwistSpec
+from forewarn.monitoring.intervention import Request
+from forewarn_ros.status import Severity
+from monitor_node.actuators.autoware import Autoware
+from monitor_node.actuators.dead_man import unwatched
+from monitor_node.actuators.interface import Actuator, demand_of
+from monitor_node.actuators.nav2 import Nav2
+from monitor_node.statements import Statement
+from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
+from monitor_node.watchdog import Watchdog
+
+__all__ = ["installed"]
+FREE, STOPPED, HARD, ASIDE = "free", "stopped", "stopped hard", "pulled over"
+LIMIT = 0.5
+STOPS = tuple(name for name, action in ACTIONS.items() if action.stops)
+every_action = pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
+
+
+def limited(speed: float) -> str:
+    return f"at most {speed:g} m/s"
+
+
+class ActuatorContract:
+    """What a user may rely on, whatever carries out what the monitor asks for.
+
+    Attributes
+    ----------
+    not_carried_out : mapping
+        Actions that it does not do, and where the documentation says so.
+    forgotten : tuple
+        Actions whose effect ends with a death, of which the monitor warns when it starts.
+    """
+
+    forgotten: ClassVar[tuple[str, ...]] = ()
+
+    not_carried_out: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("WARN", "REPLAN"), "howto/interventions.md"
+    )
+
+    @pytest.fixture(autouse=True)
+    def _begin(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+        self.now = 100.0
+        self.session = 0
+        self.set_up()
+        self.live()
+
+    @abstractmethod
+    def set_up(self) -> None:
+        """Make the robot."""
+
+    @abstractmethod
+    def live(self) -> None:
+        """Begin a life of what commands it, which may know of the former one."""
+
+    @abstractmethod
+    def told(self, action: str, active: bool, limit: float) -> None:
+        """Let the monitor say at a tick what it asks for."""
+
+    @abstractmethod
+    def effect(self) -> str:
+        """Return what the robot does now."""
+
+    @property
+    @abstractmethod
+    def orders(self) -> int:
+        """How many orders have reached the robot that changed something."""
+
+    def lose(self) -> None:
+        """Let what commands the robot die."""
+
+    def ask(self, action: str, *, active: bool = True, limit: float | None = None) -> str:
+        """Ask for an action at a tick; return what the robot does then."""
+        if limit is None:
+            limit = LIMIT if ACTIONS[action].limits else float("nan")
+        self.now += 0.1
+        self.told(action, active and action != NO_ACTION, limit)
+        return self.effect()
+
+    def expected(self, action: Action) -> str:
+        if action.limits:
+            return limited(LIMIT)
+        if action.stops:
+            return HARD if action.hard else STOPPED
+        return FREE
+
+    # The contract
+
+    @every_action
+    def test_it_is_carried_out_or_named_as_not_supported(self, action: Action) -> None:
+        effect = self.ask(action.name)
+        if action.name in self.not_carried_out:
+            assert effect == FREE
+            page = Path(__file__).parents[2] / "docs" / self.not_carried_out[action.name]
+            assert action.name in page.read_text()
+        else:
+            assert effect == self.expected(action)
+            assert action.effect not in ("tell", "plan"), "nobody was told"
+
+    @every_action
+    def test_the_end_gives_everything_back(self, action: Action) -> None:
+        self.ask(action.name)
+        assert self.ask(NO_ACTION) == FREE
+        before = self.orders
+        assert self.ask(NO_ACTION) == FREE
+        assert self.orders == before
+
+    @every_action
+    @pytest.mark.parametrize("before", ACTIONS)
+    def test_it_leaves_nothing_of_what_was_asked_for_before(
+        self, action: Action, before: str
+    ) -> None:
+        self.ask(before)
+        effect = self.ask(action.name)
+        assert effect == (FREE if action.name in self.not_carried_out else self.expected(action))
+
+    @every_action
+    def test_a_monitor_that_observes_changes_nothing(self, action: Action) -> None:
+        assert self.ask(action.name, active=False) == FREE
+        assert not self.orders
+
+    @every_action
+    def test_what_is_asked_for_twice_is_ordered_once(self, action: Action) -> None:
+        effect = self.ask(action.name)
+        before = self.orders
+        assert self.ask(action.name) == effect
+        assert self.orders == before
+
+    @every_action
+    def test_a_death_frees_nobody_and_the_next_life_gives_back(self, action: Action) -> None:
+        effect = self.ask(action.name)
+        self.lose()
+        after = self.effect()
+        if action.name not in self.forgotten:
+            assert after == effect or (effect != HARD and after in (STOPPED, HARD))
+        self.live()
+        assert self.ask(NO_ACTION) == FREE
+
+    @pytest.mark.parametrize("limit", [0.0, -1.0])
+    def test_a_limit_that_leaves_no_speed_is_a_stop(self, limit: float) -> None:
+        if "LIMIT_SPEED" not in self.not_carried_out:
+            assert self.ask("LIMIT_SPEED", limit=limit) == STOPPED
+
+    @pytest.mark.parametrize("limit", [math.nan, math.inf])
+    def test_a_limit_that_is_no_number_frees_nobody(self, limit: float) -> None:
+        if "LIMIT_SPEED" in self.not_carried_out:
+            return
+        self.ask("COMFORTABLE_STOP")
+        with suppress(ValueError):  # which the node reports
+            self.ask("LIMIT_SPEED", limit=limit)
+        assert self.effect() == STOPPED
+
+
+class OfTheNode(ActuatorContract):
+    """An actuator that lives in the monitor's node."""
+
+    actuator: Actuator
+    alive = owing = False
+
+    def set_up(self) -> None:
+        self.board = Switchboard()
+        self.count = 0
+        self.connect()
+
+    @abstractmethod
+    def connect(self) -> None:
+        """Let the robot listen."""
+
+    @abstractmethod
+    def make(self) -> Actuator:
+        """Return the actuator."""
+
+    @property
+    def orders(self) -> int:
+        return self.count
+
+    def live(self) -> None:
+        self.actuator, self.alive = self.make(), True
+        if self.owing:
+            self.actuator.resume()  # as the journal says
+
+    def lose(self) -> None:
+        self.owing, self.alive = self.actuator.owes(), False
+        self.board.hearers = {
+            topic: [hear for hear in hearers if getattr(hear, "__self__", None) is self]
+            for topic, hearers in self.board.hearers.items()
+        }
+
+    def told(self, action: str, active: bool, limit: float) -> None:
+        request = Request(1, action, active, "", (), 1.0, limit, "", ())
+        self.actuator.demand(demand_of(request), self.now)
+
+    @pytest.mark.parametrize("action", ["LIMIT_SPEED", *STOPS])
+    def test_what_nobody_takes_up_becomes_an_error(self, action: str) -> None:
+        self.lose()
+        self.board.hearers, self.board.services = {}, {}
+        self.live()
+        self.told(action, True, LIMIT)
+        assert self.actuator.status(self.now).level == Severity.OK
+        self.now += 10.0
+        self.actuator.poll(self.now)
+        status = self.actuator.status(self.now)
+        assert (status.level, "not taken up" in status.message) == (Severity.ERROR, True)
+
+    @pytest.mark.parametrize("action", ["LIMIT_SPEED", *STOPS])
+    def test_what_is_taken_up_is_no_error(self, action: str) -> None:
+        self.ask(action)
+        self.now += 10.0
+        self.actuator.poll(self.now)
+        assert self.actuator.status(self.now).level == Severity.OK
+
+
+class TestAutoware(OfTheNode):
+    """The selector of velocity limits and the handler of manoeuvres; see tests/actuators."""
+
+    mrm_for: ClassVar[tuple[str, ...]] = ("EMERGENCY_STOP", "PULL_OVER")
+
+    def connect(self) -> None:
+        self.spec = AutowareSpec(mrm_for=self.mrm_for)
+        self.table: dict[str, Any] = {}
+        self.requests: set[str] = set()
+        self.board.create_subscription(None, self.spec.limit_topic, self.on_limit, 1)
+        self.board.create_subscription(None, self.spec.clear_topic, self.on_clear, 1)
+        self.board.services[self.spec.mrm_service] = self.on_request
+
+    def make(self) -> Actuator:
+        return Autoware(self.board, self.spec)  # type: ignore[arg-type]
+
+    def on_limit(self, message: Any) -> None:
+        self.count += 1
+        self.table[message.sender] = message
+        self.board.publish(self.spec.readback_topic, message)
+
+    def on_clear(self, message: Any) -> None:
+        self.count += 1
+        # To clear a sender that it does not know sets a limit that nobody has asked for.
+        assert self.session or self.owing or message.sender in self.table
+        self.table.pop(message.sender, None)
+        none = SimpleNamespace(sender="", max_velocity=15.0)
+        self.board.publish(self.spec.readback_topic, none)
+
+    def on_request(self, request: Any) -> Any:
+        self.count += 1
+        wanted = request.request.strategy == request.request.DELEGATE
+        (self.requests.add if wanted else self.requests.discard)(request.request.sender)
+        state = 2 if self.requests else 1
+        self.board.publish(self.spec.mrm_state_topic, SimpleNamespace(state=state))
+        return SimpleNamespace(status=SimpleNamespace(success=True, code=0, message=""))
+
+    def effect(self) -> str:
+        (limit,) = self.table.values() or [None]
+        if limit is not None and not limit.max_velocity > 0:
+            hard = limit.constraints.min_acceleration == -self.spec.emergency.deceleration
+            return HARD if hard else STOPPED
+        if self.requests:
+            return STOPPED
+        # What is no number is no limit to the selector.
+        return limited(limit.max_velocity) if limit and limit.max_velocity < math.inf else FREE
+
+
+class TestAutowareByManoeuvres(TestAutoware):
+    mrm_for = STOPS
+
+
+class TestNav2(OfTheNode):
+    """A controller server and a server of goals; a lock as well, if it is named."""
+
+    means: ClassVar[dict[str, Any]] = {}
+    forgotten = STOPS  # whoever sends a goal afterwards is obeyed
+
+    def test_the_monitor_warns_of_what_ends_with_it(self) -> None:
+        warned = unwatched(ActuatorsSpec(nav2=self.spec), bond=False)
+        assert bool(warned) == bool(self.forgotten)
+
+    def connect(self) -> None:
+        self.spec = Nav2Spec(**self.means)
+        self.speed, self.goals, self.locked = 0.0, 1, False
+        self.board.create_subscription(None, self.spec.speed_limit_topic, self.on_speed, 1)
+        self.board.create_subscription(None, "/lock", self.on_lock, 1)
+        self.board.services[f"{self.spec.actions[0]}/_action/cancel_goal"] = self.on_cancel
+
+    def make(self) -> Actuator:
+        return Nav2(self.board, self.spec)  # type: ignore[arg-type]
+
+    def on_speed(self, message: Any) -> None:
+        self.count += 1
+        self.speed = message.speed_limit
+
+    def on_lock(self, message: Any) -> None:
+        self.count += message.data != self.locked
+        self.locked = message.data
+
+    def on_cancel(self, request: Any) -> Any:
+        self.count += 1
+        self.goals = 0
+        self.publish_goals()
+        return SimpleNamespace(return_code=0)
+
+    def publish_goals(self) -> None:
+        goals = [SimpleNamespace(status=2)] * self.goals  # STATUS_EXECUTING
+        topic = f"{self.spec.actions[0]}/_action/status"
+        self.board.publish(topic, SimpleNamespace(status_list=goals))
+
+    def effect(self) -> str:
+        if self.locked or not self.goals:
+            # Somebody sends a goal: does it drive?
+            self.goals, before = 1, self.count
+            self.publish_goals()
+            self.now += 1.0
+            if self.alive:
+                self.actuator.poll(self.now)
+            stopped, self.count = self.locked or not self.goals, before
+            if stopped:
+                return STOPPED
+        return limited(self.speed) if self.speed > 0 else FREE
+
+    def expected(self, action: Action) -> str:
+        # A goal is cancelled, or a lock locks: Nav2 knows no harder stop.
+        return STOPPED if action.stops else super().expected(action)
+
+
+class TestNav2ByLock(TestNav2):
+    means: ClassVar[dict[str, Any]] = {
+        "lock_topic": "/lock",
+        "comfortable_stop": ["lock"],
+        "emergency_stop": ["lock", "cancel"],
+    }
+    forgotten = ()
+
+    def effect(self) -> str:
+        # Its timeout locks when nobody speaks any more.
+        return super().effect() if self.alive else STOPPED
+
+
+class TestTwistGate(ActuatorContract):
+    """The gate, which hears the monitor and outlives it."""
+
+    def set_up(self) -> None:
+        self.rules = GateRules.of(
+            TwistSpec(input="/in", output="/out", max_speed=2.0, max_turn=2.0)
+        )
+        self.watchdog = Watchdog(0.5, 0.1)
+        self.state = GateState()
+        self.number = self.count = 0
+        self.at = self.now
+
+    @property
+    def orders(self) -> int:
+        return self.count
+
+    def live(self) -> None:
+        self.session += 1
+        for _ in range(10):  # a full verdict, once the former life is known to be dead
+            self.now += 0.1
+            self.told(NO_ACTION, False, math.nan)
+        self.drive()
+        self.count = 0
+
+    def lose(self) -> None:
+        self.now += 1.0
+
+    def told(self, action: str, active: bool, limit: float) -> None:
+        self.number += 1
+        before, _ = self.watchdog.demand(self.now)
+        mode = "act" if active or action == NO_ACTION else "observe"
+        said = Statement(
+            f"life {self.session}", self.number, mode, 1, action, active, speed_limit=limit
+        )
+        self.watchdog.intervene(said, self.now)
+        self.watchdog.verdict(said, self.now)
+        self.count += self.watchdog.demand(self.now)[0].action != before.action
+
+    def drive(self) -> None:
+        """Let the planner command 1 m/s until nothing changes."""
+        demand, _ = self.watchdog.demand(self.now)
+        for _ in range(1000):
+            self.at += 0.02
+            self.state = receive(self.rules, self.state, Velocity(1.0), self.at)
+            self.state = step(self.rules, self.state, demand, self.at)
+
+    def effect(self) -> str:
+        self.drive()
+        speed = self.state.output.x
+        if speed == pytest.approx(1.0):
+            return FREE
+        if speed:
+            return limited(speed)
+        demand, _ = self.watchdog.demand(self.now)
+        return HARD if self.rules.stop(demand) is self.rules.emergency else STOPPED
+
+
+class TestApolloPads(ActuatorContract):
+    """Planning, which is told by pads, and by its own route with a lower speed."""
+
+    version, way = 9, "pad"
+    not_carried_out: ClassVar[dict[str, str]] = {
+        "WARN": "howto/apollo.md",
+        "REPLAN": "howto/apollo.md",
+    }
+
+    def set_up(self) -> None:
+        self.count, self.stop, self.target = 0, FREE, math.inf
+        self.means = way_of(self.version, self.way)
+        self.effects = {"STOP": STOPPED, "PULL_OVER": ASIDE, self.means.resume: FREE}
+
+    def live(self) -> None:
+        commander = Commander(self.means, limits=self.version >= 9)
+        log = SimpleNamespace(info=lambda text: None, warning=lambda text, **_: None)
+        self.relay = Relay(commander, Memory(self.folder / "journal"), True, log)
+        self.relay.start(self.write)
+        if commander.limits is not None:
+            route = own_class(PLANNING[1])(lane_follow_command=b"a route", is_motion_command=True)
+            commander.limits.heard(route.SerializeToString())
+
+    def write(self, target: str, data: bytes) -> bool:
+        self.count += 1
+        if target == PLANNING[0]:
+            message = own_class(PLANNING[1]).FromString(data)
+            self.target = message.target_speed or math.inf
+        else:
+            message = own_class(self.means.message).FromString(data)
+            number = message.action if target == PAD[0] else message.command
+            (name,) = (name for name, known in self.means.numbers.items() if known == number)
+            self.stop = self.effects[name]
+        return True
+
+    @property
+    def orders(self) -> int:
+        return self.count
+
+    def told(self, action: str, active: bool, limit: float) -> None:
+        self.relay.intervene(Wish(1, action, active, limit, ""), round(self.now * 1e9))
+
+    def effect(self) -> str:
+        if self.stop == FREE and self.target < math.inf:
+            return limited(self.target)
+        return self.stop
+
+    def expected(self, action: Action) -> str:
+        if action.stops:
+            return ASIDE if action.drives_on else STOPPED
+        return super().expected(action)
+
+    def test_what_is_not_carried_out_is_refused_in_a_monitor_file(self) -> None:
+        refused = {name for name in ACTIONS if why_not(name, self.version)}
+        assert refused == self.not_carried_out.keys() - {"WARN"}
+
+
+class TestApolloActions(TestApolloPads):
+    way = "action"
+
+
+class TestApolloBeforeLimits(TestApolloPads):
+    version = 7
+    not_carried_out: ClassVar[dict[str, str]] = {
+        **TestApolloPads.not_carried_out,
+        "LIMIT_SPEED": "howto/apollo.md",
+    }
