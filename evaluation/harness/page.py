@@ -50,12 +50,12 @@ def write_json(path: Path, found: Any, *, within: str | None = None) -> None:
     if within is not None:
         old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         found = old | {within: found}
-    path.write_text(json.dumps(_plain(found), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(_without_nan(found), indent=1) + "\n", encoding="utf-8")
 
 
-def _plain(value: Any) -> Any:
+def _without_nan(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _without_nan(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value

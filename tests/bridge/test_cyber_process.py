@@ -23,7 +23,7 @@ from apollo_bridge.diagnosis import statuses
 from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay
 from apollo_bridge.transport import Channels, Event, Lost, Topology
-from apollo_bridge.worker import Pump
+from apollo_bridge.worker import Worker
 from forewarn.config import load_spec
 from forewarn_ros.status import Severity, Status
 
@@ -76,15 +76,15 @@ def test_without_either_both_are_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def idle(learned: Path) -> Pump:
+def idle(learned: Path) -> Worker:
     """Return what gives the connection's diagnostic, not started: tests say what came."""
     derivation = Derivation(load_spec(learned / "monitor.yaml"))
-    return Pump(CyberTransport("unused"), derivation, lambda now, signals: None, 50.0)
+    return Worker(CyberTransport("unused"), derivation, lambda now, signals: None, 50.0)
 
 
-def connection(pump: Pump) -> Status:
+def connection(worker: Worker) -> Status:
     relay = Relay(Commander(WAYS["pad"]), Memory(None), False, logging.getLogger())
-    return next(iter(statuses(pump, relay, 0)))
+    return next(iter(statuses(worker, relay, 0)))
 
 
 def events(transport: CyberTransport) -> Iterator[Event]:
@@ -146,7 +146,7 @@ def test_a_process_that_ends_before_it_is_spoken_to_is_lost_and_started_again(
 
 
 def test_an_interpreter_without_cyber_is_an_error_that_says_what_to_do(
-    tmp_path: Path, idle: Pump
+    tmp_path: Path, idle: Worker
 ) -> None:
     # The same interpreter, without site-packages.
     bare = tmp_path / "python"
@@ -162,7 +162,9 @@ def test_an_interpreter_without_cyber_is_an_error_that_says_what_to_do(
     assert "use the transport 'tcp'" in text
 
 
-def test_apollo_in_another_domain_is_explained(pycyber: None, monkeypatch: Any, idle: Pump) -> None:
+def test_apollo_in_another_domain_is_explained(
+    pycyber: None, monkeypatch: Any, idle: Worker
+) -> None:
     pytest.importorskip("rclpy", reason="domains are reserved by the tests of ROS 2")
     from live_ros import free_domain
 

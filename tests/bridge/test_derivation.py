@@ -18,7 +18,7 @@ from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Arrival, Offer
-from apollo_bridge.worker import Pump
+from apollo_bridge.worker import Worker
 from forewarn.config import load_spec
 from forewarn_ros.status import Severity
 
@@ -142,7 +142,7 @@ def test_damaged_messages_are_unknown_and_told(derivation: Derivation) -> None:
 
 def test_a_channel_whose_messages_cannot_be_read_is_not_in_order(derivation: Derivation) -> None:
     def state(now: int) -> tuple[int, str]:
-        found = statuses(Pump(TcpTransport(), derivation, lambda *_: None, 50.0), relay, now)
+        found = statuses(Worker(TcpTransport(), derivation, lambda *_: None, 50.0), relay, now)
         status = next(item for item in found if item.name == CHASSIS)
         return status.level, status.message
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from apollo_bridge.derivation import Derivation
 from apollo_bridge.layouts import own_class
 from apollo_bridge.transport import Arrival, Channels, Event
-from apollo_bridge.worker import Pump
+from apollo_bridge.worker import Worker
 from forewarn.config import load_spec
 
 CHASSIS = "/apollo/canbus/chassis"
@@ -51,9 +51,9 @@ def test_nothing_is_done_and_the_processor_is_left_alone_until_the_first_message
     transport = Recited([[], [], [], [first]])
     sent = []
     derivation = Derivation(load_spec(learned / "monitor.yaml"))
-    pump = Pump(transport, derivation, lambda now, signals: sent.append(signals), 50.0)
-    pump.start()
+    worker = Worker(transport, derivation, lambda now, signals: sent.append(signals), 50.0)
+    worker.start()
     assert transport.through.wait(60.0)
-    pump.stop()
+    worker.stop()
     assert transport.waits[:4] == [0.5] * 4
     assert [[signal.name for signal in signals] for signals in sent] == [["speed"]]

@@ -1,20 +1,23 @@
-"""Every way to a robot keeps to one contract, whatever is at its other end.
-
-Each has a robot at its end that does what it is told, with the traps of the real one, and it is
-judged by what that robot does then.
-"""
+"""Every way to a robot keeps to one contract."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from switchboard import Switchboard, installed
+from actuator_contract import (
+    ASIDE,
+    FREE,
+    HARD,
+    STOPPED,
+    STOPS,
+    ActuatorContract,
+    NodeActuatorContract,
+    limited,
+)
+from switchboard import installed
 
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import PAD, PLANNING, way_of, why_not
@@ -23,218 +26,18 @@ from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay, Wish
 from forewarn.config.actions import ACTIONS, NO_ACTION, Action
 from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Nav2Spec, TwistSpec
-from forewarn.monitoring.intervention import Request
-from forewarn_ros.status import Severity
 from monitor_node.actuators.autoware import Autoware
 from monitor_node.actuators.dead_man import unwatched
-from monitor_node.actuators.interface import Actuator, demand_of
+from monitor_node.actuators.interface import Actuator
 from monitor_node.actuators.nav2 import Nav2
 from monitor_node.statements import Statement
 from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
 from monitor_node.watchdog import Watchdog
 
 __all__ = ["installed"]
-FREE, STOPPED, HARD, ASIDE = "free", "stopped", "stopped hard", "pulled over"
-LIMIT = 0.5
-STOPS = tuple(name for name, action in ACTIONS.items() if action.stops)
-every_action = pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
 
 
-def limited(speed: float) -> str:
-    return f"at most {speed:g} m/s"
-
-
-class ActuatorContract:
-    """What a user may rely on, whatever carries out what the monitor asks for.
-
-    Attributes
-    ----------
-    not_carried_out : mapping
-        Actions that it does not do, and where the documentation says so.
-    forgotten : tuple
-        Actions whose effect ends with a death, of which the monitor warns when it starts.
-    """
-
-    forgotten: ClassVar[tuple[str, ...]] = ()
-
-    not_carried_out: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("WARN", "REPLAN"), "howto/interventions.md"
-    )
-
-    @pytest.fixture(autouse=True)
-    def _begin(self, tmp_path: Path) -> None:
-        self.folder = tmp_path
-        self.now = 100.0
-        self.session = 0
-        self.set_up()
-        self.live()
-
-    @abstractmethod
-    def set_up(self) -> None:
-        """Make the robot."""
-
-    @abstractmethod
-    def live(self) -> None:
-        """Begin a life of what commands it, which may know of the former one."""
-
-    @abstractmethod
-    def told(self, action: str, active: bool, limit: float) -> None:
-        """Let the monitor say at a tick what it asks for."""
-
-    @abstractmethod
-    def effect(self) -> str:
-        """Return what the robot does now."""
-
-    @property
-    @abstractmethod
-    def orders(self) -> int:
-        """How many orders have reached the robot that changed something."""
-
-    def lose(self) -> None:
-        """Let what commands the robot die."""
-
-    def ask(self, action: str, *, active: bool = True, limit: float | None = None) -> str:
-        """Ask for an action at a tick; return what the robot does then."""
-        if limit is None:
-            limit = LIMIT if ACTIONS[action].limits else float("nan")
-        self.now += 0.1
-        self.told(action, active and action != NO_ACTION, limit)
-        return self.effect()
-
-    def expected(self, action: Action) -> str:
-        if action.limits:
-            return limited(LIMIT)
-        if action.stops:
-            return HARD if action.hard else STOPPED
-        return FREE
-
-    # The contract
-
-    @every_action
-    def test_it_is_carried_out_or_named_as_not_supported(self, action: Action) -> None:
-        effect = self.ask(action.name)
-        if action.name in self.not_carried_out:
-            assert effect == FREE
-            page = Path(__file__).parents[2] / "docs" / self.not_carried_out[action.name]
-            assert action.name in page.read_text()
-        else:
-            assert effect == self.expected(action)
-            assert action.effect not in ("tell", "plan"), "nobody was told"
-
-    @every_action
-    def test_the_end_gives_everything_back(self, action: Action) -> None:
-        self.ask(action.name)
-        assert self.ask(NO_ACTION) == FREE
-        before = self.orders
-        assert self.ask(NO_ACTION) == FREE
-        assert self.orders == before
-
-    @every_action
-    @pytest.mark.parametrize("before", ACTIONS)
-    def test_it_leaves_nothing_of_what_was_asked_for_before(
-        self, action: Action, before: str
-    ) -> None:
-        self.ask(before)
-        effect = self.ask(action.name)
-        assert effect == (FREE if action.name in self.not_carried_out else self.expected(action))
-
-    @every_action
-    def test_a_monitor_that_observes_changes_nothing(self, action: Action) -> None:
-        assert self.ask(action.name, active=False) == FREE
-        assert not self.orders
-
-    @every_action
-    def test_what_is_asked_for_twice_is_ordered_once(self, action: Action) -> None:
-        effect = self.ask(action.name)
-        before = self.orders
-        assert self.ask(action.name) == effect
-        assert self.orders == before
-
-    @every_action
-    def test_a_death_frees_nobody_and_the_next_life_gives_back(self, action: Action) -> None:
-        effect = self.ask(action.name)
-        self.lose()
-        after = self.effect()
-        if action.name not in self.forgotten:
-            assert after == effect or (effect != HARD and after in (STOPPED, HARD))
-        self.live()
-        assert self.ask(NO_ACTION) == FREE
-
-    @pytest.mark.parametrize("limit", [0.0, -1.0])
-    def test_a_limit_that_leaves_no_speed_is_a_stop(self, limit: float) -> None:
-        if "LIMIT_SPEED" not in self.not_carried_out:
-            assert self.ask("LIMIT_SPEED", limit=limit) == STOPPED
-
-    @pytest.mark.parametrize("limit", [math.nan, math.inf])
-    def test_a_limit_that_is_no_number_frees_nobody(self, limit: float) -> None:
-        if "LIMIT_SPEED" in self.not_carried_out:
-            return
-        self.ask("COMFORTABLE_STOP")
-        with suppress(ValueError):  # which the node reports
-            self.ask("LIMIT_SPEED", limit=limit)
-        assert self.effect() == STOPPED
-
-
-class OfTheNode(ActuatorContract):
-    """An actuator that lives in the monitor's node."""
-
-    actuator: Actuator
-    alive = owing = False
-
-    def set_up(self) -> None:
-        self.board = Switchboard()
-        self.count = 0
-        self.connect()
-
-    @abstractmethod
-    def connect(self) -> None:
-        """Let the robot listen."""
-
-    @abstractmethod
-    def make(self) -> Actuator:
-        """Return the actuator."""
-
-    @property
-    def orders(self) -> int:
-        return self.count
-
-    def live(self) -> None:
-        self.actuator, self.alive = self.make(), True
-        if self.owing:
-            self.actuator.resume()  # as the journal says
-
-    def lose(self) -> None:
-        self.owing, self.alive = self.actuator.owes(), False
-        self.board.hearers = {
-            topic: [hear for hear in hearers if getattr(hear, "__self__", None) is self]
-            for topic, hearers in self.board.hearers.items()
-        }
-
-    def told(self, action: str, active: bool, limit: float) -> None:
-        request = Request(1, action, active, "", (), 1.0, limit, "", ())
-        self.actuator.demand(demand_of(request), self.now)
-
-    @pytest.mark.parametrize("action", ["LIMIT_SPEED", *STOPS])
-    def test_what_nobody_takes_up_becomes_an_error(self, action: str) -> None:
-        self.lose()
-        self.board.hearers, self.board.services = {}, {}
-        self.live()
-        self.told(action, True, LIMIT)
-        assert self.actuator.status(self.now).level == Severity.OK
-        self.now += 10.0
-        self.actuator.poll(self.now)
-        status = self.actuator.status(self.now)
-        assert (status.level, "not taken up" in status.message) == (Severity.ERROR, True)
-
-    @pytest.mark.parametrize("action", ["LIMIT_SPEED", *STOPS])
-    def test_what_is_taken_up_is_no_error(self, action: str) -> None:
-        self.ask(action)
-        self.now += 10.0
-        self.actuator.poll(self.now)
-        assert self.actuator.status(self.now).level == Severity.OK
-
-
-class TestAutoware(OfTheNode):
+class TestAutoware(NodeActuatorContract):
     """The selector of velocity limits and the handler of manoeuvres; see tests/actuators."""
 
     mrm_for: ClassVar[tuple[str, ...]] = ("EMERGENCY_STOP", "PULL_OVER")
@@ -286,7 +89,7 @@ class TestAutowareByManoeuvres(TestAutoware):
     mrm_for = STOPS
 
 
-class TestNav2(OfTheNode):
+class TestNav2(NodeActuatorContract):
     """A controller server and a server of goals; a lock as well, if it is named."""
 
     means: ClassVar[dict[str, Any]] = {}

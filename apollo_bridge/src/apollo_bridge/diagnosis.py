@@ -7,18 +7,18 @@ import os
 from collections.abc import Iterator
 
 from apollo_bridge.relay import Relay
-from apollo_bridge.worker import Pump
+from apollo_bridge.worker import Worker
 from forewarn.monitoring.bridging import timeout_of
 from forewarn_ros.status import Severity, Status
 
 DOMAIN, ADDRESS = ("CYBER_DOMAIN_ID", "80"), ("CYBER_IP", "127.0.0.1")
 
 
-def statuses(pump: Pump, relay: Relay, now_ns: int) -> Iterator[Status]:
+def statuses(worker: Worker, relay: Relay, now_ns: int) -> Iterator[Status]:
     """Yield the state of the connection, of each channel and of the commands."""
-    yield _connection(pump)
-    for channel in pump.derivation.channels:
-        yield _channel(pump, channel, now_ns)
+    yield _connection(worker)
+    for channel in worker.derivation.channels:
+        yield _channel(worker, channel, now_ns)
     held = relay.commander.described
     problem = Severity.ERROR if relay.lost else Severity.WARN
     yield Status(
@@ -29,29 +29,29 @@ def statuses(pump: Pump, relay: Relay, now_ns: int) -> Iterator[Status]:
     )
 
 
-def _connection(pump: Pump) -> Status:
+def _connection(worker: Worker) -> Status:
     values = {
-        "transport": pump.transport.name,
-        "connections": pump.connections,
-        "published": pump.published,
+        "transport": worker.transport.name,
+        "connections": worker.connections,
+        "published": worker.published,
     }
-    problem = pump.error or pump.problem or elsewhere(pump)
+    problem = worker.error or worker.problem or elsewhere(worker)
     level = Severity.WARN if problem else Severity.OK
-    if pump.error or pump.problem:
+    if worker.error or worker.problem:
         level = Severity.ERROR
-    for name, reason in pump.derivation.failures.items():
+    for name, reason in worker.derivation.failures.items():
         values[f"unknown: {name}"] = reason
     return Status("connection", level, problem or "connected", values)
 
 
-def elsewhere(pump: Pump) -> str:
+def elsewhere(worker: Worker) -> str:
     """Return where to look if no channel is published by anyone, else nothing."""
-    if pump.topology is None or any(
-        pump.topology.get(channel) for channel in pump.derivation.channels
+    if worker.topology is None or any(
+        worker.topology.get(channel) for channel in worker.derivation.channels
     ):
         return ""
     domain, address = (os.environ.get(*variable) for variable in (DOMAIN, ADDRESS))
-    seen = ", ".join(sorted(c for c, types in pump.topology.items() if types)[:5])
+    seen = ", ".join(sorted(c for c, types in worker.topology.items() if types)[:5])
     return (
         f"nobody publishes any of the channels in domain {domain} at {address}"
         + (f" (there is {seen})" if seen else " (nor any other channel)")
@@ -59,8 +59,8 @@ def elsewhere(pump: Pump) -> str:
     )
 
 
-def _channel(pump: Pump, channel: str, now_ns: int) -> Status:
-    derivation = pump.derivation
+def _channel(worker: Worker, channel: str, now_ns: int) -> Status:
+    derivation = worker.derivation
     traffic = derivation.traffic[channel]
     age = (now_ns - traffic.newest_ns) / 1e9 if traffic.newest_ns else math.inf
     timeout = min(
@@ -81,7 +81,7 @@ def _channel(pump: Pump, channel: str, now_ns: int) -> Status:
         return Status(channel, Severity.ERROR, problem, values)
     if age > timeout and not math.isinf(timeout):
         text = "nothing came yet" if math.isinf(age) else f"nothing came for {age:.1f} s"
-        nobody = pump.topology is not None and not pump.topology.get(channel)
+        nobody = worker.topology is not None and not worker.topology.get(channel)
         return Status(
             channel, Severity.WARN, text + (": nobody publishes it" if nobody else ""), values
         )

@@ -22,7 +22,7 @@ from apollo_bridge.records import layouts_in
 from apollo_bridge.relay import Relay, Wish
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Channels, Transport
-from apollo_bridge.worker import Pump
+from apollo_bridge.worker import Worker
 from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError
@@ -57,7 +57,7 @@ class BridgeNode(ReportingNode):
         super().__init__("apollo_bridge", **arguments)
         for name, default, text in PARAMETERS:
             self.declare_parameter(name, default, ParameterDescriptor(description=text))
-        self.pump: Pump | None = None
+        self.worker: Worker | None = None
         self._derivation: Derivation | None = None
         self._relay: Relay | None = None
         self._connections = 0
@@ -118,10 +118,10 @@ class BridgeNode(ReportingNode):
         transport.open(_channels(self._derivation, self._relay.commander))
         rate = self._value("max_rate") or 5 * self._derivation.rate
         listeners = {} if limits is None else {k[0]: v for k, v in limits.listeners.items()}
-        self.pump = Pump(transport, self._derivation, self._publish, rate, listeners)
+        self.worker = Worker(transport, self._derivation, self._publish, rate, listeners)
         self._connections = 0
         self._relay.start(transport.write)
-        self.pump.start()
+        self.worker.start()
         kept = QoSProfile(
             depth=10,
             reliability=ReliabilityPolicy.RELIABLE,
@@ -142,11 +142,11 @@ class BridgeNode(ReportingNode):
             self.destroy_timer(self._timer)
             self.destroy_subscription(self._subscription)
         self._timer = self._subscription = None
-        if self.pump is not None:
+        if self.worker is not None:
             assert self._relay is not None
             self._relay.stop()
-            self.pump.stop()
-            self.pump = None
+            self.worker.stop()
+            self.worker = None
 
     def _clear(self) -> None:
         if self._publisher is not None:
@@ -179,13 +179,13 @@ class BridgeNode(ReportingNode):
         return self._subscription is None or self._subscription.get_publisher_count() <= 1
 
     def _command(self) -> None:
-        if self._relay is None or self.pump is None:
+        if self._relay is None or self.worker is None:
             return
-        if self.pump.connections != self._connections:
-            self._connections = self.pump.connections
+        if self.worker.connections != self._connections:
+            self._connections = self.worker.connections
             self._relay.connected(time.time_ns())
-        for service in list(self.pump.answers):
-            self._relay.answered(service, self.pump.answers.pop(service))
+        for service in list(self.worker.answers):
+            self._relay.answered(service, self.worker.answers.pop(service))
         self._relay.update(time.time_ns(), alone=self._alone())
 
     # Reports
@@ -193,11 +193,11 @@ class BridgeNode(ReportingNode):
     def _statuses(self) -> list[Status]:
         if self.problem:
             return [Status("node", Severity.ERROR, self.problem, {})]
-        if self.pump is None:
+        if self.worker is None:
             return [Status("node", Severity.WARN, "not active", {})]
         assert self._relay is not None
         active = Status("node", Severity.OK, "active", {})
-        return [active, *statuses(self.pump, self._relay, time.time_ns())]
+        return [active, *statuses(self.worker, self._relay, time.time_ns())]
 
 
 def _channels(derivation: Derivation, commander: Commander) -> Channels:

@@ -21,7 +21,7 @@ from apollo_bridge.transport import (
 LONGEST_WAIT = 0.5
 
 
-class Pump:
+class Worker:
     """Takes messages from a transport and hands on signals.
 
     Parameters

@@ -74,7 +74,7 @@ class Output:
     def emit(self, result: object) -> None:
         """Print the result for machines."""
         if self.as_json:
-            self._results.write(json.dumps(plain(result), indent=2, allow_nan=False) + "\n")
+            self._results.write(json.dumps(json_value(result), indent=2, allow_nan=False) + "\n")
 
     def note(self, text: str) -> None:
         """Print a remark."""
@@ -114,7 +114,7 @@ def _console(stream: Any) -> Console:
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return `value` as JSON can hold it: NaN becomes null, infinity a text."""
     if isinstance(value, Enum):
         return value.name if isinstance(value, int) else value.value
@@ -127,13 +127,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return json_value(value.item())
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return json_value(value.tolist())
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return json_value(asdict(value))
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return plain(value._asdict())
+        return json_value(value._asdict())
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    return [plain(entry) for entry in value]
+        return {str(key): json_value(entry) for key, entry in value.items()}
+    return [json_value(entry) for entry in value]

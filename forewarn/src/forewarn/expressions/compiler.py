@@ -20,7 +20,7 @@ from forewarn.expressions import ragged as segments
 from forewarn.expressions.comparisons import COMPARATORS
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
 from forewarn.expressions.syntax import Expression, bound_names, called, position, suggestion
-from forewarn.expressions.values import Notes, Unknown, Value, is_unknown, plain, vector
+from forewarn.expressions.values import Notes, Unknown, Value, is_unknown, to_value, vector
 
 _BINARY = {
     ast.Add: "_add",
@@ -264,7 +264,7 @@ def settle(result: Any, notes: Notes) -> Value | Unknown:
     """Turn the result of an evaluation into a plain value, or say why there is none."""
     if type(result) is bool:
         return result
-    value = plain(result)
+    value = to_value(result)
     if notes and is_unknown(value):
         return Unknown(notes[0])
     known: Value = value
@@ -323,7 +323,7 @@ def _argument(value: Any, notes: Notes) -> Any:
     """Turn the value of a signal into what functions of the language take."""
     if isinstance(value, Unknown):
         return notes.unknown(value.reason)
-    return plain(value)
+    return to_value(value)
 
 
 _SILENT_NODES = (ast.Constant, ast.Name, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare)

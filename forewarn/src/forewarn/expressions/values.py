@@ -127,10 +127,10 @@ def canonical(array: Vector) -> Vector:
     raise TypeError(f"an array of {array.dtype} is not made of numbers")
 
 
-def plain(value: Any) -> Any:
+def to_value(value: Any) -> Any:
     """Turn numpy scalars into Python's and arrays into canonical vectors."""
     if isinstance(value, np.ndarray):
-        return canonical(value) if value.ndim == 1 else [plain(row) for row in value]
+        return canonical(value) if value.ndim == 1 else [to_value(row) for row in value]
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple):

@@ -246,7 +246,7 @@ class Watch:
         heard: Mapping[str, int],
         reasons: Mapping[str, str],
     ) -> None:
-        """Go on with what was remembered of a former life; see `memory.recall`."""
+        """Go on with what was remembered of a former life; see `checkpoint.recall`."""
         self.session.state = state
         self.violations = list(violations)
         self.advisor = advisor

@@ -21,7 +21,7 @@ from forewarn.messages import (
     compile_extractor,
 )
 from forewarn.signals.clock import NANOSECONDS, Clock, Payload
-from forewarn.signals.sources import SourceSignal, plain
+from forewarn.signals.sources import SourceSignal, stored_value
 
 NEVER = -(1 << 62)
 STAMPS = ("header.stamp", "stamp")
@@ -261,7 +261,7 @@ class Feed:
         for slot, value in zip(channel.slots, values, strict=True):
             if isinstance(value, Unknown):
                 failures.append(Failure(self._sources[slot].name, value.reason))
-            self._values[slot] = plain(value)
+            self._values[slot] = stored_value(value)
             self._moments[slot] = moment
 
     def _take_external(self, values: Mapping[str, tuple[int, Any]]) -> None:
@@ -270,7 +270,7 @@ class Feed:
             if slot is None:
                 self.counters.unexpected += 1
                 continue
-            self._values[slot] = plain(value)
+            self._values[slot] = stored_value(value)
             self._moments[slot] = moment
 
     def play(

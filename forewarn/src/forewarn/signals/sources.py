@@ -31,7 +31,7 @@ class SourceSignal:
     stale: str = "worst"
 
 
-def plain(value: Any) -> Any:
+def stored_value(value: Any) -> Any:
     """Return a signal value in the form that is stored: Python scalar, array, list or None."""
     kind = type(value)
     if kind is float:
@@ -41,5 +41,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Unknown):
         return None
     if isinstance(value, np.generic):
-        return plain(value.item())
-    return plain(value.item()) if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        return stored_value(value.item())
+    return (
+        stored_value(value.item()) if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    )

@@ -16,7 +16,7 @@ from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, Unknown
 from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Failure, Snapshot
-from forewarn.signals.sources import SourceSignal, plain
+from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.states.interface import Admission, Observed, StateSpace
 
 STATES = "states"
@@ -218,7 +218,7 @@ class Abstraction:
             value: Any = None
             if not any(a is None for a in arguments):
                 raw = signal.function(arguments)
-                value = plain(raw)
+                value = stored_value(raw)
                 if value is None:
                     reason = raw.reason if isinstance(raw, Unknown) else "the result is NaN"
                     failures.append((signal.name, reason))
