@@ -19,6 +19,7 @@ COMMANDS = {
     "init": "write a commented monitor file from the topics of a recording",
     "validate": "check monitor files, and whether recordings and a model fit them",
     "abstract": "learn a tree whose leaves are the states",
+    "refine": "split the leaves of a tree by counterexamples of a bound",
     "learn": "learn a model from recordings",
     "merge": "add up models that were learned with the same monitor file",
     "inspect": "show the states of a model, their coverage and risk",

@@ -38,20 +38,36 @@ class Moment(NamedTuple):
         Key of the state by the monitor file as it is; None if not known.
     violated : tuple of str
         Properties that this moment violates.
+    reached : bool
+        The goal that was asked for holds.
     """
 
     values: dict[str, Any]
     action: str | None
     state: str | None
     violated: tuple[str, ...]
+    reached: bool = False
 
 
 Run = Sequence[Moment]
 Classify = Callable[[Run, int], Hashable]
 
 
-def read_run(path: Path, compiled: CompiledSpec, variables: Sequence[str]) -> list[Moment]:
+def read_run(
+    path: Path, compiled: CompiledSpec, variables: Sequence[str], goal: str | None = None
+) -> list[Moment]:
     """Return the moments of a recording at which the monitor is active and no label holds.
+
+    Parameters
+    ----------
+    path : Path
+        The recording.
+    compiled : CompiledSpec
+        The monitor file.
+    variables : sequence of str
+        Signals.
+    goal : str, optional
+        A predicate or terminal label: the run ends with the first moment at which it holds.
 
     Raises
     ------
@@ -72,13 +88,16 @@ def read_run(path: Path, compiled: CompiledSpec, variables: Sequence[str]) -> li
             action, _ = actions.at(snapshot.tick, seen.values)
             observation = seen.observation
             violated = tuple(one.name for one in watched if one.read(observation))
-            if observation.active is not True or observation.ended:
+            reached = goal is not None and space.truth(goal, observation) is True
+            if observation.active is not True or (observation.ended and not reached):
                 if violated and run:
                     run[-1] = run[-1]._replace(violated=(*run[-1].violated, *violated))
                 continue
             state = None if observation.state is None else space.key(observation.state)
             values = {name: seen.values[slot] for name, slot in slots}
-            run.append(Moment(values, action, state, violated))
+            run.append(Moment(values, action, state, violated, reached))
+            if reached:
+                break
     if not run:
         raise RecordingError("shows no state", file=path, accepted="at least one active moment")
     return run

@@ -184,13 +184,14 @@ class Linked:
         """Return the leaf of a concrete state; None where a condition on its path is unknown."""
         node = self.tree
         while isinstance(node, Split):
-            outcome = self._condition(node.condition)(state)
+            outcome = self.condition(node.condition)(state)
             if outcome is None:
                 return None
             node = node.then if outcome else node.otherwise
         return node.name
 
-    def _condition(self, text: str) -> Condition:
+    def condition(self, text: str) -> Condition:
+        """Return what tells whether a condition holds in a concrete state."""
         found = self._conditions.get(text)
         if found is None:
             found = self._conditions[text] = self._compile(text)

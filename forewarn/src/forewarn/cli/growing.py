@@ -1,0 +1,195 @@
+"""What the commands that change the tree of a monitor file share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from forewarn.cli.common import (
+    add_config,
+    add_recordings,
+    positive_number,
+    whole_number,
+)
+from forewarn.cli.editing import difference, with_section
+from forewarn.cli.output import Output
+from forewarn.errors import ConfigError
+from forewarn.files.outputs import write_output
+from forewarn.learning.candidates import TEXT_KINDS
+from forewarn.learning.examples import Moment, read_run
+from forewarn.learning.trees import Growth
+from forewarn.logic.specification import CompiledSpec
+from forewarn.recordings.interface import plural
+from forewarn.states.tree import TREE
+from forewarn.states.tree.nodes import MAX_DEPTH, Leaf, Node
+
+at_least_one = partial(whole_number, least=1)
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """The arguments that these commands share."""
+
+    recordings: list[Path]
+    config: Path
+    variables: list[str]
+    depth: int
+    leaf_size: int
+    gain: float
+    once: bool
+    thresholds: int
+    text: list[str]
+    write: bool
+
+    def growth(self, leaves: int) -> Growth:
+        """Return how a tree grows; raises ConfigError."""
+        return Growth(
+            self.gain,
+            self.depth,
+            self.leaf_size,
+            leaves,
+            not self.once,
+            self.thresholds,
+            tuple(self.text) or TEXT_KINDS,
+        )
+
+
+def add_tree_arguments(parser: argparse.ArgumentParser, leaf_size: int) -> None:
+    """Declare the arguments; `leaf_size` is the default of ``--leaf-size``."""
+    add_recordings(parser)
+    add_config(parser)
+    add = parser.add_argument
+    add(
+        "--variable",
+        dest="variables",
+        action="append",
+        default=[],
+        metavar="SIGNAL",
+        help="signals to ask about (may be repeated); else `states.variables`, else all",
+    )
+    add(
+        "--depth",
+        type=at_least_one,
+        default=MAX_DEPTH,
+        metavar="N",
+        help=f"conditions on a path at most ({MAX_DEPTH})",
+    )
+    add(
+        "--leaf-size",
+        type=at_least_one,
+        default=leaf_size,
+        metavar="N",
+        help=f"moments in a leaf at least ({leaf_size})",
+    )
+    add(
+        "--gain",
+        type=positive_number,
+        default=0.001,
+        metavar="BITS",
+        help="information gain of a split at least (0.001)",
+    )
+    add(
+        "--once", action="store_true", help="ask about no variable twice on a path, as in the paper"
+    )
+    add(
+        "--thresholds",
+        type=at_least_one,
+        default=64,
+        metavar="N",
+        help="thresholds of a number that are tried at a leaf: midpoints, else quantiles (64)",
+    )
+    add(
+        "--text",
+        action="append",
+        default=[],
+        choices=TEXT_KINDS,
+        help="what to ask of texts (may be repeated; all)",
+    )
+    add("--write", action="store_true", help="write the tree into the monitor file")
+
+
+def chosen_variables(options: TreeOptions, compiled: CompiledSpec) -> tuple[str, ...]:
+    """Return the signals that may be asked about; raises ConfigError."""
+    spec = compiled.spec
+    given = options.variables or (spec.states.model_extra or {}).get("variables") or spec.signals
+    for name in given:
+        if name not in spec.signals:
+            raise ConfigError(
+                f"{name!r} is no signal",
+                file=options.config,
+                key="states.variables",
+                accepted=", ".join(spec.signals),
+            )
+    return tuple(dict.fromkeys(given))
+
+
+def read_runs(
+    paths: Sequence[Path],
+    compiled: CompiledSpec,
+    variables: Sequence[str],
+    output: Output,
+    goal: str | None = None,
+) -> list[list[Moment]]:
+    """Return the runs of recordings, with a bar; raises RecordingError."""
+    runs = []
+    with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
+        for number, path in enumerate(paths, 1):
+            runs.append(read_run(path, compiled, variables, goal))
+            tell(number / len(paths))
+    return runs
+
+
+def put_tree(
+    options: TreeOptions,
+    tree: Node,
+    notes: Mapping[str, str],
+    variables: Sequence[str],
+    remark: str,
+    output: Output,
+) -> str:
+    """Write a tree into the monitor file, or show what would be written; return the difference.
+
+    Parameters
+    ----------
+    tree : Node
+        The tree.
+    notes : mapping of str to str
+        What stands behind a leaf.
+    remark : str
+        Where the tree is from.
+    """
+    block = "\n".join(
+        (
+            "states:",
+            f"  kind: {TREE}",
+            f"  # {remark}; edit it as you like",
+            f"  variables: [{', '.join(variables)}]",
+            *_lines("tree", tree, notes, 1),
+            "",
+        )
+    )
+    before, after = with_section(options.config, "states", block)
+    change = difference(options.config, before, after)
+    if options.write:
+        write_output(options.config, after)
+        output.say(f"written: {options.config}")
+    else:
+        output.say(change)
+        output.say("not written: --write does it")
+    return change
+
+
+def _lines(key: str, node: Node, notes: Mapping[str, str], depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    if isinstance(node, Leaf):
+        note = " ".join(notes.get(node.name, "").split())
+        yield f"{indent}{key}: {node.name}" + (f"  # {note}" if note else "")
+        return
+    yield f"{indent}{key}:"
+    yield f"{indent}  if: {json.dumps(node.condition, ensure_ascii=False)}"
+    yield from _lines("then", node.then, notes, depth + 1)
+    yield from _lines("else", node.otherwise, notes, depth + 1)

@@ -1,0 +1,234 @@
+"""``forewarn refine``: split the leaves of a tree until a bound holds, or is really broken."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forewarn.checking.process_query import parse_process_query
+from forewarn.cli.common import existing_recordings, load_compiled
+from forewarn.cli.growing import (
+    TreeOptions,
+    add_tree_arguments,
+    at_least_one,
+    chosen_variables,
+    put_tree,
+    read_runs,
+)
+from forewarn.cli.output import Output
+from forewarn.errors import CheckingError, ConfigError
+from forewarn.expressions import Unknown, compile_expression, parse_expression
+from forewarn.files.outputs import check_output
+from forewarn.learning.examples import Run
+from forewarn.learning.linked import Condition, concrete
+from forewarn.learning.refinement import Answer, Limits, Question, Refined, Refiner, Trace
+from forewarn.logic.specification import CompiledSpec
+from forewarn.recordings.interface import plural
+from forewarn.states.tree.nodes import Leaf, Node
+from forewarn.states.tree.space import TreeSpace
+
+DESCRIPTION = """\
+Check an upper bound of a probability on the decision process that recordings and tree make, and
+refine the tree by counterexamples. The policy that breaks the bound is played in the recorded
+runs: what they bear out is real; what only merged states promise is followed to the leaf where it
+is lost, which is split by what tells apart how its states go on. A split has to predict runs
+better that were held out. It ends when the bound holds, when runs themselves break it, when no
+split helps, or with the budget."""
+
+EPILOG = """\
+exit codes: 0 the bound holds, 1 it does not, 2 wrong usage or input.
+
+examples: forewarn refine runs/ -c monitor.yaml --query 'Pmax(failure) <= 0.2'
+          forewarn refine runs/ -c monitor.yaml --query 'Pmin(collision) <= 0.05' --write"""
+
+ENDINGS = {
+    "holds": "the bound holds",
+    "real": "the bound is broken by the runs themselves",
+    "no split": "the bound does not hold, and no split helps on runs that were held out",
+    "budget": "the bound does not hold yet, and the budget is spent",
+}
+
+
+@dataclass(frozen=True)
+class Options(TreeOptions):
+    """The arguments of ``refine``."""
+
+    query: str
+    held_out: list[Path]
+    rounds: int
+    leaves: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add = parser.add_argument
+    add(
+        "--query",
+        required=True,
+        metavar="BOUND",
+        help="the bound: Pmax(NAME) <= P or Pmin(NAME) <= P, NAME a predicate or terminal label",
+    )
+    add(
+        "--held-out",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="RECORDING",
+        help="recordings on which splits are tried; every third of the others if left out",
+    )
+    add("--rounds", type=at_least_one, default=20, metavar="N", help="splits at most (20)")
+    add("--leaves", type=at_least_one, default=128, metavar="N", help="leaves at most (128)")
+    add_tree_arguments(parser, leaf_size=5)
+
+
+def run(options: Options, output: Output) -> int:
+    """Read, refine, tell every round, and write if asked to."""
+    check_output(options.config if options.write else None)
+    compiled = load_compiled(options.config)
+    variables = chosen_variables(options, compiled)
+    question, goal = _question(options.query, compiled)
+    recordings = existing_recordings(options.recordings, compiled.spec)
+    runs = read_runs(recordings, compiled, variables, output, goal)
+    if options.held_out:
+        held_out = existing_recordings(options.held_out, compiled.spec)
+        tried = read_runs(held_out, compiled, variables, output, goal)
+    elif len(runs) < 3:
+        raise ConfigError(
+            plural(len(runs), "recording"), accepted="three or more, or some by --held-out"
+        )
+    else:
+        tried = runs[2::3]
+        runs = [run for number, run in enumerate(runs) if number % 3 != 2]
+    limits = Limits(options.rounds, options.leaves + 1, options.growth(2))
+    space = compiled.abstraction.vocabulary
+    tree: Node = space.tree if isinstance(space, TreeSpace) else Leaf("s0")
+    refiner = Refiner(
+        tree,
+        variables,
+        [_trace(run, variables) for run in runs],
+        [_trace(run, variables) for run in tried],
+        lambda text: _condition(text, variables),
+    )
+    with output.progress("refining"):
+        refined = refiner.refine(question, limits)
+    _show(refined, options.query, output)
+    change = ""
+    if refined.rounds:
+        remark = f"refined by `forewarn refine` for {options.query}"
+        change = put_tree(options, refined.tree, {}, variables, remark, output)
+    output.emit(_record(refined, options, change))
+    return 0 if refined.ending == "holds" else 1
+
+
+def _question(text: str, compiled: CompiledSpec) -> tuple[Question, str]:
+    query = parse_process_query(text)
+    atoms = compiled.abstraction.vocabulary.atoms
+    goal = "" if query is None else query.goal.strip('" ')
+    bounded = query is not None and query.sign.startswith("<") and query.horizon is None
+    if query is None or not bounded or goal not in atoms or query.way != "true":
+        raise CheckingError(
+            f"{text!r} is no bound that can be refined for",
+            accepted=f"Pmax(NAME) <= P or Pmin(NAME) <= P; names: {', '.join(atoms)}",
+        )
+    return Question(query.maximise, query.threshold), goal
+
+
+def _trace(run: Run, variables: Sequence[str]) -> Trace:
+    actions = ["", *(moment.action or "" for moment in run[:-1])]
+    return [
+        (action, (*concrete(moment.values, variables), moment.reached))
+        for action, moment in zip(actions, run, strict=True)
+    ]
+
+
+def _condition(text: str, variables: Sequence[str]) -> Condition:
+    expression = parse_expression(text)
+    names = sorted(expression.names)
+    for name in names:
+        if name not in variables:
+            raise ConfigError(
+                f"the tree asks about {name!r}, which is no variable",
+                key="states.variables",
+                accepted=", ".join(variables),
+            )
+    places = [variables.index(name) for name in names]
+    evaluate = compile_expression(expression, names)
+
+    def holds(state: Sequence[Any]) -> bool | None:
+        values = [state[place] for place in places]
+        if any(value is None for value in values):
+            return None
+        found = evaluate([list(v) if isinstance(v, tuple) else v for v in values])
+        return None if isinstance(found, Unknown) or found != found else bool(found)
+
+    return holds
+
+
+def _show(refined: Refined, query: str, output: Output) -> None:
+    answers = [round_.before for round_ in refined.rounds] + [refined.answer]
+    output.table(
+        ("round", ">leaves", ">estimate", ">lower", ">upper", ">loss (bits)", "split"),
+        [
+            (str(number), str(answer.leaves), *_figures(answer), split)
+            for number, (answer, split) in enumerate(
+                zip(
+                    answers,
+                    [*(f"{one.leaf}: {one.condition}" for one in refined.rounds), ""],
+                    strict=True,
+                )
+            )
+        ],
+    )
+    output.say(f"{query}: {ENDINGS[refined.ending]}")
+    if refined.ending != "holds":
+        output.say(f"borne out by runs: {refined.real:.3g} of {refined.answer.estimate:.3g}")
+    output.table(
+        (">probability", ">runs", "most probable ways to the goal"),
+        [(f"{chance:.3g}", str(runs), " ".join(path)) for path, chance, runs in refined.paths],
+    )
+    if refined.critical is not None:
+        kind = "smallest part" if refined.critical.minimal else "a small part"
+        chance = f"{refined.critical.probability:.3g}"
+        output.say(f"{kind} that breaks the bound ({chance}): {', '.join(refined.critical_leaves)}")
+    for leaf, condition in refined.rejected:
+        output.note(f"note: {leaf} was not split by {condition}: held-out runs do not bear it out")
+    output.note("note: lower and upper are not sound: the runs that are counted also made the tree")
+
+
+def _figures(answer: Answer) -> tuple[str, ...]:
+    return (
+        f"{answer.estimate:.3g}",
+        f"{answer.lower:.3g}",
+        f"{answer.upper:.3g}",
+        f"{answer.loss:.3f}",
+    )
+
+
+def _record(refined: Refined, options: Options, change: str) -> dict[str, Any]:
+    return {
+        "query": options.query,
+        "ending": refined.ending,
+        "answer": refined.answer._asdict(),
+        "borne_out": refined.real,
+        "rounds": [
+            {
+                **round_._asdict(),
+                "before": round_.before._asdict(),
+                "after": round_.after._asdict(),
+            }
+            for round_ in refined.rounds
+        ],
+        "paths": [
+            {"path": path, "probability": chance, "runs": runs}
+            for path, chance, runs in refined.paths
+        ],
+        "critical": None
+        if refined.critical is None
+        else {**refined.critical._asdict(), "states": refined.critical_leaves},
+        "rejected": refined.rejected,
+        "diff": change,
+        "written": options.write and bool(change),
+    }

@@ -1,0 +1,498 @@
+"""Refinement of a tree by counterexamples (TriCEGAR 4.1.5 and A.4, which the paper leaves open).
+
+An upper bound of the probability to reach a goal is checked on the process that traces and tree
+make. If it does not hold, the policy that breaks it is played in the trie: from each endpoint the
+runs go on that did there what the policy says for its leaf. What arrives at the goal is evidence;
+where no run did so, the rest is lost. If the evidence alone breaks the bound, the counterexample is
+real. Otherwise the process promises more than the runs show, and the difference is the sum, over
+the endpoints that are reached, of what their leaf promises above what follows there. The leaf
+with the largest part is split by what tells apart how its states go on, unless the split predicts
+held-out runs no better.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from forewarn.checking.critical import CriticalSubsystem, Path, critical_subsystem, probable_paths
+from forewarn.checking.mdp import optimal
+from forewarn.checking.process_bounds import Choosing, Query, counted_process
+from forewarn.errors import CheckingError
+from forewarn.expressions import parse_expression
+from forewarn.learning.candidates import Examples
+from forewarn.learning.linked import ROOT, Compile, Concrete, Linked
+from forewarn.learning.trees import Choice, Grower, Growth
+from forewarn.models.chain import Floats
+from forewarn.models.process import Mask, Step, count_actions, ordered, process_of
+from forewarn.states.tree.nodes import MAX_DEPTH, Leaf, Node, Split, paths
+
+GOAL = "(goal)"
+REST = "(rest)"
+PATHS = 64
+SHOWN = 5
+MOST_EXAMPLES = 20_000
+
+Ending = Literal["holds", "real", "no split", "budget"]
+Trace = Sequence[tuple[str, Concrete]]
+"""States of a run, each with the action that led there; the last value tells of the goal."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """An upper bound: the probability to reach the goal, over all ways to choose.
+
+    Attributes
+    ----------
+    maximise : bool
+        Whether the greatest or the least probability is bounded.
+    bound : float
+        The bound.
+    """
+
+    maximise: bool
+    bound: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When refinement ends.
+
+    Attributes
+    ----------
+    rounds : int
+        Most splits.
+    leaves : int
+        Most leaves, the goal's included.
+    growth : Growth
+        What splits are tried.
+    """
+
+    rounds: int = 20
+    leaves: int = 128
+    growth: Growth = Growth()  # noqa: RUF009 (a frozen value)
+
+
+class Answer(NamedTuple):
+    """The probability to reach the goal from where runs begin, and its bounds.
+
+    Attributes
+    ----------
+    estimate, lower, upper : float
+        Mean over the runs' first states. The bounds are not sound: the traces grew the tree.
+    leaves : int
+        Leaves without the goal's.
+    loss : float
+        Mean logarithmic loss of the next action on held-out runs, in bits.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    leaves: int
+    loss: float
+
+
+class Round(NamedTuple):
+    """One split.
+
+    Attributes
+    ----------
+    leaf, condition : str
+        What was split by what.
+    gain : float
+        Information gain on what diverges, in bits.
+    lost : float
+        Part of the probability that the leaf promises and the runs do not show.
+    path : tuple of str
+        Leaves and actions, in turn, of the most probable path to the goal through the leaf.
+    probability : float
+        That of the path.
+    before, after : Answer
+        What the split did.
+    """
+
+    leaf: str
+    condition: str
+    gain: float
+    lost: float
+    path: tuple[str, ...]
+    probability: float
+    before: Answer
+    after: Answer
+
+
+class Refined(NamedTuple):
+    """How refinement ended.
+
+    Attributes
+    ----------
+    ending : str
+        ``holds``: the bound holds. ``real``: runs themselves break it. ``no split``: no split
+        tells the doubtful paths from the runs and predicts held-out ones better. ``budget``.
+    tree : Node
+        The tree, without the goal.
+    rounds : tuple of Round
+        What was split.
+    answer : Answer
+        At the end.
+    real : float
+        Probability with which the policy reaches the goal in the trie.
+    paths : tuple of tuple
+        The most probable paths to the goal, as leaves and actions in turn, each with its
+        probability and how many runs took it.
+    critical : CriticalSubsystem or None
+        A smallest set of states that breaks the bound, where it is broken.
+    critical_leaves : tuple of str
+        Their leaves.
+    rejected : tuple of (str, str)
+        Leaves and conditions that predict held-out runs no better.
+    """
+
+    ending: Ending
+    tree: Node
+    rounds: tuple[Round, ...]
+    answer: Answer
+    real: float
+    paths: tuple[tuple[tuple[str, ...], float, int], ...]
+    critical: CriticalSubsystem | None
+    critical_leaves: tuple[str, ...]
+    rejected: tuple[tuple[str, str], ...]
+
+
+class Refiner:
+    """Refines one tree on one set of runs.
+
+    Parameters
+    ----------
+    tree : Node
+        The tree to begin with.
+    variables : sequence of str
+        Names of the values of a concrete state, without the last one, which tells of the goal.
+    runs, held_out : sequence of Trace
+        Runs that the process is made of, and runs that splits are tried on.
+    compile_condition : callable
+        See `Linked`.
+    """
+
+    def __init__(
+        self,
+        tree: Node,
+        variables: Sequence[str],
+        runs: Sequence[Trace],
+        held_out: Sequence[Trace],
+        compile_condition: Compile,
+    ) -> None:
+        self._variables = tuple(variables)
+        self._held_out = held_out
+
+        def compiled(text: str):  # type: ignore[no-untyped-def]
+            return (lambda state: bool(state[-1])) if text == GOAL else compile_condition(text)
+
+        self._linked = Linked(Split(GOAL, Leaf(GOAL), tree), compiled)
+        for run in runs:
+            endpoint = ROOT
+            for action, state in run:
+                endpoint = self._linked.step(endpoint, action, state)
+            self._linked.end(endpoint)
+        if not self._linked.by_leaf[GOAL].endpoints:
+            raise CheckingError(
+                "no run reaches the goal", accepted="runs some of which reach what is bounded"
+            )
+        if not self._linked.initial():
+            raise CheckingError("no run begins in a known state", accepted="known variables")
+
+    def refine(self, question: Question, limits: Limits) -> Refined:
+        """Split leaves until the bound holds, is really broken, or nothing helps."""
+        rounds: list[Round] = []
+        rejected: list[tuple[str, str]] = []
+        made = self._made(question)
+        while True:
+            real, lost = self._evidence(made)
+            ending: Ending | None = None
+            if made.answer.estimate <= question.bound:
+                ending = "holds"
+            elif real > question.bound:
+                ending = "real"
+            elif len(rounds) >= limits.rounds or len(self._linked.by_leaf) >= limits.leaves:
+                ending = "budget"
+            if ending is not None:
+                return self._ended(ending, made, question, rounds, real, rejected)
+            split = self._split(lost, made, limits.growth, rejected)
+            if split is None:
+                return self._ended("no split", made, question, rounds, real, rejected)
+            before, (leaf, choice, path) = made.answer, split
+            made = self._made(question)
+            rounds.append(
+                Round(leaf, choice.condition, choice.gain, lost[leaf], *path, before, made.answer)
+            )
+
+    def _made(self, question: Question) -> _Made:
+        """Return the process as the tree makes it now, and its answer."""
+        linked = self._linked
+        goal = linked.by_leaf[GOAL].vertex
+        steps = ordered(
+            Counter(
+                {
+                    Step(edge.action or REST, False, edge.state, edge.following): number
+                    for edge, number in linked.counts.items()
+                    if edge.state != goal
+                }
+            )
+        )
+        counted = count_actions(steps, sorted(linked.by_vertex))
+        place = {vertex: i for i, vertex in enumerate(counted.states)}
+        targets = np.zeros(len(place), dtype=bool)
+        targets[place[goal]] = True
+        process = process_of(counted)
+        everywhere = np.ones(len(place), dtype=bool)
+        values, policy = optimal(process, targets, everywhere, maximise=question.maximise)
+        choosing: Choosing = "greatest" if question.maximise else "least"
+        found = counted_process(counted, len(place), grown=True, process=process).value(
+            Query(targets, everywhere, choosing)
+        )
+        initial = linked.initial()
+        weights = np.zeros(len(place))
+        for vertex, number in initial.items():
+            weights[place[vertex]] = number
+        weights /= weights.sum()
+        n = len(place)
+        chain = sparse.csr_matrix(process.matrix[policy])
+        # One more state, before all: it leads to where runs begin.
+        matrix = sparse.csr_matrix(
+            sparse.bmat([[chain, None], [sparse.csr_matrix(weights), np.zeros((1, 1))]])
+        )
+        answer = Answer(
+            float(weights @ np.nan_to_num(found.estimate)),
+            float(weights @ found.lower),
+            float(weights @ found.upper),
+            len(linked.by_leaf) - 1,
+            self._loss(),
+        )
+        actions = tuple(process.actions[choice] for choice in policy)
+        return _Made(
+            matrix,
+            n,
+            np.append(targets, False),
+            counted.states,
+            (*actions, ""),
+            values,
+            answer,
+        )
+
+    def _evidence(self, made: _Made) -> tuple[float, dict[str, float]]:
+        """Play the policy in the trie.
+
+        Returns
+        -------
+        real : float
+            Probability to arrive at the goal.
+        lost : dict of str to float
+            For each leaf what it promises above what follows; all together, and `real`, are what
+            the process promises.
+        """
+        linked, trie = self._linked, self._linked.trie
+        place = {vertex: i for i, vertex in enumerate(made.states)}
+        first = [there for there in trie.following(ROOT) if linked.vertex(there) is not None]
+        total = sum(trie.runs[there] for there in first)
+        waiting = [(there, trie.runs[there] / total) for there in first]
+        real, lost = 0.0, Counter[str]()
+        while waiting:
+            here, weight = waiting.pop()
+            vertex = linked.vertex(here)
+            assert vertex is not None
+            leaf, i = linked.by_vertex[vertex].leaf, place[vertex]
+            if leaf == GOAL:
+                real += weight
+                continue
+            wanted = "" if made.actions[i] == REST else made.actions[i]
+            onward = [
+                there
+                for there in trie.following(here)
+                if trie.action[there] == wanted and linked.vertex(there) is not None
+            ]
+            runs = sum(trie.runs[there] for there in onward)
+            follows = 0.0
+            for there in onward:
+                share = trie.runs[there] / runs
+                following = linked.vertex(there)
+                assert following is not None
+                follows += share * made.values[place[following]]
+                waiting.append((there, weight * share))
+            lost[leaf] += weight * (made.values[i] - follows)
+        return real, dict(lost)
+
+    def _named(self, vertices: Sequence[int], actions: Sequence[str]) -> tuple[str, ...]:
+        leaves = [self._linked.by_vertex[vertex].leaf for vertex in vertices]
+        return tuple(part for pair in zip(leaves, (*actions, ""), strict=True) for part in pair)[
+            :-1
+        ]
+
+    def _split(
+        self,
+        lost: Mapping[str, float],
+        made: _Made,
+        growth: Growth,
+        rejected: list[tuple[str, str]],
+    ) -> tuple[str, Choice, tuple[tuple[str, ...], float]] | None:
+        """Split the leaf that promises most of what the runs do not show, and can be split."""
+        for leaf in sorted(lost, key=lambda name: (-lost[name], name)):
+            if lost[leaf] <= 0:
+                break
+            choice = self._best(leaf, growth)
+            if choice is None or (leaf, choice.condition) in rejected:
+                continue
+            if not self._helps(leaf, choice.condition):
+                rejected.append((leaf, choice.condition))
+                continue
+            path = self._path_through(leaf, made)
+            self._linked.split(leaf, choice.condition, *self._names(leaf))
+            return leaf, choice, path
+        return None
+
+    def _names(self, leaf: str) -> tuple[str, str]:
+        """Return the names of the leaves that a leaf is split into."""
+        stem = leaf
+        while {f"{stem}_y", f"{stem}_n"} & self._linked.by_leaf.keys():
+            stem += "_"
+        return f"{stem}_y", f"{stem}_n"
+
+    def _path_through(self, leaf: str, made: _Made) -> tuple[tuple[str, ...], float]:
+        vertex = self._linked.by_leaf[leaf].vertex
+        for path in probable_paths(made.matrix, made.start, made.targets, PATHS):
+            vertices, actions = _walked(path, made)
+            if vertex in vertices:
+                return self._named(vertices, actions), path.probability
+        return (), 0.0
+
+    def _best(self, leaf: str, growth: Growth) -> Choice | None:
+        """Return what best tells apart how the states of a leaf go on."""
+        trie = self._linked.trie
+        rows: list[tuple[Concrete, Hashable]] = []
+        for endpoint in sorted(self._linked.by_leaf[leaf].endpoints):
+            for there in trie.following(endpoint):
+                edge = (trie.action[there], self._linked.vertex(there))
+                rows += [(trie.state[endpoint], edge)] * trie.runs[there]
+            if len(rows) > MOST_EXAMPLES:
+                break
+        if len({kind for _, kind in rows}) < 2:
+            return None
+        examples = Examples(
+            {name: [state[i] for state, _ in rows] for i, name in enumerate(self._variables)},
+            [kind for _, kind in rows],
+            [0] * len(rows),
+        )
+        path = self._path(leaf)
+        if len(path) > MAX_DEPTH:  # the goal stands before the tree
+            return None
+        used = [] if growth.reuse else [n for text in path for n in parse_expression(text).names]
+        return Grower(examples, growth).best_split(np.arange(len(rows)), used)
+
+    def _path(self, leaf: str) -> list[str]:
+        """Return the conditions on the path to a leaf; first the goal's, which asks of nothing."""
+        [path] = [path for found, path in paths(self._linked.tree) if found.name == leaf]
+        return ["true", *(text for text, _ in path[1:])]
+
+    def _helps(self, leaf: str, condition: str) -> bool:
+        """Tell whether a split predicts better how held-out runs go on: action and next leaf."""
+        linked, trie = self._linked, self._linked.trie
+        says = linked.condition(condition)
+        whole: Counter[Hashable] = Counter()
+        parts: dict[bool | None, Counter[Hashable]] = {}
+        for endpoint in linked.by_leaf[leaf].endpoints:
+            part = parts.setdefault(says(trie.state[endpoint]), Counter())
+            for there in trie.following(endpoint):
+                edge = (trie.action[there], linked.leaf_of(trie.state[there]))
+                whole[edge] += trie.runs[there]
+                part[edge] += trie.runs[there]
+        before = after = 0.0
+        for state, action, following in self._tested():
+            if linked.leaf_of(state) == leaf:
+                edge, outcome = (action, linked.leaf_of(following)), says(state)
+                before += _bits(whole, edge)
+                after += _bits(whole if outcome is None else parts.get(outcome, whole), edge)
+        return after < before - 1e-9
+
+    def _tested(self) -> Iterator[tuple[Concrete, str, Concrete]]:
+        for run in self._held_out:
+            for (_, state), (action, following) in itertools.pairwise(run):
+                yield state, action, following
+
+    def _loss(self) -> float:
+        counts: dict[str | None, Counter[Hashable]] = {}
+        for edge, number in self._linked.counts.items():
+            leaf = self._linked.by_vertex[edge.state].leaf
+            counts.setdefault(leaf, Counter())[edge.action] += number
+        bits = [
+            _bits(counts.get(self._linked.leaf_of(state), Counter()), action)
+            for state, action, _ in self._tested()
+        ]
+        return float(np.mean(bits)) if bits else float("nan")
+
+    def _ended(
+        self,
+        ending: Ending,
+        made: _Made,
+        question: Question,
+        rounds: Sequence[Round],
+        real: float,
+        rejected: Sequence[tuple[str, str]],
+    ) -> Refined:
+        tree = self._linked.tree
+        assert isinstance(tree, Split)
+        critical = None
+        if ending != "holds":
+            critical = critical_subsystem(made.matrix, made.start, made.targets, question.bound)
+        shown = []
+        for path in probable_paths(made.matrix, made.start, made.targets, SHOWN):
+            vertices, actions = _walked(path, made)
+            plain = ["" if action == REST else action for action in actions]
+            found = self._linked.concretise(vertices, plain)
+            runs = sum(self._linked.trie.runs[e] for e in found.endpoints) if found.real else 0
+            shown.append((self._named(vertices, actions), path.probability, runs))
+        needed = () if critical is None else critical.states
+        return Refined(
+            ending,
+            tree.otherwise,
+            tuple(rounds),
+            made.answer,
+            real,
+            tuple(shown),
+            critical,
+            tuple(
+                self._linked.by_vertex[made.states[state]].leaf
+                for state in needed
+                if state != made.start
+            ),
+            tuple(rejected),
+        )
+
+
+def _walked(path: Path, made: _Made) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the vertices of a path, and the actions between them."""
+    inner = path.states[1:]
+    return tuple(made.states[i] for i in inner), tuple(made.actions[i] for i in inner[:-1])
+
+
+class _Made(NamedTuple):
+    """The chain of the extreme policy, with one more state before all, and the answer."""
+
+    matrix: sparse.csr_matrix
+    start: int
+    targets: Mask
+    states: tuple[int, ...]
+    actions: tuple[str, ...]
+    values: Floats
+    answer: Answer
+
+
+def _bits(counts: Counter[Hashable], kind: Hashable) -> float:
+    """Return the logarithmic loss of what followed, with mass for what was never seen."""
+    total, kinds = sum(counts.values()), len(counts)
+    return float(-np.log2((counts[kind] + 0.5) / (total + 0.5 * (kinds + 1))))
