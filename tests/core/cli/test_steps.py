@@ -105,6 +105,22 @@ def test_one_run_by_its_address(
     assert "there is no run 'nobody'" in said and "test-0" in said
 
 
+def test_runs_that_the_model_knows_are_told_although_steps_have_no_length(
+    folder: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("-c", folder / "monitor.yaml", "-m", model)
+    code, said = call(capsys, "replay", folder / "learn.jsonl", *asked)
+    assert said.count("learned from this very recording") == 12
+    code, said = call(capsys, "replay", folder / "test.jsonl", *asked)
+    assert "learned from" not in said
+    code, said = call(
+        capsys,
+        "learn", folder / "learn.jsonl", "-c", folder / "monitor.yaml", "-o", folder / "two.json",
+        "--calibrate", f"{folder / 'learn.jsonl'}::run=learn-3",
+    )  # fmt: skip
+    assert code == 2 and "this model was learned from this recording" in said
+
+
 def test_tune(folder: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = call(
         capsys,

@@ -15,7 +15,7 @@ from forewarn.assessment.published import Published, find_published
 from forewarn.assessment.reliability import Predictions, predictions
 from forewarn.assessment.signal_values import SignalLog, SignalSeries
 from forewarn.errors import RecordingError
-from forewarn.learning.pipeline import check_playable, wanted_types
+from forewarn.learning.pipeline import check_playable, digests_alike, wanted_types
 from forewarn.messages import MessageType
 from forewarn.models import Provenance
 from forewarn.monitoring.session import Session, run
@@ -133,7 +133,11 @@ def replay(
         messages=counters.received,
         undecodable=counters.undecodable,
         out_of_order=counters.out_of_order,
-        notes=(*_flattery(recording, learned_from), *recording.warnings, *session.feed.notes),
+        notes=(
+            *_flattery(recording, learned_from, timed=monitor.clock.timed),
+            *recording.warnings,
+            *session.feed.notes,
+        ),
         published=live,
     )
 
@@ -166,13 +170,11 @@ def _told(
         raise error.located(file=recording.path) from None
 
 
-def _flattery(recording: Recording, learned_from: Sequence[Provenance]) -> list[str]:
+def _flattery(
+    recording: Recording, learned_from: Sequence[Provenance], *, timed: bool
+) -> list[str]:
     """Say so if the model has seen the recording; digests are compared where lengths agree."""
-    alike = {
-        source.digest
-        for source in learned_from
-        if source.digest and abs(source.duration - recording.duration) < 1e-3
-    }
+    alike = digests_alike(recording, learned_from, timed=timed)
     if alike and recording.digest() in alike:
         return ["the model was learned from this very recording: figures on it flatter the model"]
     return []

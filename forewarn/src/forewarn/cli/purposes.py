@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from forewarn.errors import RecordingError
+from forewarn.learning.pipeline import digests_alike
 from forewarn.models import CountModel
 from forewarn.recordings import open_recording
 
@@ -19,11 +20,8 @@ def refuse_known(
     }
     for path in recordings:
         with open_recording(path) as recording:
-            alike = mended | {
-                source.digest
-                for source in model.provenance
-                if source.digest and abs(source.duration - recording.duration) < 1e-3
-            }
+            timed = model.rate != "steps"
+            alike = mended | digests_alike(recording, model.provenance, timed=timed)
             if alike and recording.digest() in alike:
                 verb = "calibrated on" if recording.digest() in mended else "learned from"
                 raise RecordingError(

@@ -131,6 +131,20 @@ def check_playable(recording: Recording, clock: Clock) -> None:
         )
 
 
+def digests_alike(
+    recording: Recording, sources: Iterable[Provenance], *, timed: bool
+) -> frozenset[str]:
+    """Return the digests that `recording` may have: of those of its length, where it has one.
+
+    Steps are counted and not timed: there the length says nothing.
+    """
+    return frozenset(
+        source.digest
+        for source in sources
+        if source.digest and (not timed or abs(source.duration - recording.duration) < 1e-3)
+    )
+
+
 def observe(
     recording: Recording,
     spec: MonitorSpec,
