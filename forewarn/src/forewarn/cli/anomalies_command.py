@@ -1,0 +1,289 @@
+"""``forewarn anomalies``: which runs are unlike normal ones, and which step was surprising."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from forewarn.assessment.drift import Drift, find_drift, sequential_p
+from forewarn.cli.anomaly_output import Judged, Run, anomaly_record, print_anomalies
+from forewarn.cli.common import (
+    add_allow_missing,
+    add_config,
+    add_model,
+    add_recordings,
+    existing_recordings,
+    find_model,
+    load_compiled,
+    overall,
+    positive_number,
+    whole_number,
+)
+from forewarn.cli.output import Output
+from forewarn.cli.purposes import refuse_known
+from forewarn.errors import ConfigError, ModelError, RecordingError
+from forewarn.files.outputs import check_output
+from forewarn.learning.transitions import read_transitions
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import CountModel
+from forewarn.monitoring.anomalies import (
+    RULES,
+    Calibration,
+    Rule,
+    calibrate,
+)
+from forewarn.monitoring.anomaly_file import load_calibration, save_calibration
+from forewarn.monitoring.build import check_model
+from forewarn.monitoring.surprise import WHATS, Predictor, What, predictor_of
+from forewarn.recordings import open_recording
+from forewarn.recordings.interface import plural
+
+DESCRIPTION = """\
+Tell which runs are unlike normal ones by a model of normal runs: how surprising each transition is
+(the negative logarithm of its smoothed probability), which one was most surprising, and what was
+expected there. What is anomalous is calibrated on normal runs that the model was not learned from.
+The rule `conformal` judges a run by its greatest surprise, `prefix` by how far its likelihood fell
+below that of normal runs at a checkpoint: of runs like those calibrated on, at most a share of
+alpha is told. The rules `normal` and `quantile` judge the likelihood of the whole run,
+`checkpoints` that of its beginnings; they promise nothing. Over 20 runs or more, in the given
+order, it also says whether runs become more surprising."""
+
+EPILOG = """\
+exit codes: 0 no run is anomalous and there is no drift, 1 there is, 2 wrong usage or input.
+
+examples: forewarn anomalies today/ -c monitor.yaml -m model.json --calibrate normal/ --save a.json
+          forewarn anomalies today/ -c monitor.yaml -m model.json --calibration a.json
+          forewarn anomalies today/ -c monitor.yaml --calibrate normal/ --what both --rule prefix"""
+
+ALPHA, EVERY, DRIFT_RUNS = 0.05, 10, 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``anomalies``."""
+
+    recordings: list[Path]
+    config: Path
+    model: Path | None
+    calibrate: list[Path]
+    calibration: Path | None
+    save: Path | None
+    alpha: float | None
+    what: What | None
+    rule: Rule | None
+    every: float | None
+    top: int
+    allow_missing: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_recordings(parser)
+    add_config(parser)
+    add_model(parser)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--calibrate",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="BAG",
+        help="normal runs to calibrate on, which the model was not learned from",
+    )
+    source.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="what --save wrote, instead"
+    )
+    add = parser.add_argument
+    add("--save", type=Path, metavar="FILE", help="write what was calibrated")
+    add(
+        "--alpha",
+        type=_alpha,
+        metavar="A",
+        help=f"share of false alarms among normal runs, at most 0.5 ({ALPHA:g})",
+    )
+    add(
+        "--what",
+        choices=WHATS,
+        help="what may be surprising: what followed an action, the choice of the action, or both "
+        "(both, or outcome if the model counts no actions)",
+    )
+    add("--rule", choices=RULES, help=f"how a run is judged ({RULES[0]})")
+    add(
+        "--every",
+        type=positive_number,
+        metavar="DURATION",
+        help=f"between checkpoints, in seconds or steps ({EVERY} ticks or steps)",
+    )
+    add(
+        "-n",
+        "--top",
+        type=partial(whole_number, least=1),
+        default=3,
+        metavar="N",
+        help="surprising steps to list of an anomalous run (3)",
+    )
+    add_allow_missing(parser)
+
+
+def _alpha(text: str) -> float:
+    alpha = positive_number(text)
+    if alpha > 0.5:
+        raise argparse.ArgumentTypeError(f"{text!r} (accepted: a number above 0, at most 0.5)")
+    return alpha
+
+
+def run(options: Options, output: Output) -> int:
+    """Calibrate, or load what was calibrated, and judge."""
+    check_output(options.save)
+    compiled = load_compiled(options.config)
+    model = _fitting(options, compiled)
+    predictor, found = _calibrated(options, compiled, model, output)
+    if options.save is not None:
+        save_calibration(found, options.save)
+    runs = _read(options.recordings, compiled, predictor, found.what, options, output)
+    _check_new(runs, model, found, output)
+    judged = [_judge(one, predictor, found, options.top) for one in runs if one.surprises]
+    for one in runs:
+        if not one.surprises:
+            output.warn(f"{one.name}: no transition between known states: not judged")
+    drift = _drift(judged, found, predictor)
+    print_anomalies(judged, found, drift, compiled, output)
+    output.emit(anomaly_record(judged, found, drift, compiled, predictor))
+    return int(any(one.finding.anomalous for one in judged) or _drifts(drift))
+
+
+def _fitting(options: Options, compiled: CompiledSpec) -> CountModel:
+    model = find_model(options.model, compiled.spec)
+    if model is None:
+        raise ConfigError(
+            "no model is given", file=options.config, key="model", accepted="-m MODEL"
+        )
+    try:
+        check_model(compiled, model)
+    except ModelError as error:
+        raise error.located(file=options.model or compiled.spec.model_path) from error
+    return model
+
+
+def _calibrated(
+    options: Options, compiled: CompiledSpec, model: CountModel, output: Output
+) -> tuple[Predictor, Calibration]:
+    clock = compiled.abstraction.clock
+    every = None if options.every is None else max(1, clock.ticks(options.every))
+    what: What = options.what or ("both" if model.steps else "outcome")
+    digest = compiled.abstraction.digest
+    if options.calibration is not None:
+        loaded = load_calibration(
+            options.calibration, predictor_of(model, "outcome").digest, digest
+        )
+        for key, given, kept in (
+            ("what", options.what, loaded.what), ("every", every, loaded.every)
+        ):  # fmt: skip
+            if given is not None and given != kept:
+                raise ModelError(
+                    f"was calibrated with {kept}, and not with {given}",
+                    file=options.calibration,
+                    key=key,
+                    accepted=f"no --{key}, or calibrate again",
+                )
+        rule, alpha = options.rule or loaded.rule, options.alpha or loaded.alpha
+        return predictor_of(model, loaded.what), replace(loaded, rule=rule, alpha=alpha)
+    predictor = predictor_of(model, what)
+    paths = existing_recordings(options.calibrate, compiled.spec)
+    consequence = "it surprises the model less than a new one, and there would be false alarms"
+    refuse_known(paths, model, "this model", consequence, "normal runs that are not learned from")
+    runs = _read(options.calibrate, compiled, predictor, what, options, output)
+    _refuse_twice(runs)
+    found = calibrate(
+        [one.surprises for one in runs],
+        model=predictor.digest,
+        abstraction=digest,
+        what=what,
+        rule=options.rule or RULES[0],
+        every=every or EVERY,
+        alpha=options.alpha or ALPHA,
+        recordings=[one.digest for one in runs],
+    )
+    return predictor, found
+
+
+def _check_new(
+    runs: Sequence[Run], model: CountModel, calibration: Calibration, output: Output
+) -> None:
+    normal = set(calibration.recordings)
+    learned = {source.digest for source in model.provenance}
+    for one in runs:
+        if one.digest in normal:
+            raise RecordingError(
+                "was calibrated on: it is normal by definition",
+                file=one.name,
+                accepted="other runs",
+            )
+        if one.digest in learned:
+            output.warn(f"{one.name}: the model was learned from it and is surprised too little")
+
+
+def _refuse_twice(runs: Sequence[Run]) -> None:
+    seen: dict[str, str] = {}
+    for one in runs:
+        if one.digest in seen:
+            raise RecordingError(
+                f"holds the same data as {seen[one.digest]}",
+                file=one.name,
+                accepted="each run once: counting it twice would feign certainty",
+            )
+        seen[one.digest] = one.name
+
+
+def _read(
+    given: Sequence[Path],
+    compiled: CompiledSpec,
+    predictor: Predictor,
+    what: What,
+    options: Options,
+    output: Output,
+) -> list[Run]:
+    paths = existing_recordings(given, compiled.spec)
+    runs = []
+    with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
+        told = overall(paths, tell)
+        for path in paths:
+            transitions = read_transitions(
+                path, compiled, partial(told, path), allow_missing=options.allow_missing
+            )
+            with open_recording(path) as recording:
+                digest = recording.digest()
+            surprises = [predictor.surprise(one).of(what) for one in transitions]
+            runs.append(Run(str(path), digest, transitions, surprises))
+            told(path, 1.0)
+    return runs
+
+
+def _judge(one: Run, predictor: Predictor, calibration: Calibration, top: int) -> Judged:
+    finding = calibration.judge(one.surprises)
+    worst = np.argsort(-np.asarray(one.surprises), kind="stable")[:top].tolist()
+    p_values = calibration.step_p([one.surprises[i] for i in worst])
+    steps = [
+        (i, float(p), predictor.expected(one.transitions[i], calibration.what))
+        for i, p in zip(worst, p_values, strict=True)
+    ]
+    return Judged(one, finding, steps)
+
+
+def _drift(
+    judged: Sequence[Judged], calibration: Calibration, predictor: Predictor
+) -> Drift | None:
+    if len(judged) < DRIFT_RUNS:
+        return None
+    scores = [calibration.score(one.run.surprises) for one in judged]
+    seed = int(predictor.digest[:16], 16)
+    return find_drift(sequential_p(calibration.scores, scores, seed), calibration.alpha)
+
+
+def _drifts(drift: Drift | None) -> bool:
+    return drift is not None and drift.since is not None

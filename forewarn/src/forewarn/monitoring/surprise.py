@@ -1,0 +1,194 @@
+"""How surprising a transition is to a model, and what was expected instead."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, get_args
+
+from forewarn.errors import ModelError
+from forewarn.learning.transitions import Transition
+from forewarn.models import CountModel
+
+What = Literal["outcome", "choice", "both"]
+WHATS: tuple[What, ...] = get_args(What)
+
+_NOTHING: Counter[Hashable] = Counter()
+
+
+class Surprise(NamedTuple):
+    """Negative logarithms of predicted probabilities, in nats; always finite.
+
+    Attributes
+    ----------
+    choice : float
+        Of the action in the state, ``-log P(a | s)``; 0 where no action is known.
+    outcome : float
+        Of the state that followed, ``-log P(s' | s, a)``.
+    """
+
+    choice: float
+    outcome: float
+
+    def of(self, what: What) -> float:
+        """Return the surprise that counts."""
+        if what == "both":
+            return self.choice + self.outcome
+        return self.choice if what == "choice" else self.outcome
+
+
+class Expected(NamedTuple):
+    """What a model expected, and how probable that was.
+
+    Attributes
+    ----------
+    part : 'choice' or 'outcome'
+        Which part of the transition was the more surprising one.
+    likeliest : tuple of (name, probability)
+        Actions or states, the likeliest first.
+    """
+
+    part: What
+    likeliest: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Predictive probabilities of a model's counts, none of which is 0.
+
+    They are interpolated Witten-Bell estimates (Witten and Bell, 1991, method C; Chen and
+    Goodman, 1996, section 2.4): ``P(x | row) = (C(row, x) + T P'(x)) / (N + T)``, with N counts
+    and T distinct values in the row. P' is the estimate with less context: of an outcome, from
+    state and action to the state, to states at large, to equal shares of all known states and
+    one new one; of a choice, from the state to actions at large, to equal shares likewise.
+
+    Attributes
+    ----------
+    outcomes : dict
+        Counts of states that followed, by (state, action).
+    moves : dict
+        The same by state: the chain's counts.
+    choices : dict
+        Counts of actions by state, without those that Forewarn imposed.
+    digest : str
+        SHA-256 of all that determines the probabilities.
+    """
+
+    model: CountModel
+    outcomes: Mapping[tuple[int, str], Counter[Hashable]]
+    moves: Mapping[int, Counter[Hashable]]
+    choices: Mapping[int, Counter[Hashable]]
+    digest: str
+    _arrivals: Counter[Hashable]
+    _actions: Counter[Hashable]
+    _known: dict[tuple[int, str | None, int], Surprise] = field(default_factory=dict)
+
+    def surprise(self, transition: Transition) -> Surprise:
+        """Return how surprising a transition is."""
+        key = transition.state, transition.action, transition.following
+        found = self._known.get(key)
+        if found is None:
+            state, action, following = key
+            choice = 0.0 if not action else -math.log(self.choice_probability(state, action))
+            outcome = -math.log(self.outcome_probability(state, action, following))
+            found = self._known[key] = Surprise(choice, outcome)
+        return found
+
+    def outcome_probability(self, state: int, action: str | None, following: int) -> float:
+        """Return ``P(s' | s, a)``, or ``P(s' | s)`` where no action is known."""
+        rows = [self._arrivals, self.moves.get(state, _NOTHING)]
+        if action:
+            rows.append(self.outcomes.get((state, action), _NOTHING))
+        return _interpolated(rows, following, self.model.size)
+
+    def choice_probability(self, state: int, action: str) -> float:
+        """Return ``P(a | s)``."""
+        rows = [self._actions, self.choices.get(state, _NOTHING)]
+        return _interpolated(rows, action, len(self._actions))
+
+    def likelihood(self, run: Iterable[Transition]) -> float:
+        """Return the paper's likelihood of a run, ``sum log C(s, a, s') / C(s, a)``.
+
+        Where no action is known it is the chain's. One transition that was never seen makes it
+        minus infinity (TriCEGAR, appendix C, unsmoothed).
+        """
+        total = 0.0
+        for one in run:
+            if one.action and self.outcomes:
+                row = self.outcomes.get((one.state, one.action), _NOTHING)
+            else:
+                row = self.moves.get(one.state, _NOTHING)
+            if not row[one.following]:
+                return -math.inf
+            total += math.log(row[one.following] / sum(row.values()))
+        return total
+
+    def expected(self, transition: Transition, what: What, most: int = 3) -> Expected:
+        """Return what was likeliest where the more surprising part of a transition happened."""
+        found = self.surprise(transition)
+        state, action = transition.state, transition.action
+        part = what
+        if what == "both":
+            part = "choice" if found.choice > found.outcome else "outcome"
+        if part == "choice":
+            chances = {str(a): self.choice_probability(state, str(a)) for a in self._actions}
+        else:
+            space = self.model.vocabulary
+            chances = {
+                space.name(code): self.outcome_probability(state, action, code)
+                for code in self.model.states
+            }
+        likeliest = sorted(chances.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
+        return Expected(part, tuple(likeliest))
+
+
+def _interpolated(rows: Iterable[Counter[Hashable]], value: Hashable, known: int) -> float:
+    """Return the Witten-Bell estimate from `rows`, the one with the least context first."""
+    estimate = 1.0 / (known + 1)
+    for row in rows:
+        distinct, total = len(row), sum(row.values())
+        if total:
+            estimate = (row[value] + distinct * estimate) / (total + distinct)
+    return estimate
+
+
+def predictor_of(model: CountModel, what: What) -> Predictor:
+    """Return the predictive probabilities of a model.
+
+    Raises
+    ------
+    ModelError
+        If choices are asked for, and the model counts no actions.
+    """
+    outcomes: dict[tuple[int, str], Counter[Hashable]] = defaultdict(Counter)
+    choices: dict[int, Counter[Hashable]] = defaultdict(Counter)
+    for step, count in model.steps:
+        outcomes[step.state, step.action][step.following] += count
+        if not step.imposed:
+            choices[step.state][step.action] += count
+    if what != "outcome" and not choices:
+        raise ModelError(
+            "the model counts no actions: no choice can be surprising",
+            key="actions",
+            accepted="--what outcome, or a model learned from recordings with actions",
+        )
+    moves: dict[int, Counter[Hashable]] = defaultdict(Counter)
+    counts = model.counts.tocoo()
+    for i, j, count in zip(
+        counts.row.tolist(), counts.col.tolist(), counts.data.tolist(), strict=True
+    ):
+        if count:
+            moves[model.states[i]][model.states[j]] += count
+    arrivals, actions = _sum(moves.values()), _sum(choices.values())
+    digest = hashlib.sha256((model.seed + repr(model.steps)).encode()).hexdigest()
+    return Predictor(model, dict(outcomes), dict(moves), dict(choices), digest, arrivals, actions)
+
+
+def _sum(rows: Iterable[Counter[Hashable]]) -> Counter[Hashable]:
+    total: Counter[Hashable] = Counter()
+    for row in rows:
+        total.update(row)
+    return total

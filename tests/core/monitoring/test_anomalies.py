@@ -1,0 +1,324 @@
+"""Rules that tell anomalous runs: against definitions, scipy, and simulated normal runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse, stats
+
+from forewarn.assessment.drift import find_drift, sequential_p
+from forewarn.errors import ModelError, RecordingError
+from forewarn.learning.transitions import Transition
+from forewarn.models import CountModel
+from forewarn.models.process import Step, ordered
+from forewarn.monitoring.anomalies import (
+    RULES,
+    Calibration,
+    calibrate,
+    conformal_p,
+    deviation,
+    find_checkpoints,
+    least_runs,
+)
+from forewarn.monitoring.anomaly_file import load_calibration, save_calibration
+from forewarn.monitoring.surprise import WHATS, Predictor, predictor_of
+from forewarn.states.vocabulary import Vocabulary
+
+ACTIONS = ("read", "write")
+STATES = (0, 1, 2, 3)
+SPACE = Vocabulary(("a", "b"), ())
+
+
+def simulated(rng: np.random.Generator, length: int, bias: float = 0.5) -> list[Transition]:
+    """Walk over three states; an action leads on, or back, with its own chances."""
+    state, run = 0, []
+    for tick in range(length):
+        action = ACTIONS[int(rng.random() > bias)]
+        ahead = 0.8 if action == "read" else 0.3
+        following = (state + (1 if rng.random() < ahead else 2)) % 3
+        run.append(Transition(tick, state, action, following))
+        state = following
+    return run
+
+
+def learned(runs: list[list[Transition]], actions: bool = True) -> CountModel:
+    moves = Counter((one.state, one.following) for run in runs for one in run)
+    steps = Counter(
+        Step(one.action, False, one.state, one.following)
+        for run in runs for one in run if actions and one.action
+    )  # fmt: skip
+    counts = np.zeros((len(STATES), len(STATES)), dtype=np.int64)
+    for (state, following), number in moves.items():
+        counts[state, following] = number
+    starts = np.zeros(len(STATES), dtype=np.int64)
+    return CountModel(
+        SPACE, "steps", "d", STATES, sparse.csr_matrix(counts), starts, steps=ordered(steps)
+    )
+
+
+@pytest.fixture(scope="module")
+def predictor() -> Predictor:
+    rng = np.random.default_rng(1)
+    return predictor_of(learned([simulated(rng, 20) for _ in range(30)]), "both")
+
+
+def surprises(predictor: Predictor, run: list[Transition], what: str = "both") -> list[float]:
+    return [predictor.surprise(one).of(what) for one in run]  # type: ignore[arg-type]
+
+
+def calibrated(runs: list[list[float]], **changes: object) -> Calibration:
+    given_ = {
+        "model": "m", "abstraction": "d", "what": "both", "rule": "conformal", "every": 5,
+        "alpha": 0.1, "recordings": ["r"], **changes,
+    }  # fmt: skip
+    return calibrate(runs, **given_)  # type: ignore[arg-type]
+
+
+def test_the_likelihood_of_a_run_is_that_of_the_definition():
+    rng = np.random.default_rng(2)
+    runs = [simulated(rng, 12) for _ in range(8)]
+    model = predictor_of(learned(runs), "both")
+    every = [one for run in runs for one in run]
+    for run in runs:
+        by_definition = 1.0
+        for one in run:
+            tried = [x for x in every if (x.state, x.action) == (one.state, one.action)]
+            by_definition *= sum(x.following == one.following for x in tried) / len(tried)
+        assert model.likelihood(run) == pytest.approx(math.log(by_definition))
+    # Without actions it is the chain's.
+    chain = predictor_of(learned(runs, actions=False), "outcome")
+    by_definition = 1.0
+    for one in runs[0]:
+        tried = [x for x in every if x.state == one.state]
+        by_definition *= sum(x.following == one.following for x in tried) / len(tried)
+    assert chain.likelihood(runs[0]) == pytest.approx(math.log(by_definition))
+    assert model.likelihood([Transition(0, 0, "read", 3)]) == -math.inf
+
+
+def test_smoothed_probabilities_are_distributions_by_hand(predictor):
+    # Seen 3 times "1" and once "2" after (0, read): N = 4, T = 2.
+    run = [Transition(0, 0, "read", f) for f in (1, 1, 1, 2)]
+    small = predictor_of(learned([run]), "both")
+    uniform = 1 / 5  # four states and a new one
+    arrivals = (3 + 2 * uniform) / 6
+    state = (3 + 2 * arrivals) / 6
+    assert small.outcome_probability(0, "read", 1) == pytest.approx((3 + 2 * state) / 6)
+    assert small.choice_probability(0, "read") == pytest.approx(
+        (4 + (4 + 1 / 2) / 5) / 5  # one action, or a new one: 1 / 2
+    )
+    for state_ in (*STATES, 77):
+        for action in (*ACTIONS, "never", None):
+            chances = [predictor.outcome_probability(state_, action, f) for f in (*STATES, 99)]
+            assert sum(chances) == pytest.approx(1.0) and min(chances) > 0
+        chances = [predictor.choice_probability(state_, a) for a in (*ACTIONS, "never")]
+        assert sum(chances) == pytest.approx(1.0) and min(chances) > 0
+
+
+def test_what_may_be_surprising_is_chosen(predictor):
+    usual, odd = Transition(0, 0, "read", 1), Transition(0, 0, "delete", 1)
+    assert predictor.surprise(odd).choice > predictor.surprise(usual).choice + 2
+    both = predictor.surprise(odd)
+    assert both.of("both") == both.of("choice") + both.of("outcome")
+    expected = predictor.expected(odd, "both")
+    assert expected.part == "choice" and {name for name, _ in expected.likeliest} == {*ACTIONS}
+    lost = predictor.expected(Transition(0, 0, "read", 3), "both")
+    assert lost.part == "outcome" and lost.likeliest[0] == (
+        SPACE.name(1), predictor.outcome_probability(0, "read", 1)
+    )  # fmt: skip
+    with pytest.raises(ModelError, match="counts no actions"):
+        predictor_of(replace(predictor.model, steps=()), "choice")
+
+
+def test_actions_change_the_digest_although_the_chain_is_the_same(predictor):
+    model = predictor.model
+    bare = predictor_of(replace(model, steps=()), "outcome")
+    assert model.seed == bare.model.seed and predictor.digest != bare.digest
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(-1, 6))
+def test_p_values_of_runs_are_those_of_the_definition(past, value):
+    expected = (1 + sum(x >= value for x in past)) / (len(past) + 1)
+    assert conformal_p(sorted(past), value) == pytest.approx(expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=12), st.integers(1, 12))
+def test_p_values_are_conservative_whatever_the_scores(scores, k):
+    """Each score in turn is the new one: at most a share alpha of them has p <= alpha."""
+    alpha = k / len(scores)
+    told = sum(
+        conformal_p(sorted(scores[:i] + scores[i + 1 :]), scores[i]) <= alpha
+        for i in range(len(scores))
+    )
+    assert told <= alpha * len(scores) + 1e-9
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.1, 0.5, 1.0, 2.0]), min_size=1, max_size=6),
+        min_size=9, max_size=20,
+    ),
+    st.lists(st.sampled_from([0.05, 0.1, 0.7, 2.0, 3.0]), min_size=1, max_size=6),
+)  # fmt: skip
+def test_a_step_is_judged_among_steps_of_runs_that_weigh_equally(runs, new):
+    found = calibrated(runs)
+    for value, p in zip(new, found.step_p(new), strict=True):
+        shares = [sum(x >= value for x in run) / len(run) for run in runs]
+        assert p == pytest.approx((1 + sum(shares)) / (len(runs) + 1))
+    judged = found.judge(new)
+    assert judged.anomalous == (judged.value > judged.limit)  # p and limit say the same
+    assert (judged.since is not None) == judged.anomalous
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
+def test_the_normal_rules_are_those_of_scipy(alpha):
+    rng = np.random.default_rng(3)
+    runs = [rng.exponential(size=int(rng.integers(3, 40))).tolist() for _ in range(120)]
+    past = np.array([-sum(run) for run in runs])
+    normal = calibrated(runs, rule="normal", alpha=alpha)
+    limit = stats.norm(past.mean(), past.std(ddof=1)).ppf(alpha)
+    assert normal.judge([1.0]).limit == pytest.approx(limit)
+    assert normal.judge([-limit - 0.01]).anomalous is False
+    assert normal.judge([-limit + 0.01]).anomalous is True
+    quantile = calibrated(runs, rule="quantile", alpha=alpha)
+    assert quantile.judge([1.0]).limit == pytest.approx(np.sort(past)[math.floor(alpha * 120)])
+    for one in find_checkpoints(runs, 5):
+        cut = [-sum(run[: one.steps]) for run in runs if len(run) >= one.steps]
+        assert one[1:] == pytest.approx((len(cut), np.mean(cut), stats.tstd(cut)))
+    checkpoints = calibrated(runs, rule="checkpoints", alpha=alpha)
+    first = checkpoints.checkpoints[0]
+    fall = stats.norm(first.mean, first.deviation).ppf(alpha)
+    for extra, told in ((0.01, True), (-0.01, False)):
+        judged = checkpoints.judge([0.0, 0.0, 0.0, 0.0, -fall + extra])
+        assert judged.anomalous is told and judged.since == (4 if told else None)
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("rule", ["conformal", "prefix"])
+def test_the_promised_share_of_false_alarms_is_kept(predictor, rule, what):
+    rng = np.random.default_rng(4)
+    alpha, told, trials = 0.1, 0, 400
+
+    def normal() -> list[float]:
+        return surprises(predictor, simulated(rng, int(rng.integers(4, 30))), what)
+
+    for _ in range(trials):
+        found = calibrated([normal() for _ in range(19)], rule=rule, alpha=alpha, what=what)
+        told += found.judge(normal()).anomalous
+    assert stats.binomtest(told, trials, alpha, alternative="greater").pvalue > 0.01
+
+
+def test_unusual_choices_are_told_by_likelihood_and_not_by_the_outcome_alone(predictor):
+    rng = np.random.default_rng(5)
+    past = [simulated(rng, 40) for _ in range(60)]
+    odd = [simulated(rng, 40, bias=0.97) for _ in range(40)]
+    shares = {}
+    skewed = predictor_of(learned([simulated(rng, 40, bias=0.2) for _ in range(30)]), "both")
+    past = [simulated(rng, 40, bias=0.2) for _ in range(60)]
+    for what in ("outcome", "choice"):
+        found = calibrated([surprises(skewed, run, what) for run in past], rule="prefix", what=what)
+        shares[what] = np.mean([found.judge(surprises(skewed, run, what)).anomalous for run in odd])
+    assert shares["choice"] > 0.9 and shares["outcome"] < 0.3
+
+
+def test_too_few_runs_are_refused_and_one_more_is_enough():
+    for rule in RULES:
+        for alpha in (0.05, 0.1, 1 / 3, 0.5):
+            least = least_runs(rule, alpha)
+            with pytest.raises(RecordingError, match=f"{least - 1} normal runs"):
+                calibrated([[1.0]] * (least - 1), rule=rule, alpha=alpha)
+            odd = calibrated([[1.0] * 5] * least, rule=rule, alpha=alpha).judge([9.0] * 5)
+            assert odd.anomalous
+    assert least_runs("conformal", 0.05) == 19
+    for rule in ("prefix", "checkpoints"):
+        with pytest.raises(RecordingError, match="too few normal runs have 5 transitions"):
+            calibrated([[1.0] * 4] * 40, rule=rule)
+
+
+def test_runs_that_never_fall_below_or_end_before_a_checkpoint_deviate_by_nothing():
+    checkpoints = find_checkpoints([[1.0] * 10, [2.0] * 10], 5)
+    assert deviation(checkpoints, [9.0, 9.0]).tolist() == [0.0, 0.0]
+    assert deviation(checkpoints, [0.0] * 12).tolist() == [0.0] * 12
+
+
+def test_a_calibration_is_kept_and_refused_for_another_model(tmp_path: Path):
+    rng = np.random.default_rng(6)
+    runs = [rng.exponential(size=12).tolist() for _ in range(20)]
+    file = tmp_path / "anomalies.json"
+    for rule in RULES:
+        found = calibrated(runs, rule=rule)
+        save_calibration(found, file)
+        assert load_calibration(file, "m", "d") == found
+    with pytest.raises(ModelError, match=r"another model.*digest m") as refused:
+        load_calibration(file, "other", "d")
+    assert refused.value.file == str(file)
+    with pytest.raises(ModelError, match="another abstraction"):
+        load_calibration(file, "m", "other")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("alpha", 0, "alpha"),
+        ("alpha", 0.001, "20 normal runs"),
+        ("rule", "magic", "rule"),
+        ("what", 3, "what"),
+        ("every", 0, "every"),
+        ("format", "forewarn-model", "format"),
+        ("version", 2, "version"),
+        ("recordings", [1], "recordings"),
+        ("greatest", [2.0, 1.0], "greatest"),
+        ("greatest", ["x"], r"greatest\[0\]"),
+        ("likelihoods", [1.0], "likelihoods"),
+        ("steps", [], "steps"),
+        ("steps", [[1.0]], r"steps\[0\]"),
+        ("steps", [[1.0, -1.0]], "steps"),
+        ("checkpoints", [[1, 1, 0, 0]], r"checkpoints\[0\]"),
+        ("reference", [[1, 2, 0]], r"reference\[0\]"),
+    ],
+)
+def test_a_damaged_calibration_is_refused_with_its_key(tmp_path: Path, key, value, said):
+    file = tmp_path / "anomalies.json"
+    save_calibration(calibrated([[1.0, 2.0]] * 20), file)
+    file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
+    with pytest.raises((ModelError, RecordingError), match=said) as refused:
+        load_calibration(file, "m", "d")
+    assert refused.value.file == str(file)
+
+
+def test_p_values_in_order_are_uniform_and_drift_is_seldom_told_without_any():
+    rng = np.random.default_rng(7)
+    told, every = 0, []
+    for trial in range(400):
+        scores = rng.integers(0, 6, size=50).astype(float)  # with many ties
+        p_values = sequential_p(scores[:10].tolist(), scores[10:].tolist(), trial)
+        assert p_values.min() > 0 and p_values.max() <= 1
+        every.append(p_values)
+        told += find_drift(p_values, 0.1).since is not None
+    assert stats.kstest(np.concatenate(every), "uniform").pvalue > 0.01
+    assert stats.binomtest(told, 400, 0.1, alternative="greater").pvalue > 0.01
+
+
+def test_drift_is_told_where_it_begins():
+    rng = np.random.default_rng(8)
+    scores = [*rng.normal(size=40), *rng.normal(loc=2.5, size=40)]
+    drift = find_drift(sequential_p(rng.normal(size=50).tolist(), scores), 0.05)
+    assert drift.since is not None and 40 <= drift.since < 60
+    # The martingale by its definition.
+    p_values = sequential_p([], scores[:5])
+    exponents = [(i + 0.5) / 200 for i in range(200)]
+    paths = [
+        np.mean([math.prod(e * p ** (e - 1) for p in p_values[:n]) for e in exponents])
+        for n in range(6)
+    ]
+    assert find_drift(p_values, 0.05).evidence == pytest.approx(math.log(max(paths)))
