@@ -34,7 +34,7 @@ from rosgraph_msgs.msg import Clock
 from small_world import MONITOR, TYPES, serialized, write_world
 from std_msgs.msg import String
 
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 from forewarn_ros.messages import from_time, to_time
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.message_types import message_class

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.recordings import Sample
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 from monitor_node.lockstep import LockStep
 from monitor_node.pacing import Pacer
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
-from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.ticks import Grid
 from forewarn_ros.messages import from_time, to_time
 from monitor_node.pacing import Pacer
 

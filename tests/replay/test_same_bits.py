@@ -24,7 +24,8 @@ from forewarn.monitoring.carried import Taken
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import RecordingWriter, Sample, open_recording
-from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.ticks import Grid
 from forewarn.states.vocabulary import Vocabulary
 from forewarn_ros.messages import from_time
 

@@ -16,7 +16,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.errors import ForewarnError, InputError
 from forewarn.recordings import Recording, Sample, open_recording
-from forewarn.signals.clock import NANOSECONDS, Grid
+from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.ticks import Grid
 from forewarn_ros.clock import SimulatedTime
 from forewarn_ros.messages import from_time, to_time
 from forewarn_ros.process import WAKE, Interrupt, middleware

@@ -85,7 +85,7 @@ class Journal:
         Raises
         ------
         RecordingError
-            If the memory cannot be used; `memory.recall` has the reasons.
+            If the memory cannot be used; `checkpoint.recall` has the reasons.
         """
         left, self.left = self.left, None
         if left is None:

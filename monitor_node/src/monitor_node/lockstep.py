@@ -25,7 +25,9 @@ from forewarn.monitoring.session_events import (
     unhandled,
 )
 from forewarn.recordings import Sample
-from forewarn.signals.clock import Clock, Grid, clock_of
+from forewarn.signals.clock import Clock
+from forewarn.signals.clock_kinds import clock_of
+from forewarn.signals.ticks import Grid
 
 
 class Grounds(NamedTuple):

@@ -25,7 +25,8 @@ from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
-from forewarn.signals.clock import NANOSECONDS, by_clock
+from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.clock_kinds import by_clock
 from forewarn.states.inputs import open_feed
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.status import Status

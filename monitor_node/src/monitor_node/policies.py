@@ -11,6 +11,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from forewarn.errors import ConfigError, ForewarnError
+from forewarn.monitoring.build import with_policies
 from forewarn.monitoring.live_session import Watch
 from monitor_node import parameters
 from monitor_node.background import are_compared
@@ -85,7 +86,7 @@ class Policies:
         if not refused and self._owner.watch is not None:
             try:
                 monitor = self._owner.watch.monitor
-                changed = Watch.with_policy(monitor, self._values(given))
+                changed = with_policies(monitor, self._values(given))
                 if are_compared(changed.spec) and not monitor.bounded:
                     refused = "figure: upper needs bounds, and they are not computed yet"
                 elif changed.spec.bounds.kind == "none" and any(

@@ -28,7 +28,7 @@ from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.actuators import TwistSpec
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.signals.clock import Clock as MonitorClock
-from forewarn.signals.clock import clock_of
+from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.clock import SimulatedTime
 from forewarn_ros.messages import diagnostics, to_time
 from forewarn_ros.process import Interrupt, middleware, spin

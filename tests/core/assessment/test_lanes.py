@@ -14,7 +14,7 @@ from forewarn.assessment.lanes import OFF, ON, TERMINAL, UNKNOWN, StateLog, requ
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 from forewarn.states.predicates import Observation
 from forewarn.states.vocabulary import Vocabulary
 

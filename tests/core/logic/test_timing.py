@@ -7,7 +7,7 @@ import pytest
 from forewarn.errors import FormulaError
 from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.timing import in_steps
-from forewarn.signals.clock import clock_of
+from forewarn.signals.clock_kinds import clock_of
 
 
 def steps(bounds: str, rate: float) -> tuple[int, int | None]:

@@ -32,7 +32,7 @@ from forewarn.monitoring.policy import (
     release,
 )
 from forewarn.monitoring.risk_rows import RiskRow
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 
 RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
 SHORT = replace(RULES, hold=0)

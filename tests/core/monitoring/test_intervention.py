@@ -7,7 +7,7 @@ import pytest
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
 from forewarn.monitoring.risk_rows import RiskRow
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 
 GRID = Grid(10.0)
 BLANK = RiskRow(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, compile_rules, decide
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 
 RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
 

@@ -14,9 +14,9 @@ from forewarn.expressions import parse_expression
 from forewarn.expressions.values import Record
 from forewarn.messages import ForeignType, message_type
 from forewarn.messages.schema import Primitive, Struct
-from forewarn.signals.clock import Grid
 from forewarn.signals.feed import Aged, Feed, stamp_reader
 from forewarn.signals.sources import SourceSignal
+from forewarn.signals.ticks import Grid
 
 TICK = 100_000_000  # 10 Hz
 FLOAT = message_type("demo_msgs/msg/Number", "float64 data\n", "ros2msg")

@@ -24,7 +24,7 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import open_recording
-from forewarn.signals.clock import StepMoments, Steps
+from forewarn.signals.steps import StepMoments, Steps
 
 TEXT = """
 version: 1

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forewarn.assessment.history import UNKNOWN_STATE, Track
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.verdict import PropertyStatus
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

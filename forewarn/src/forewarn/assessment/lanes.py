@@ -15,7 +15,7 @@ from forewarn.config.actions import SEVERITY, WARN
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import answers_of
 from forewarn.monitoring.policy import Level
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 from forewarn.states.interface import Observed, StateSpace, is_terminal
 
 OFF, UNKNOWN, ON, TERMINAL = range(4)

@@ -21,7 +21,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, estimate_chain
 from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
-from forewarn.signals.clock import clock_of
+from forewarn.signals.clock_kinds import clock_of
 
 LISTED = 10
 

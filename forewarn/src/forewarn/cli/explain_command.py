@@ -13,7 +13,7 @@ from forewarn.config.fields import Rate
 from forewarn.errors import ConfigError, FormulaError, InputError
 from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.explanation import Explanation, explain
-from forewarn.signals.clock import clock_of
+from forewarn.signals.clock_kinds import clock_of
 
 DESCRIPTION = """\
 Say in words what a formula means and when it counts as violated, and draw the automaton that

@@ -31,7 +31,7 @@ from forewarn.reports.states import (
     riskiest,
     successors,
 )
-from forewarn.signals.clock import by_clock, clock_of
+from forewarn.signals.clock_kinds import by_clock, clock_of
 
 DESCRIPTION = """\
 Show a model: where its counts come from, its states with their visits, the visits that they

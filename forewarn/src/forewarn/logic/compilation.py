@@ -14,7 +14,8 @@ from forewarn.logic.nodes import Arena
 from forewarn.logic.progression import NO, YES, Progression, State
 from forewarn.logic.response import as_bounded_response, response_automaton
 from forewarn.logic.syntax import Formula, atoms_of
-from forewarn.signals.clock import Clock, clock_of
+from forewarn.signals.clock import Clock
+from forewarn.signals.clock_kinds import clock_of
 
 MAX_STATES = 200_000
 _MAX_NAME = 60

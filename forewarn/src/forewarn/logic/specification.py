@@ -14,7 +14,7 @@ from forewarn.logic.compilation import compile_formula
 from forewarn.logic.lexer import RESERVED
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula, Not, atoms_of
-from forewarn.signals.clock import clock_of
+from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.kinds import build_states
 

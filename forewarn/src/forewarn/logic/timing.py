@@ -8,7 +8,8 @@ from typing import NamedTuple
 from forewarn.errors import FormulaError
 from forewarn.logic.printing import format_interval
 from forewarn.logic.syntax import Bound, Interval
-from forewarn.signals.clock import Clock, by_clock
+from forewarn.signals.clock import Clock
+from forewarn.signals.clock_kinds import by_clock
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _SLACK = 1e-9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from forewarn.checking.credible import Question, credible_tables
@@ -22,10 +22,18 @@ from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
-from forewarn.signals.clock import by_clock
+from forewarn.signals.clock_kinds import by_clock
 from forewarn.states.interface import Admission, StateSpace
 
-__all__ = ["CompiledSpec", "build_monitor", "check_model", "compile_spec", "with_section"]
+__all__ = [
+    "CompiledSpec",
+    "build_monitor",
+    "build_without_bounds",
+    "check_model",
+    "compile_spec",
+    "with_policies",
+    "with_section",
+]
 
 
 def build_monitor(
@@ -72,6 +80,12 @@ def build_monitor(
         chain = estimate_chain(model)
     properties = tuple(_properties(compiled, chain, questions, tables, raw))
     return Monitor(spec, abstraction, properties, loaded, _notes(spec, model, tables))
+
+
+def build_without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
+    """Return a monitor that tells what is likely, and not how sure that is."""
+    spec = compiled.spec.model_copy(update={"bounds": BoundsSpec(kind="none")})
+    return replace(build_monitor(replace(compiled, spec=spec), model), spec=compiled.spec)
 
 
 def _properties(
@@ -236,3 +250,17 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
         update={"properties": {**monitor.spec.properties, name: section}}
     )
     return replace(monitor, spec=spec, properties=tuple(changed))
+
+
+def with_policies(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
+    """Return `monitor` with other thresholds, by property.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range.
+    """
+    for name, values in changes.items():
+        section = monitor.spec.with_thresholds(name, values).properties[name]
+        monitor = with_section(monitor, name, section)
+    return monitor

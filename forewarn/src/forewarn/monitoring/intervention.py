@@ -12,7 +12,8 @@ from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, W
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
-from forewarn.signals.clock import Clock, Grid
+from forewarn.signals.clock import Clock
+from forewarn.signals.ticks import Grid
 
 
 class Request(NamedTuple):

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
-from forewarn.config.sections import BoundsSpec
 from forewarn.errors import ConfigError, DecodeError
 from forewarn.messages import MessageType
 from forewarn.models import CountModel
-from forewarn.monitoring.build import CompiledSpec, build_monitor, with_section
+from forewarn.monitoring.build import (
+    CompiledSpec,
+    build_monitor,
+    build_without_bounds,
+    with_policies,
+    with_section,
+)
 from forewarn.monitoring.external_signals import ExternalSignals
 from forewarn.monitoring.intervention import (
     AdvisorState,
@@ -93,7 +97,7 @@ class Watch:
         self._external = external
         mtype = message_types.get(external)
         self._read_external = None if mtype is None else ExternalSignals(mtype)
-        monitor = (build_monitor if bounds else _without_bounds)(compiled, model)
+        monitor = (build_monitor if bounds else build_without_bounds)(compiled, model)
         self.session = Session(monitor, message_types)
         self.violations = [0] * len(compiled.spec.properties)
         self.unreadable: dict[str, str] = {}
@@ -349,16 +353,8 @@ class Watch:
         ConfigError
             If a value is out of range; then nothing has changed.
         """
-        self.session.swap(self.with_policy(self.monitor, {name: values}))
+        self.session.swap(with_policies(self.monitor, {name: values}))
         self._answers, self._unseen = self._chains(), unseen_answers(self.spec)
-
-    @staticmethod
-    def with_policy(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
-        """Return `monitor` with other thresholds; raises ConfigError and changes nothing."""
-        for name, values in changes.items():
-            section = monitor.spec.with_thresholds(name, values).properties[name]
-            monitor = with_section(monitor, name, section)
-        return monitor
 
     def build(self, model: CountModel) -> Monitor:
         """Return a monitor with another model, to be handed to `use`; may take a while.
@@ -402,9 +398,3 @@ class Watch:
     def muted(self) -> Collection[str]:
         """Properties whose alerts are silenced."""
         return self._mutes.keys() | self._waiting.keys()
-
-
-def _without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
-    """Return a monitor that tells what is likely, and not how sure that is."""
-    spec = compiled.spec.model_copy(update={"bounds": BoundsSpec(kind="none")})
-    return replace(build_monitor(replace(compiled, spec=spec), model), spec=compiled.spec)

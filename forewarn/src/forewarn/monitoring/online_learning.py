@@ -8,7 +8,7 @@ from dataclasses import replace
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance, Smoothing, merge_models
-from forewarn.signals.clock import clock_of
+from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.interface import Observed
 
 ONLINE = "learned while watching"

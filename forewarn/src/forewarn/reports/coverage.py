@@ -18,7 +18,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.reports.figures import percent
 from forewarn.reports.page import absent, escape, label, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
-from forewarn.signals.clock import clock_of
+from forewarn.signals.clock_kinds import clock_of
 
 LISTED = 12
 LEAST = 0.7

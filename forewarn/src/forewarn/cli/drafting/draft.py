@@ -23,7 +23,8 @@ from forewarn.messages import MessageType, compile_extractor
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 from forewarn.recordings import JsonTrace, Recording
 from forewarn.recordings.interface import Sample, TopicInfo
-from forewarn.signals.clock import NANOSECONDS, Clock, clock_of
+from forewarn.signals.clock import NANOSECONDS, Clock
+from forewarn.signals.clock_kinds import clock_of
 from forewarn.signals.feed import Feed
 from forewarn.signals.sources import SourceSignal
 

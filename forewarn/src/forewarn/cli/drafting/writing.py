@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from forewarn.cli.drafting.catalogue import Role
 from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic
 from forewarn.reports.figures import rounded
-from forewarn.signals.clock import Grid
+from forewarn.signals.ticks import Grid
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./]*\Z")
 _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import SignalSpec
@@ -15,17 +13,18 @@ from forewarn.expressions import (
     FUNCTIONS,
     Expression,
     compile_expression,
-    normal_form,
     parse_expression,
 )
 from forewarn.expressions.comparisons import Comparison, as_comparison
-from forewarn.signals.clock import NANOSECONDS, clock_of
+from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.clock_kinds import clock_of
 from forewarn.signals.sources import SourceSignal
 from forewarn.states.abstraction import PHASES, DerivedSignal
 from forewarn.states.interface import terminal_code
 from forewarn.states.predicates.abstraction import PredicateAbstraction
+from forewarn.states.predicates.digest import Conditions, digest
 from forewarn.states.predicates.kleene import KleeneCompiler
-from forewarn.states.predicates.maps import load_shapes, shape_content
+from forewarn.states.predicates.maps import load_shapes
 from forewarn.states.vocabulary import PAST, Observation, Vocabulary
 
 MAX_PREDICATES = 1000
@@ -57,14 +56,6 @@ def build_abstraction(
         For unknown names, cycles and expressions outside the language; all findings at once.
     """
     return _Builder(spec, tuple(features), further or {}).build(inline)
-
-
-class _Conditions(NamedTuple):
-    """All expressions that are true, false or unknown, by name."""
-
-    predicates: Mapping[str, Expression]
-    terminals: Mapping[str, Expression]
-    phases: Mapping[str, Expression]
 
 
 class _Builder:
@@ -122,7 +113,7 @@ class _Builder:
             predicates=tuple(predicates.values()),
             comparisons=comparisons,
             clock=clock_of(spec.rate, spec.step),
-            digest=self._digest(parsed, conditions)
+            digest=digest(spec, parsed, conditions, action, self._features)
             if spec.origin is spec
             else _Builder(spec.origin, self._features, self._further, maps=False)
             .build(inline)
@@ -237,7 +228,7 @@ class _Builder:
             found.append(self._shapes[name])
         return lambda values: function([*values, *found])
 
-    def _conditions(self, slots: Mapping[str, int], inline: Iterable[str]) -> _Conditions:
+    def _conditions(self, slots: Mapping[str, int], inline: Iterable[str]) -> Conditions:
         predicates = self._predicates(slots, inline)
         terminals = {
             name: self._parse(text, f"terminal.{name}") for name, text in self.spec.terminal.items()
@@ -248,7 +239,7 @@ class _Builder:
             if (text := getattr(self.spec, key)) is not None
         }
         self._raise()
-        return _Conditions(predicates, terminals, phases)
+        return Conditions(predicates, terminals, phases)
 
     def _predicates(self, slots: Mapping[str, int], inline: Iterable[str]) -> dict[str, Expression]:
         found: dict[str, Expression] = {}
@@ -293,7 +284,7 @@ class _Builder:
                 yield str(comparison), expression
 
     def _compile(
-        self, slots: Mapping[str, int], conditions: _Conditions
+        self, slots: Mapping[str, int], conditions: Conditions
     ) -> Callable[[Sequence[Any]], Observation]:
         predicates, terminals, phases = conditions
         if len(predicates) > MAX_PREDICATES:
@@ -332,46 +323,6 @@ class _Builder:
         except ExpressionError as error:
             self.errors.append(error.located(file=self.spec.file, key=key))
             return "None"
-
-    def _digest(self, parsed: Mapping[str, Expression], conditions: _Conditions) -> str:
-        """Hash what the counts depend on: not properties, thresholds, units or descriptions."""
-        spec = self.spec
-        predicates, terminals, phases = conditions
-        used: set[str] = set()
-        action = {} if spec.action is None else {"action": self._parse(spec.action, "action")}
-        roots = (e for group in (*conditions, action) for e in group.values())
-        pending = {n for e in roots for n in e.names if n in spec.signals} | {*self._features}
-        while pending:
-            name = pending.pop()
-            used.add(name)
-            if spec.signals[name].is_derived:
-                pending |= (parsed[name].names & spec.signals.keys()) - used
-        signals = {
-            name: [
-                s.source,
-                s.message_type if s.source else None,
-                normal_form(parsed[name]) if name in parsed else None,
-                None if s.timeout is None else repr(s.timeout),
-                s.default,
-                *([s.stale] if s.stale != "worst" else []),
-            ]
-            for name, s in sorted(spec.signals.items())
-            if name in used
-        }
-        content = {
-            "rate": spec.rate,
-            "time": [spec.time, spec.settle],
-            **({"history": 2} if spec.history == 2 else {}),
-            "signals": signals,
-            **shape_content(spec, [parsed[n] for n in sorted(used) if n in parsed]),
-            "predicates": {n: normal_form(e) for n, e in predicates.items()},
-            "terminal": {n: normal_form(e) for n, e in terminals.items()},
-            "constraints": [c.model_dump(exclude_unset=True) for c in spec.constraints],
-            "phases": {key: normal_form(e) for key, e in phases.items()},
-            **{key: normal_form(e) for key, e in action.items()},
-        }
-        text = json.dumps(content, sort_keys=False, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _observation_source(predicates: int, terminals: int) -> list[str]:

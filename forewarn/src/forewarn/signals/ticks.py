@@ -1,0 +1,185 @@
+"""Ticks: moments on a grid of time, which come whether or not anything arrives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from forewarn.config.fields import Rate
+from forewarn.errors import RecordingError
+from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload
+
+LONGEST_GAP_NS = 30 * 24 * 3600 * NANOSECONDS
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Ticks: tick k lies at ``floor(k * 1e9 / rate)`` nanoseconds; exact for every rate.
+
+    Attributes
+    ----------
+    rate : float
+        Ticks per second.
+    """
+
+    rate: float
+
+    noun: ClassVar[str] = "tick"
+    unit: ClassVar[str] = "s"
+    hour: ClassVar[str] = "an hour"
+    timeout: ClassVar[float] = 1.0
+    timed: ClassVar[bool] = True
+    regular: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        # The decimal a user wrote (0.1), not its nearest binary fraction.
+        ratio = Fraction(repr(self.rate))
+        object.__setattr__(self, "_numerator", NANOSECONDS * ratio.denominator)
+        object.__setattr__(self, "_denominator", ratio.numerator)
+
+    _numerator: int = 0
+    _denominator: int = 1
+
+    @property
+    def remembered(self) -> Rate:
+        """Return the rate."""
+        return self.rate
+
+    @property
+    def period(self) -> float:
+        """Return the seconds from tick to tick."""
+        return 1.0 / self.rate
+
+    @property
+    def wall_rate(self) -> float:
+        """Return the rate: the number of a tick is a time."""
+        return self.rate
+
+    def wall(self, moment: int, time_ns: int) -> int:
+        """Return the number of the tick."""
+        del time_ns
+        return moment
+
+    def time_ns(self, tick: int) -> int:
+        """Return the nanosecond at which `tick` lies."""
+        return tick * self._numerator // self._denominator
+
+    def tick_at_or_after(self, time_ns: int) -> int:
+        """Return the first tick at or after a moment: the one a sample belongs to."""
+        # time(k) >= t  <=>  k * n >= t * d, because t is an integer
+        return -(-time_ns * self._denominator // self._numerator)
+
+    def tick_at_or_before(self, time_ns: int) -> int:
+        """Return the last tick at or before a moment: the newest one that is due."""
+        # time(k) <= t  <=>  k * n < (t + 1) * d
+        return ((time_ns + 1) * self._denominator - 1) // self._numerator
+
+    def since(self, now_ns: int, age_ns: int) -> int:
+        """Return the difference."""
+        return now_ns - age_ns
+
+    def ticks(self, duration: float) -> int:
+        """Return the whole ticks within a span, as upper bounds of formulas count them."""
+        return math.floor(duration * self.rate + 1e-9)
+
+    def at_least(self, duration: float) -> int:
+        """Return the ticks that a span lasts at the least."""
+        return math.ceil(duration * self.rate - 1e-9)
+
+    def duration(self, moments: float) -> float:
+        """Return the seconds that so many ticks last."""
+        return moments / self.rate
+
+    def say(self, duration: float, digits: str = "g") -> str:
+        """Return seconds for people."""
+        return f"{duration:{digits}} s"
+
+    def figure(self, duration: float, digits: str = "g") -> str:
+        """Return seconds without their unit."""
+        return f"{duration:{digits}}"
+
+    def span(self, duration: float) -> str:
+        """Return seconds for people, long ones in minutes and hours."""
+        if duration < 60:
+            return f"{duration:.1f} s"
+        minutes, rest = divmod(round(duration), 60)
+        if minutes < 60:
+            return f"{minutes} min {rest:02d} s"
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+
+    def moments(self, settle_ns: int = 0) -> GridMoments:
+        """Return the ticks of this grid, each evaluated `settle_ns` late."""
+        return GridMoments(self, settle_ns)
+
+
+class GridMoments:
+    """The ticks of a grid; see `Moments`. It needs no memory: the time says it all."""
+
+    by_time = True
+
+    def __init__(self, clock: Grid, settle_ns: int = 0) -> None:
+        self.clock: Clock = clock
+        self._grid = clock
+        self._settle_ns = settle_ns
+        self.following = clock.tick_at_or_after
+        self.stamp_ns = clock.time_ns
+
+    def arrival(self, topic: str, time_ns: int, payload: Payload) -> int:
+        """Return the time itself."""
+        del topic, payload
+        return time_ns
+
+    def last_due(self, now_ns: int) -> int:
+        """Return the newest tick that may be evaluated."""
+        return self._grid.tick_at_or_before(now_ns - self._settle_ns)
+
+    def due_ns(self, moment: int) -> int:
+        """Return the time of the tick, and what it has to settle."""
+        return self._grid.time_ns(moment) + self._settle_ns
+
+    def expected(self, start_ns: int, end_ns: int, count: int) -> int:
+        """Return how many ticks lie between."""
+        del count
+        return max(self.following(end_ns) - self.following(start_ns), 1)
+
+    def play(
+        self,
+        samples: Iterable[tuple[int, str, Payload]],
+        start_ns: int,
+        end_ns: int,
+        accept: Accept,
+    ) -> Iterator[int]:
+        """Yield the ticks from the first at or after `start_ns` to that at or after `end_ns`.
+
+        Raises
+        ------
+        RecordingError
+            If nothing comes for so long that a time must be wrong.
+        """
+        time_of, settle = self._grid.time_ns, self._settle_ns
+        tick = self.following(start_ns)
+        due = time_of(tick) + settle
+        for time_ns, topic, payload in samples:
+            if due < time_ns:
+                _check_gap(due, time_ns)
+            while due < time_ns:
+                yield tick
+                tick += 1
+                due = time_of(tick) + settle
+            accept(topic, time_ns, payload)
+        _check_gap(due, end_ns)
+        yield from range(tick, self.following(end_ns) + 1)
+
+
+def _check_gap(due_ns: int, next_ns: int) -> None:
+    """Refuse a gap whose ticks would keep a machine busy for hours, with nothing to see in them."""
+    if next_ns - due_ns > LONGEST_GAP_NS:
+        days = (next_ns - due_ns) / (24 * 3600 * NANOSECONDS)
+        raise RecordingError(
+            f"nothing was recorded for {days:,.0f} days up to {next_ns / NANOSECONDS:.9f} s: "
+            "a time is damaged, or a clock was set in between",
+            accepted="gaps of up to 30 days",
+        )

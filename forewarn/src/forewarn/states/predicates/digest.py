@@ -1,0 +1,92 @@
+"""What tells one abstraction from another: a hash of all that the counts depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from forewarn.config import MonitorSpec
+from forewarn.expressions import Expression, normal_form
+from forewarn.states.abstraction import DerivedSignal
+from forewarn.states.predicates.maps import shape_content
+
+
+class Conditions(NamedTuple):
+    """All expressions that are true, false or unknown, by name."""
+
+    predicates: Mapping[str, Expression]
+    terminals: Mapping[str, Expression]
+    phases: Mapping[str, Expression]
+
+
+def digest(
+    spec: MonitorSpec,
+    parsed: Mapping[str, Expression],
+    conditions: Conditions,
+    action: DerivedSignal | None,
+    features: Iterable[str],
+) -> str:
+    """Hash what the counts depend on: not properties, thresholds, units or descriptions.
+
+    Parameters
+    ----------
+    spec : MonitorSpec
+        The monitor file.
+    parsed : mapping of str to Expression
+        Values of its signals.
+    conditions : Conditions
+        Its conditions, those of formulas included.
+    action : DerivedSignal or None
+        What names the action that is done.
+    features : iterable of str
+        Signals that another kind of states rests on.
+    """
+    predicates, terminals, phases = conditions
+    actions = {} if action is None else {"action": action.expression}
+    signals = _used(spec, parsed, [*conditions, actions], features)
+    content = {
+        "rate": spec.rate,
+        "time": [spec.time, spec.settle],
+        **({"history": 2} if spec.history == 2 else {}),
+        "signals": {name: _signal(spec, parsed, name) for name in signals},
+        **shape_content(spec, [parsed[name] for name in signals if name in parsed]),
+        "predicates": {n: normal_form(e) for n, e in predicates.items()},
+        "terminal": {n: normal_form(e) for n, e in terminals.items()},
+        "constraints": [c.model_dump(exclude_unset=True) for c in spec.constraints],
+        "phases": {key: normal_form(e) for key, e in phases.items()},
+        **{key: normal_form(e) for key, e in actions.items()},
+    }
+    text = json.dumps(content, sort_keys=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _used(
+    spec: MonitorSpec,
+    parsed: Mapping[str, Expression],
+    groups: Iterable[Mapping[str, Expression]],
+    features: Iterable[str],
+) -> list[str]:
+    """Return the signals that the expressions read, directly or through others, sorted."""
+    used: set[str] = set()
+    roots = (expression for group in groups for expression in group.values())
+    pending = {n for e in roots for n in e.names if n in spec.signals} | {*features}
+    while pending:
+        name = pending.pop()
+        used.add(name)
+        if spec.signals[name].is_derived:
+            pending |= (parsed[name].names & spec.signals.keys()) - used
+    return sorted(used)
+
+
+def _signal(spec: MonitorSpec, parsed: Mapping[str, Expression], name: str) -> list[object]:
+    signal = spec.signals[name]
+    return [
+        signal.source,
+        signal.message_type if signal.source else None,
+        normal_form(parsed[name]) if name in parsed else None,
+        None if signal.timeout is None else repr(signal.timeout),
+        signal.default,
+        *([signal.stale] if signal.stale != "worst" else []),
+    ]
