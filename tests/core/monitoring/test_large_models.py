@@ -126,7 +126,7 @@ def test_what_is_left_for_the_tick_takes_a_part_of_it(
     begun = time.thread_time()
     watch.use(monitor)
     record.model(model, packed)
-    record.tables(watch.monitor, packed)
+    record.tables(watch.monitor, packed.tables)
     assert monitor.model is not None
     monitor.model.compatible(Observation(None, 1, 1, 0, True))
     assert time.thread_time() - begun < IN_TICK
