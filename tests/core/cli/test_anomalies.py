@@ -147,6 +147,50 @@ def test_a_calibration_is_kept_and_used_again(forewarn, folder, tmp_path):
     assert missing.code == 2 and "none.json" in missing.err
 
 
+def test_nothing_but_a_calibration_is_written_over(forewarn, folder, tmp_path):
+    taken = tmp_path / "notes.json"
+    taken.write_text("{}")
+    given = (*asked(folder, "odd"), "--calibrate", folder / "normal.jsonl", "--save")
+    found = forewarn(*given, taken)
+    assert found.code == 2 and "is not written over" in found.err and taken.read_text() == "{}"
+    free = tmp_path / "free.json"
+    assert forewarn(*given, free).code == forewarn(*given, free).code == 1
+
+
+def test_a_run_that_ends_too_early_is_told_where_ends_count(forewarn, folder, tmp_path):
+    """With `end: absorb` the end is an outcome; a run that crashed has the label of no end."""
+    config, model = tmp_path / "monitor.yaml", tmp_path / "model.json"
+    config.write_text(SPEC + "learning: {end: absorb}\n")
+    forewarn("learn", folder / "past.jsonl", "-c", config, "-o", model)
+    cut = write(tmp_path / "cut.jsonl", [normal(random.Random(9), "cut")[:3]])
+    found = forewarn(
+        "anomalies", cut, "-c", config, "-m", model, "--calibrate", folder / "normal.jsonl",
+        "--json",
+    )  # fmt: skip
+    (run,) = json.loads(found.out)["runs"]
+    assert run["anomalous"] and run["transitions"] == 3
+    assert run["steps"][0]["following"] == "end" and run["steps"][0]["time"] == 2
+
+
+def test_interventions_break_a_run(forewarn, folder, tmp_path):
+    config, model = tmp_path / "monitor.yaml", tmp_path / "model.json"
+    held = SPEC.replace("done: {}", "done: {}, held: {}") + "intervened_when: held\n"
+    config.write_text(held)
+    runs = [normal(random.Random(i), f"r{i}") for i in range(40)]
+    for line in (line for run in runs for line in run):
+        line["held"] = False
+    trace = write(tmp_path / "past.jsonl", runs[:20])
+    forewarn("learn", trace, "-c", config, "-o", model)
+    for line in runs[39][2:4]:
+        line["held"] = True
+    found = forewarn(
+        "anomalies", write(tmp_path / "one.jsonl", runs[39:]), "-c", config, "-m", model,
+        "--calibrate", write(tmp_path / "normal.jsonl", runs[20:39]), "--json",
+    )  # fmt: skip
+    (run,) = json.loads(found.out)["runs"]
+    assert run["transitions"] == len(runs[39]) - 1 - 3
+
+
 def test_runs_that_the_model_was_learned_from_are_refused_to_calibrate_on(forewarn, folder):
     found = forewarn(*asked(folder, "odd"), "--calibrate", folder / "past.jsonl")
     assert found.code == 2 and "this model was learned from this recording" in found.err

@@ -137,6 +137,29 @@ def test_what_may_be_surprising_is_chosen(predictor):
         predictor_of(replace(predictor.model, steps=()), "choice")
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_expected_is_the_likeliest_of_all_states_and_actions(seed):
+    rng = np.random.default_rng(seed)
+    runs = [
+        [
+            Transition(0, int(rng.integers(4)), ACTIONS[rng.integers(2)], int(f))
+            for f in rng.integers(0, 4, 4)
+        ]
+        for _ in range(3)
+    ]
+    model = predictor_of(learned(runs), "both")
+    for state in (*STATES, 9):
+        for action in (*ACTIONS, "never", None):
+            one = Transition(0, state, action, 2)
+            found = [share for _, share in model.expected(one, "outcome", 2).likeliest]
+            every = sorted(model.outcome_probability(state, action, f) for f in STATES)
+            assert found == pytest.approx(every[::-1][:2])
+            known = {x.action for run in runs for x in run}
+            every = sorted(model.choice_probability(state, str(a)) for a in known)
+            found = [share for _, share in model.expected(one, "choice", 2).likeliest]
+            assert found == pytest.approx(every[::-1][:2])
+
+
 def test_actions_change_the_digest_although_the_chain_is_the_same(predictor):
     model = predictor.model
     bare = predictor_of(replace(model, steps=()), "outcome")

@@ -27,17 +27,17 @@ from forewarn.cli.common import (
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import refuse_known
 from forewarn.errors import ConfigError, ModelError, RecordingError
-from forewarn.files.outputs import check_output
 from forewarn.learning.transitions import read_transitions
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
+from forewarn.models.file import check_replaceable
 from forewarn.monitoring.anomalies import (
     RULES,
     Calibration,
     Rule,
     calibrate,
 )
-from forewarn.monitoring.anomaly_file import load_calibration, save_calibration
+from forewarn.monitoring.anomaly_file import FORMAT, load_calibration, save_calibration
 from forewarn.monitoring.build import check_model
 from forewarn.monitoring.surprise import WHATS, Predictor, What, predictor_of
 from forewarn.recordings import open_recording
@@ -139,7 +139,8 @@ def _alpha(text: str) -> float:
 
 def run(options: Options, output: Output) -> int:
     """Calibrate, or load what was calibrated, and judge."""
-    check_output(options.save)
+    if options.save is not None:
+        check_replaceable(options.save, FORMAT, "file of `forewarn anomalies --save`")
     compiled = load_compiled(options.config)
     model = _fitting(options, compiled)
     predictor, found = _calibrated(options, compiled, model, output)

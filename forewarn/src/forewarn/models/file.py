@@ -41,8 +41,6 @@ MAX_COUNT = 1 << 40
 Items = Callable[[], Iterable[Any]]
 """Gives the items of a list of the file, anew each time."""
 _BEGIN = 100
-_OURS = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % FORMAT.encode())
-_REPLACEABLE = "a name that is free, or a model file"
 
 
 def save_model(model: CountModel, path: Path | str) -> None:
@@ -56,15 +54,16 @@ def save_model(model: CountModel, path: Path | str) -> None:
     write_output(path, dump_model(model), ModelError)
 
 
-def check_replaceable(path: Path) -> None:
-    """Refuse a place for a model that somebody else's file has taken.
+def check_replaceable(path: Path, kind: str = FORMAT, noun: str = "model file") -> None:
+    """Refuse a place for a file of a format that somebody else's file has taken.
 
     Raises
     ------
     InputError
-        If something is there that is not a model file, or nothing can be written there.
+        If something is there that is not of the format, or nothing can be written there.
     """
     check_output(path)
+    accepted = f"a name that is free, or a {noun}"
     try:
         with open_plain(path) as file:
             begin = file.read(_BEGIN)
@@ -72,12 +71,10 @@ def check_replaceable(path: Path) -> None:
         return
     except OSError as error:
         raise ModelError(
-            f"cannot be replaced: {error.strerror}", accepted=_REPLACEABLE, file=path
+            f"cannot be replaced: {error.strerror}", accepted=accepted, file=path
         ) from error
-    if not _OURS.match(begin):
-        raise ModelError(
-            "is no model file, and is not written over", accepted=_REPLACEABLE, file=path
-        )
+    if not re.match(rb'\s*\{\s*"format"\s*:\s*"%s"' % kind.encode(), begin):
+        raise ModelError(f"is no {noun}, and is not written over", accepted=accepted, file=path)
 
 
 def load_model(path: Path | str, most: int = MAX_BYTES) -> CountModel:

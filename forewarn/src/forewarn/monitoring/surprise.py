@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
@@ -16,7 +17,15 @@ from forewarn.models import CountModel
 What = Literal["outcome", "choice", "both"]
 WHATS: tuple[What, ...] = get_args(What)
 
-_NOTHING: Counter[Hashable] = Counter()
+
+class Row(NamedTuple):
+    """Counts of what was seen in one context, and their sum."""
+
+    counts: Mapping[Hashable, int]
+    total: int
+
+
+_NOTHING = Row({}, 0)
 
 
 class Surprise(NamedTuple):
@@ -78,13 +87,16 @@ class Predictor:
     """
 
     model: CountModel
-    outcomes: Mapping[tuple[int, str], Counter[Hashable]]
-    moves: Mapping[int, Counter[Hashable]]
-    choices: Mapping[int, Counter[Hashable]]
+    outcomes: Mapping[tuple[int, str], Row]
+    moves: Mapping[int, Row]
+    choices: Mapping[int, Row]
     digest: str
-    _arrivals: Counter[Hashable]
-    _actions: Counter[Hashable]
+    _arrivals: Row
+    _actions: Row
     _known: dict[tuple[int, str | None, int], Surprise] = field(default_factory=dict)
+    _likeliest: dict[tuple[What, int, str | None], tuple[tuple[str, float], ...]] = field(
+        default_factory=dict
+    )
 
     def surprise(self, transition: Transition) -> Surprise:
         """Return how surprising a transition is."""
@@ -107,7 +119,7 @@ class Predictor:
     def choice_probability(self, state: int, action: str) -> float:
         """Return ``P(a | s)``."""
         rows = [self._actions, self.choices.get(state, _NOTHING)]
-        return _interpolated(rows, action, len(self._actions))
+        return _interpolated(rows, action, len(self._actions.counts))
 
     def likelihood(self, run: Iterable[Transition]) -> float:
         """Return the paper's likelihood of a run, ``sum log C(s, a, s') / C(s, a)``.
@@ -121,9 +133,9 @@ class Predictor:
                 row = self.outcomes.get((one.state, one.action), _NOTHING)
             else:
                 row = self.moves.get(one.state, _NOTHING)
-            if not row[one.following]:
+            if one.following not in row.counts:
                 return -math.inf
-            total += math.log(row[one.following] / sum(row.values()))
+            total += math.log(row.counts[one.following] / row.total)
         return total
 
     def expected(self, transition: Transition, what: What, most: int = 3) -> Expected:
@@ -133,25 +145,45 @@ class Predictor:
         part = what
         if what == "both":
             part = "choice" if found.choice > found.outcome else "outcome"
+        key = part, state, None if part == "choice" else action
+        likeliest = self._likeliest.get(key)
+        if likeliest is None or len(likeliest) < most:
+            likeliest = self._likeliest[key] = self._find_likeliest(*key, most)
+        return Expected(part, likeliest[:most])
+
+    def _find_likeliest(
+        self, part: What, state: int, action: str | None, most: int
+    ) -> tuple[tuple[str, float], ...]:
+        # Of what was never seen in the state, the likeliest is what is most frequent elsewhere.
         if part == "choice":
-            chances = {str(a): self.choice_probability(state, str(a)) for a in self._actions}
+            seen, elsewhere = self.choices.get(state, _NOTHING), self._actions
         else:
-            space = self.model.vocabulary
+            seen, elsewhere = self.moves.get(state, _NOTHING), self._arrivals
+        values = {
+            *seen.counts,
+            *heapq.nlargest(most, elsewhere.counts, elsewhere.counts.__getitem__),
+        }
+        if part == "choice":
+            chances = {str(a): self.choice_probability(state, str(a)) for a in values}
+        else:
+            values |= {*self.outcomes.get((state, action or ""), _NOTHING).counts}
+            name = self.model.vocabulary.name
             chances = {
-                space.name(code): self.outcome_probability(state, action, code)
-                for code in self.model.states
+                name(code): self.outcome_probability(state, action, code)
+                for code in values
+                if isinstance(code, int)
             }
-        likeliest = sorted(chances.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
-        return Expected(part, tuple(likeliest))
+        return tuple(sorted(chances.items(), key=lambda pair: (-pair[1], pair[0]))[:most])
 
 
-def _interpolated(rows: Iterable[Counter[Hashable]], value: Hashable, known: int) -> float:
+def _interpolated(rows: Iterable[Row], value: Hashable, known: int) -> float:
     """Return the Witten-Bell estimate from `rows`, the one with the least context first."""
     estimate = 1.0 / (known + 1)
     for row in rows:
-        distinct, total = len(row), sum(row.values())
-        if total:
-            estimate = (row[value] + distinct * estimate) / (total + distinct)
+        distinct = len(row.counts)
+        if distinct:
+            seen = row.counts.get(value, 0)
+            estimate = (seen + distinct * estimate) / (row.total + distinct)
     return estimate
 
 
@@ -182,13 +214,23 @@ def predictor_of(model: CountModel, what: What) -> Predictor:
     ):
         if count:
             moves[model.states[i]][model.states[j]] += count
-    arrivals, actions = _sum(moves.values()), _sum(choices.values())
+    arrivals: Counter[Hashable] = Counter()
+    for row in moves.values():
+        arrivals.update(row)
+    actions: Counter[Hashable] = Counter()
+    for row in choices.values():
+        actions.update(row)
     digest = hashlib.sha256((model.seed + repr(model.steps)).encode()).hexdigest()
-    return Predictor(model, dict(outcomes), dict(moves), dict(choices), digest, arrivals, actions)
+    return Predictor(
+        model,
+        {key: _row(row) for key, row in outcomes.items()},
+        {state: _row(row) for state, row in moves.items()},
+        {state: _row(row) for state, row in choices.items()},
+        digest,
+        _row(arrivals),
+        _row(actions),
+    )
 
 
-def _sum(rows: Iterable[Counter[Hashable]]) -> Counter[Hashable]:
-    total: Counter[Hashable] = Counter()
-    for row in rows:
-        total.update(row)
-    return total
+def _row(counts: Mapping[Hashable, int]) -> Row:
+    return Row(dict(counts), sum(counts.values()))
