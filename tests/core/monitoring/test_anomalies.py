@@ -241,6 +241,22 @@ def test_the_promised_share_of_false_alarms_is_kept(predictor, rule, what):
     assert stats.binomtest(told, trials, alpha, alternative="greater").pvalue > 0.01
 
 
+@pytest.mark.parametrize("rule", ["conformal", "prefix"])
+def test_without_ties_the_promised_share_is_the_real_one(rule):
+    """Of 39 scores and a new one, each is among the greatest four with a probability of 0.1."""
+    rng = np.random.default_rng(9)
+    runs, trials = (39 if rule == "conformal" else 78), 600
+
+    def normal() -> list[float]:
+        return rng.exponential(size=int(rng.integers(5, 30))).tolist()
+
+    told = sum(
+        calibrated([normal() for _ in range(runs)], rule=rule, every=1).judge(normal()).anomalous
+        for _ in range(trials)
+    )
+    assert stats.binomtest(told, trials, 0.1).pvalue > 0.01
+
+
 def test_unusual_choices_are_told_by_likelihood_and_not_by_the_outcome_alone(predictor):
     rng = np.random.default_rng(5)
     past = [simulated(rng, 40) for _ in range(60)]
