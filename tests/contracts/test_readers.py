@@ -395,6 +395,45 @@ class TestTrace(ReaderContract):
     )
 
 
+class TestAgents(TestTrace):
+    """Runs of agents: every fourth row is what is known after the last of three calls."""
+
+    @pytest.fixture
+    def rows(self) -> list[Row]:
+        return [(number * 1_000_000_000, "", float(number)) for number in range(80)]
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> Path:
+        path = folder / "x.jsonl"
+        lines = []
+        for first in range(0, len(rows), 4):
+            *calls, (*_, label) = rows[first : first + 4]
+            steps = [{"action": "set", "args": {"value": value}} for *_, value in calls]
+            lines.append(json.dumps({"steps": steps, "value": label}))
+        path.write_text("\n".join([*lines, ""]) if lines else "\n")
+        return path
+
+    def values(self, recording: Recording, samples: Iterable[Sample]) -> list[Row]:
+        found = []
+        for time_ns, topic, data in samples:
+            assert isinstance(data, dict)
+            value = data["value"] if data["action"] is None else data["arguments"][0]
+            found.append((time_ns, topic, float(value)))
+        return found
+
+    test_messages_come_in_the_order_of_time_whatever_the_order_in_the_file = None  # no times
+
+
+class TestAgentsInOneList(TestAgents):
+    """The same as one JSON list."""
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> Path:
+        path = super().write(folder, rows)
+        lines = path.read_text().split("\n")[:-1] if rows else []
+        if lines:
+            path.write_text("[" + ",\n".join(lines) + "]")
+        return path
+
+
 class TestApollo(ReaderContract):
     """A record of Cyber RT, read by cyber-record and the index."""
 

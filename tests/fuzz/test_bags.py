@@ -16,7 +16,8 @@ from forewarn.recordings import open_recording
 
 KINDS = (
     "none.mcap", "storage.mcap", "message.mcap", "file.mcap.zstd", "none.db3", "message.db3",
-    "file.db3.zstd", "none.bag", "bz2.bag", "lz4.bag", "trace.jsonl",
+    "file.db3.zstd", "none.bag", "bz2.bag", "lz4.bag", "trace.jsonl", "agents.jsonl",
+    "chats.json",
 )  # fmt: skip
 TEXT, FLOAT = "std_msgs/msg/String", "std_msgs/msg/Float64"
 
@@ -25,6 +26,11 @@ def write(kind: str, folder: Path) -> bytes:
     """Return the bytes of a small recording of 12 messages on two topics."""
     if kind == "trace.jsonl":
         return b'{"t": 1, "a": 2.5}\n{"t": 2, "a": [1, "b"]}\n' * 20
+    if kind == "agents.jsonl":
+        return b'{"task": "a", "steps": [{"action": "b", "args": {"c": [1]}, "error": "d"}]}\n' * 9
+    if kind == "chats.json":
+        call = b'{"role": "a", "tool_calls": [{"id": "b", "function": {"name": "c"}}]}'
+        return b'[{"traj": [%b, {"role": "tool", "tool_call_id": "b", "content": 1}]}]' % call
     mode, ending = kind.split(".")[:2]
     path = folder / kind.replace(".", "-")
     if ending == "bag":
@@ -58,7 +64,7 @@ def _fill(writer, store, serialize) -> None:
             writer.write(connections[name], 1_000_000_000 + number * 50_000_000, payload)
 
 
-@pytest.mark.parametrize("group", ["mcap", "db3", "bag", "jsonl"])
+@pytest.mark.parametrize("group", ["mcap", "db3", "bag", "jsonl", "json"])
 def test_recordings(fuzz, tmp_path, group):
     kinds = [kind for kind in KINDS if group in kind.split(".")]
     originals = {kind: write(kind, tmp_path) for kind in kinds}

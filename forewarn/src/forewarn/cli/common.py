@@ -18,8 +18,8 @@ from forewarn.recordings import find_recordings
 from forewarn.signals.clock import Clock
 
 RECORDINGS_HELP = (
-    "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, or a "
-    "folder of these"
+    "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, "
+    "runs of agents in JSON, or a folder of these"
 )
 
 

@@ -371,6 +371,13 @@ class _Inference:
             if not isinstance(kinds[0], Many) and kinds[0] != TEXT:
                 raise self.fail(node, f"len() of {describe(kinds[0])}", "arrays and text")
             return NUMBER
+        if name in ("lower", "taken"):
+            texts = (Many(TEXT),) if name == "taken" else (TEXT, Many(TEXT))
+            for kind in kinds:
+                if kind not in texts:
+                    accepted = " or ".join(map(describe, texts))
+                    raise self.fail(node, f"{name}() of {describe(kind)}", accepted)
+            return kinds[0]
         if name == "where":
             self.scalar_or_vector(node.args[0], kinds[0], "a condition")
             return self._choice(node, *kinds)

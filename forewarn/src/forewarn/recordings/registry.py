@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
-from forewarn.recordings import rosbag1, rosbag2, traces
+from forewarn.recordings import agents, rosbag1, rosbag2, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
@@ -76,6 +76,12 @@ BUILT_IN = (
             path.name.endswith((".bag", ".bag.active")) or head.startswith(rosbag1.MAGIC)
         ),
         _open_rosbag1,
+    ),
+    RecordingFormat(
+        "runs of agents",
+        "runs of agents in JSON (each with a list of its calls, maybe with .gz or .zst)",
+        agents.is_agent_trace,
+        agents.AgentTrace,
     ),
     RecordingFormat(
         "trace",
@@ -142,8 +148,12 @@ def find_recordings(path: Path | str, run_key: str | None = None) -> list[Path]:
 
 
 def _runs_of(path: Path, key: str) -> list[Path]:
-    is_file = path.is_file() and traces.is_trace(path, _head(path))
-    return find_runs(path, key) if is_file else [path]
+    if not path.is_file():
+        return [path]
+    head = _head(path)
+    if agents.is_agent_trace(path, head):
+        return find_runs(path, agents.KEY)
+    return find_runs(path, key) if traces.is_trace(path, head) else [path]
 
 
 def _find(path: Path) -> list[Path]:

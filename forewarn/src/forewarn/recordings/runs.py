@@ -14,6 +14,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from forewarn.errors import RecordingError
+from forewarn.files.inputs import open_plain
+from forewarn.recordings.agents import AgentTrace, is_agent_trace
 from forewarn.recordings.interface import Sample
 from forewarn.recordings.traces import JsonTrace
 
@@ -89,7 +91,9 @@ def find_runs(path: Path, key: str) -> list[Path]:
 def _runs(path: Path, key: str, changed_ns: int, size: int) -> tuple[JsonTrace, dict[str, _Run]]:
     """Return a trace and its runs, read once for all of them; what changes the file is told."""
     del changed_ns, size
-    trace = JsonTrace(path)
+    with open_plain(path) as file:
+        agents = is_agent_trace(path, file.read(512))
+    trace = AgentTrace(path) if agents else JsonTrace(path)
     runs: dict[str, _Run] = {}
     without = 0
     for sample in trace.read():

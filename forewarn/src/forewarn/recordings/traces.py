@@ -20,11 +20,11 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
@@ -45,6 +45,9 @@ NO_TIME = -1
 LARGEST = sys.float_info.max
 LONGEST = 1 << 26
 """Characters of a line: a packed file of a few bytes may hold one that takes all memory."""
+
+
+Parsed = TypeVar("Parsed")
 
 
 def is_trace(path: Path, head: bytes) -> bool:
@@ -101,20 +104,37 @@ class JsonTrace(Recording):
         return lines if self._sorted else iter(sorted(lines, key=itemgetter(0)))
 
     def _lines(self) -> Iterator[Sample]:
-        number = count = 0
-        with _open_text(self.path) as file:
+        for count, (number, sample) in enumerate(self._parsed(_sample)):
+            try:
+                placed = self._placed(sample, count)
+            except ValueError as error:
+                raise self._error(number, str(error)) from error
+            yield placed
+
+    def _parsed(self, parse: Callable[[str], Parsed]) -> Iterator[tuple[int, Parsed]]:
+        """Yield the number of each line that is not empty and what it says.
+
+        `parse` raises ValueError where a line is wrong.
+        """
+        for number, line in self._texts():
+            try:
+                parsed = parse(line)
+            except ValueError as error:
+                if line.endswith("\n") or not isinstance(error, json.JSONDecodeError):
+                    raise self._error(number, str(error)) from error
+                self._warn(f"line {number} is cut short; it is left out")
+            else:
+                yield number, parsed
+
+    def _texts(self) -> Iterator[tuple[int, str]]:
+        number = 0
+        with open_text(self.path) as file:
             try:
                 for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), ""), 1):
                     if len(line) > LONGEST:
                         raise self._error(number, f"is longer than {LONGEST} characters")
                     if line.strip():
-                        try:
-                            yield self._placed(_sample(line), count)
-                            count += 1
-                        except ValueError as error:
-                            if line.endswith("\n") or not isinstance(error, json.JSONDecodeError):
-                                raise self._error(number, str(error)) from error
-                            self._warn(f"line {number} is cut short; it is left out")
+                        yield number, line
             except (EOFError, zlib.error, gzip.BadGzipFile, CutError) as error:
                 if not number:
                     raise RecordingError(
@@ -146,7 +166,8 @@ class JsonTrace(Recording):
         """Do nothing: the file is open only while it is read."""
 
 
-def _open_text(path: Path) -> TextIO:
+def open_text(path: Path) -> TextIO:
+    """Open a file of text, unpacked by its ending; raises RecordingError."""
     try:
         raw = open_plain(path)
     except OSError as error:
@@ -162,11 +183,11 @@ def _open_text(path: Path) -> TextIO:
 def _sample(line: str) -> Sample:
     """Parse and check one line, at `NO_TIME` if it has none; raises ValueError."""
     try:
-        values = _decoder.decode(line)
+        values = decoder.decode(line)
     except RecursionError as error:
         raise ValueError("is nested too deeply") from error
     if not isinstance(values, dict):
-        raise ValueError(f"is {_short(values)}, no object")
+        raise ValueError(f"is {short(values)}, no object")
     time_ns = _time_ns(values)
     for name, value in values.items():
         if value is None:
@@ -189,7 +210,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_unique)
+decoder = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _time_ns(values: dict[str, Any]) -> int:
@@ -201,16 +222,16 @@ def _time_ns(values: dict[str, Any]) -> int:
         raise ValueError("has both t and t_ns")
     time = values.pop(name)
     if isinstance(time, bool) or not isinstance(time, (int, float)):
-        raise ValueError(f"{name}: {_short(time)} is no time; accepted: a number of seconds")
+        raise ValueError(f"{name}: {short(time)} is no time; accepted: a number of seconds")
     if name == "t_ns" and not isinstance(time, int):
-        raise ValueError(f"t_ns: {_short(time)} is no whole number of nanoseconds")
+        raise ValueError(f"t_ns: {short(time)} is no whole number of nanoseconds")
     if time < 0 or (isinstance(time, float) and not math.isfinite(time)):
-        raise ValueError(f"{name}: {_short(time)} is no time; it must be finite and not negative")
+        raise ValueError(f"{name}: {short(time)} is no time; it must be finite and not negative")
     if time >= TIME_LIMIT_NS:
-        raise ValueError(f"{name}: {_short(time)} lies beyond the year 2262")
+        raise ValueError(f"{name}: {short(time)} lies beyond the year 2262")
     time_ns = int(time) if name == "t_ns" else round(time * 1_000_000_000)
     if time_ns >= TIME_LIMIT_NS:
-        raise ValueError(f"{name}: {_short(time)} lies beyond the year 2262")
+        raise ValueError(f"{name}: {short(time)} lies beyond the year 2262")
     return time_ns
 
 
@@ -228,9 +249,10 @@ def _element(name: str, value: Any) -> Any:
 
 def _check_size(name: str, value: int) -> None:
     if not -LARGEST <= value <= LARGEST:
-        raise ValueError(f"{name}: {_short(value)} is too large; accepted: up to 1.8e308, Infinity")
+        raise ValueError(f"{name}: {short(value)} is too large; accepted: up to 1.8e308, Infinity")
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """Return a value for a message."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,62 @@
+"""Functions of texts: what an agent's calls say, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from forewarn.expressions.functions.registry import Function, register
+from forewarn.expressions.values import NAN, Notes, is_unknown, kind
+
+MAX_COMPARED = 50_000_000
+"""Characters that one call of `taken` looks through at most."""
+
+
+def _texts(notes: Notes, name: str, items: Any) -> Sequence[str] | None:
+    """Return a list of texts, or None if it is none (a note says why)."""
+    if isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items):
+        return items
+    if not isinstance(items, str) and hasattr(items, "__len__") and not len(items):
+        return []  # an empty list has become a vector
+    if not is_unknown(items):
+        notes.unknown(f"{name}() needs a list of texts, not {kind(items)}")
+    return None
+
+
+def _lower(notes: Notes, text: Any) -> Any:
+    if isinstance(text, str):
+        return text.lower()
+    texts = _texts(notes, "lower", text)
+    return NAN if texts is None else [item.lower() for item in texts]
+
+
+def _taken(notes: Notes, items: Any, sources: Any) -> Any:
+    wanted, held = _texts(notes, "taken", items), _texts(notes, "taken", sources)
+    if wanted is None or held is None:
+        return NAN
+    if len(wanted) * sum(map(len, held)) > MAX_COMPARED:
+        return notes.unknown(f"taken() would look through more than {MAX_COMPARED} characters")
+    return [item for item in wanted if any(_stands_in(item.strip(), text) for text in held)]
+
+
+def _stands_in(item: str, text: str) -> bool:
+    """Tell whether `item` stands in `text` with no letter or digit of another word beside it."""
+    at = text.find(item) if item else -1
+    while at >= 0:
+        end = at + len(item)
+        begins = not (at and item[0].isalnum() and text[at - 1].isalnum())
+        if begins and not (end < len(text) and item[-1].isalnum() and text[end].isalnum()):
+            return True
+        at += 1
+        while at < len(text) and item[0].isalnum() and text[at - 1].isalnum():
+            at += 1  # the next one begins after this word
+        at = text.find(item, at)
+    return False
+
+
+register(
+    {
+        "lower": Function(_lower, 1, 1, "a text, or each text of a list, in small letters"),
+        "taken": Function(_taken, 2, 2, "the texts of a list that stand within one of another"),
+    }
+)

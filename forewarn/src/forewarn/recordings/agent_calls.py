@@ -1,0 +1,249 @@
+"""What one run of an agent says: its goal, its calls with their results, and all else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from forewarn.recordings.traces import LARGEST, decoder, short
+
+GOALS = ("task", "instruction", "goal", "query", "question", "prompt", "request")
+"""Fields that say what the agent was asked to do; the first that is there becomes `task`."""
+
+ACCEPTED = 'a run like {"task": "...", "steps": [{"action": "send", "args": {...}}]}'
+MOST_CALLS = 1_000
+MOST_FIELDS = 200
+MEMBERS_OF_A_CALL = ("args", "arguments", "observation", "error", "success", "errorMessage")
+TAKEN = frozenset(
+    {"run", "step", "task", "calls", "last_action", "observation", "outputs", "errors", "failed",
+     "action", "proposed", "arguments", "argument_names", "t", "t_ns"}
+)  # fmt: skip
+"""Names that other fields of a run cannot have: those of the signals of a step, and of times."""
+
+
+class WrongRunError(ValueError):
+    """What is no run: the problem, the key path, what would be accepted."""
+
+    def __init__(self, problem: str, key: str, accepted: str = ACCEPTED) -> None:
+        super().__init__(problem)
+        self.key = key
+        self.accepted = accepted
+
+
+class Call(NamedTuple):
+    """A call of a tool, and what came of it.
+
+    Attributes
+    ----------
+    told : str
+        What the user said before it, where the run is a chat.
+    """
+
+    action: str
+    arguments: tuple[tuple[str, str], ...]
+    observation: str
+    failed: bool
+    told: str = ""
+
+
+class Run(NamedTuple):
+    """One run: its goal, its calls, what the user said after the last one, and other fields."""
+
+    task: str
+    calls: list[Call]
+    told: str
+    fields: dict[str, Any]
+
+
+def key_of_calls(record: Mapping[str, Any]) -> str | None:
+    """Return which field holds the calls; one with an empty list only if its name says so."""
+    for name, value in record.items():
+        if isinstance(value, list) and value and all(map(_is_part, value)):
+            return name
+    for name in ("steps", "intermediate_steps", "traj", "messages"):
+        if record.get(name) == []:
+            return name
+    return None
+
+
+def _is_part(part: Any) -> bool:
+    """Tell whether an element of a list is a call, or a message of a chat."""
+    if not isinstance(part, dict):
+        return False
+    action = part.get("action")
+    if isinstance(action, dict):
+        return "tool" in action
+    if "action" in part:
+        return any(name in part for name in MEMBERS_OF_A_CALL)
+    return isinstance(part.get("role"), str) and ("content" in part or "tool_calls" in part)
+
+
+def parse_run(record: Any) -> Run:
+    """Return what an object of JSON says as a run; raises WrongRunError."""
+    try:
+        return _run(record)
+    except RecursionError as error:
+        raise WrongRunError("is nested too deeply", "") from error
+
+
+def _run(record: Any) -> Run:
+    if not isinstance(record, dict):
+        raise WrongRunError(f"is {short(record)}, no run", "")
+    key = key_of_calls(record)
+    if key is None:
+        raise WrongRunError(*_what_is_wrong(record))
+    parts = record[key]
+    fields: dict[str, Any] = {}
+    rest = {name: value for name, value in record.items() if name not in (key, "task")}
+    _flatten(rest, "", fields)
+    if parts and "role" in parts[0]:
+        calls, told = _chat(parts, key)
+        task = ""
+    else:
+        calls, told = [_call(part, f"{key}[{at}]") for at, part in enumerate(parts)], ""
+        task = _goal(record)
+    if len(calls) > MOST_CALLS:
+        raise WrongRunError(f"has {len(calls)} calls", key, f"at most {MOST_CALLS}")
+    return Run(task, calls, told, fields)
+
+
+def _what_is_wrong(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Return why no list of a record holds calls, and where the first wrong element is."""
+    for name, value in record.items():
+        if isinstance(value, list) and any(map(_is_part, value)):
+            at = next(at for at, part in enumerate(value) if not _is_part(part))
+            return f"{short(value[at])} is no call", f"{name}[{at}]"
+    return "has no list of calls", ", ".join(list(record)[:5])
+
+
+def _goal(record: Mapping[str, Any]) -> str:
+    """Return what the agent was asked to do: a field of the run, or of an object in it."""
+    for fields in (record, *(value for value in record.values() if isinstance(value, dict))):
+        for name in GOALS:
+            if isinstance(fields.get(name), str):
+                return str(fields[name])
+    return ""
+
+
+def _call(part: Mapping[str, Any], key: str) -> Call:
+    action, given = part["action"], part.get("args", part.get("arguments"))
+    if isinstance(action, dict):
+        action, given = action["tool"], action.get("input", action.get("args"))
+    if not isinstance(action, str) or not action.strip():
+        raise WrongRunError(f"{short(action)} names no action", f"{key}.action", "a text")
+    result = part.get("observation")
+    came = part if result is None and "success" in part else result
+    failed = bool(part.get("error")) or (
+        isinstance(came, dict)
+        and (came.get("success") is False or bool(came.get("error") or came.get("errorMessage")))
+    )
+    if came is part:
+        result = part.get("errorMessage") or part.get("message")
+    said = "\n".join(filter(None, (_text(result), _text(part.get("error")))))
+    echoed = came if isinstance(came, dict) and isinstance(came.get("action"), str) else None
+    call = Call(action, _arguments(given), said, failed)
+    return _command(call) if echoed is not None and _is_echoed(call, echoed) else call
+
+
+def _is_echoed(call: Call, result: Mapping[str, Any]) -> bool:
+    """Tell whether a result repeats the whole command: ``find cabinet`` given to one robot."""
+    texts = [text for _, text in call.arguments] or [call.action]
+    return texts == [result["action"]]
+
+
+def _command(call: Call) -> Call:
+    """Return the call whose action is the first word of a command, and its argument the rest."""
+    words = (call.arguments[0][1] if call.arguments else call.action).split(maxsplit=1)
+    if not words:
+        return call
+    return call._replace(action=words[0], arguments=tuple(("input", word) for word in words[1:]))
+
+
+def _chat(parts: list[Any], key: str) -> tuple[list[Call], str]:
+    """Return the calls of a chat, and what the user said after the last one."""
+    results = {
+        part["tool_call_id"]: _text(part.get("content"))
+        for part in parts
+        if part.get("role") == "tool" and isinstance(part.get("tool_call_id"), str)
+    }
+    calls: list[Call] = []
+    told: list[str] = []
+    for at, part in enumerate(parts):
+        if part.get("role") == "user":
+            told.append(_text(part.get("content")))
+        made = part.get("tool_calls") or []
+        if not isinstance(made, list):
+            raise WrongRunError(f"{short(made)} is no list", f"{key}[{at}].tool_calls", "a list")
+        for number, call in enumerate(made):
+            place = f"{key}[{at}].tool_calls[{number}]"
+            calls.append(_chat_call(call, place, results)._replace(told="\n".join(told)))
+            told = []
+    return calls, "\n".join(told)
+
+
+def _chat_call(call: Any, key: str, results: Mapping[str, str]) -> Call:
+    function = call.get("function", call) if isinstance(call, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(name, str) or not name.strip():
+        raise WrongRunError(f"{short(call)} names no tool", key, '{"function": {"name": "send"}}')
+    assert isinstance(function, dict)
+    identity = call.get("id")
+    said = results.get(identity, "") if isinstance(identity, str) else ""
+    failed = said.lstrip().lower().startswith("error")
+    return Call(name, _arguments(function.get("arguments")), said, failed)
+
+
+def _arguments(given: Any) -> tuple[tuple[str, str], ...]:
+    """Return names and texts of the arguments; nested ones get names like ``to.address``."""
+    if isinstance(given, str):
+        try:
+            parsed = decoder.decode(given)
+        except (ValueError, RecursionError):
+            parsed = given
+        given = parsed if isinstance(parsed, (dict, list)) else given
+    pairs: list[tuple[str, str]] = []
+    _collect(given, "", pairs)
+    return tuple((name or "input", text) for name, text in pairs)
+
+
+def _collect(value: Any, name: str, pairs: list[tuple[str, str]]) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _collect(item, f"{name}.{key}" if name else key, pairs)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, name, pairs)
+    elif value is not None:
+        pairs.append((name, _text(value)))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _flatten(value: Any, name: str, fields: dict[str, Any]) -> None:
+    """Put the scalars of a run and its lists of them into `fields`.
+
+    Those of objects get names like ``info_source``.
+    """
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _flatten(item, f"{name}_{key}" if name else key, fields)
+    elif len(fields) < MOST_FIELDS and all(map(_is_scalar, _items(value))):
+        known = re.sub(r"\W+", "_", name).strip("_").lower() or "field"
+        for item in _items(value):
+            if type(item) is int and not -LARGEST <= item <= LARGEST:
+                raise WrongRunError(f"{short(item)} is too large", name, "up to 1.8e308")
+        fields.setdefault(f"run_{known}" if known in TAKEN else known, value)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (str, float, int))

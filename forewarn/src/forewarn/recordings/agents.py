@@ -1,0 +1,232 @@
+"""Runs of agents: one JSON object a run, which holds the calls of tools in a list.
+
+Such a file is JSON lines, or one JSON list of runs. What tells it from other traces is its
+structure: a list of objects that are calls. Known are
+
+- ``{"action": "send", "args": {...}, "observation": ..., "error": ...}``, where the arguments may
+  be JSON as text, and all but the action may be missing;
+- ``{"action": {"tool": "send", "input": ...}, "observation": ...}``;
+- messages of a chat, ``{"role": ..., "content": ..., "tool_calls": [...]}``.
+
+Each call is a step: its line holds what is known before the call is made, the call's name as
+``action`` and the call's arguments. A last line follows the last call, without an action. Only
+there the run's other fields are known: outcomes and labels cannot leak into the states before.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from forewarn.errors import RecordingError
+from forewarn.recordings.agent_calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
+from forewarn.recordings.interface import Sample
+from forewarn.recordings.traces import LONGEST, JsonTrace, decoder, open_text
+from forewarn.recordings.zstd import CutError
+
+KEY = "run"
+"""Signal that numbers the runs of a file, from 0."""
+
+LONGEST_TEXT = 20_000
+KEPT_OUTPUTS = 200_000
+MOST_WARNINGS = 10
+MOST_LOOKED_AT = 100
+UNPACKING = (zlib.error, CutError)
+
+
+def is_agent_trace(path: Path, head: bytes) -> bool:
+    """Tell by its first runs whether a file holds runs of agents."""
+    begun = head.lstrip()[:1]
+    if path.is_dir() or (begun not in (b"{", b"[") and head[:2] not in (b"\x1f\x8b", b"\x28\xb5")):
+        return False
+    empty = False
+    try:
+        for record in islice(_first_records(path), MOST_LOOKED_AT):
+            key = key_of_calls(record) if isinstance(record, dict) else None
+            if key is None:
+                return False
+            if record[key]:
+                return True
+            empty = True
+    except (ValueError, OSError, EOFError, RecursionError, RecordingError, *UNPACKING):
+        return empty
+    return empty
+
+
+class AgentTrace(JsonTrace):
+    """Runs of agents as one trace; see `Recording` for the members."""
+
+    def __init__(self, path: Path) -> None:
+        self._cuts: dict[str, None] = {}
+        self._calls = 0
+        super().__init__(path)
+        self.kind = "runs of agents"
+        if self.count and not self._calls:
+            raise RecordingError("no run has an action", accepted=ACCEPTED, file=path)
+
+    def _lines(self) -> Iterator[Sample]:
+        self.timed = False
+        count = 0
+        for number, (line, record) in enumerate(self._records()):
+            try:
+                run = parse_run(record)
+                self._calls += len(run.calls)
+                for values in self._steps(number, run):
+                    yield Sample(count * 1_000_000_000, "", values)
+                    count += 1
+            except WrongRunError as error:
+                raise RecordingError(
+                    str(error),
+                    accepted=error.accepted,
+                    file=f"{self.path}:{line}",
+                    key=f"[{number}].{error.key}" if self._is_list else error.key,
+                ) from error
+
+    _is_list = False
+
+    def _records(self) -> Iterator[tuple[int, Any]]:
+        texts = self._texts()
+        first = next(texts, None)
+        if first is None:
+            return
+        self._is_list = first[1].lstrip().startswith("[")
+        if not self._is_list:
+            texts.close()  # type: ignore[attr-defined]
+            yield from self._parsed(_decoded)
+            return
+        parts, length = [first[1]], len(first[1])
+        for _, line in texts:
+            parts.append(line)
+            length += len(line)
+            if length > LONGEST:
+                raise self._error(first[0], f"the list is longer than {LONGEST} characters")
+        yield from self._listed("".join(parts), first[0])
+
+    def _listed(self, text: str, line: int) -> Iterator[tuple[int, Any]]:
+        """Yield the elements of a list; where its end is missing, those that are whole."""
+        at, seen = text.index("[") + 1, 0
+        whole = text.rstrip().endswith("]")
+        while True:
+            at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+            line += text.count("\n", seen, at)
+            seen = at
+            if text[at : at + 1] == "]":
+                return
+            try:
+                record, at = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError) as error:
+                if whole:
+                    raise self._error(line, f"is no list of runs ({error})") from error
+                self._warn(f"line {line} begins a run that is cut short; it is left out")
+                return
+            yield line, record
+
+    def _steps(self, number: int, run: Run) -> Iterator[dict[str, Any]]:
+        task, errors, failed = run.task, 0, False
+        names: list[str] = []
+        outputs: list[str] = []
+        for step, call in enumerate(run.calls):
+            task = self._cut("\n".join(filter(None, (task, call.told))), number, step, "task")
+            pairs = [(n, self._cut(t, number, step, "arguments")) for n, t in call.arguments]
+            yield {
+                **_state(number, step, task, names, outputs, errors, failed),
+                "action": call.action,
+                "proposed": call.action,
+                "arguments": [text for _, text in pairs],
+                "argument_names": [name for name, _ in pairs],
+            }
+            names = [*names, call.action]
+            output = self._cut(call.observation, number, step, "observation")
+            outputs = self._kept([*outputs, output], number, step)
+            failed = call.failed
+            errors += failed
+        step = len(run.calls)
+        task = self._cut("\n".join(filter(None, (task, run.told))), number, step, "task")
+        yield {
+            **{
+                name: self._cut(value, number, step, name) if isinstance(value, str) else value
+                for name, value in run.fields.items()
+            },
+            **_state(number, step, task, names, outputs, errors, failed),
+            "action": None,
+            "proposed": "",
+            "arguments": [],
+            "argument_names": [],
+        }
+
+    def _cut(self, text: str, run: int, step: int, name: str) -> str:
+        if len(text) <= LONGEST_TEXT:
+            return text
+        self._tell(
+            f"run {run}, step {step}: {name} has {len(text)} characters; "
+            f"those after {LONGEST_TEXT} are left out"
+        )
+        return text[:LONGEST_TEXT]
+
+    def _kept(self, outputs: list[str], run: int, step: int) -> list[str]:
+        total = sum(map(len, outputs))
+        while total > KEPT_OUTPUTS:
+            total -= len(outputs.pop(0))
+            self._tell(
+                f"run {run}, step {step}: the outputs have more than {KEPT_OUTPUTS} characters; "
+                "the oldest are left out"
+            )
+        return outputs
+
+    def _tell(self, text: str) -> None:
+        """Warn of what is cut; where that is a lot, say so once."""
+        if len(self._cuts) < MOST_WARNINGS:
+            self._cuts[text] = None
+            self._warn(text)
+        elif text not in self._cuts:
+            self._warn(f"more than {MOST_WARNINGS} texts are cut; the others are not listed")
+
+
+def _state(
+    number: int, step: int, task: str, names: list[str], outputs: list[str], errors: int,
+    failed: bool,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        KEY: number,
+        "step": step,
+        "task": task,
+        "calls": names,
+        "last_action": names[-1] if names else "",
+        "observation": outputs[-1] if outputs else "",
+        "outputs": outputs,
+        "errors": errors,
+        "failed": failed,
+    }
+
+
+_SPACE = re.compile(r"[\s,]*")
+
+
+def _decoded(line: str) -> Any:
+    try:
+        return decoder.decode(line)
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+
+
+def _first_records(path: Path) -> Iterator[Any]:
+    with open_text(path) as file:
+        line = file.readline(LONGEST + 1)
+        while line and not line.strip():
+            line = file.readline(LONGEST + 1)
+        if not line.lstrip().startswith("["):
+            while line:
+                if line.strip():
+                    yield _decoded(line)
+                line = file.readline(LONGEST + 1)
+            return
+        text = line + file.read(LONGEST)
+    at = text.index("[") + 1
+    while True:
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        record, at = decoder.raw_decode(text, at)
+        yield record

@@ -1,0 +1,238 @@
+"""Runs of agents: every structure is told by itself, and its calls become steps."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.errors import RecordingError
+from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings.agent_calls import MOST_CALLS, TAKEN
+from forewarn.recordings.agents import KEPT_OUTPUTS, LONGEST_TEXT
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT.parent / "shared" / "data" / "agents"
+
+OBJECTS = {
+    "suite": "shop",
+    "task": "Pay the bill",
+    "attack_succeeded": False,
+    "steps": [
+        {"action": "read", "args": {"file": "bill.txt"}, "observation": "to AB12", "error": None},
+        {"action": "pay", "args": {"to": {"account": "AB12"}, "n": [4, 5]}, "error": "no money"},
+        {"action": "say", "args": {}},
+    ],
+}
+AS_TEXT = {
+    "case": 3,
+    "task": "Pay the bill",
+    "steps": [
+        {"action": "read", "args": '{"file": "bill.txt"}', "observation": "to AB12"},
+        {"action": "say", "args": "{'no': json", "observation": ""},
+    ],
+    "tool_call_risk": 2,
+}
+CHAT = {
+    "task_id": 7,
+    "reward": 1.0,
+    "info": {"task": {"instruction": "You are Mia"}, "source": "user"},
+    "traj": [
+        {"role": "system", "content": "Policy"},
+        {"role": "user", "content": "Pay the bill"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "a", "function": {"name": "read", "arguments": '{"file": "bill.txt"}'}},
+                {"id": "b", "function": {"name": "find", "arguments": "{}"}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "b", "content": "Error: nothing"},
+        {"role": "tool", "tool_call_id": "a", "content": "to AB12"},
+        {"role": "user", "content": "Thanks"},
+    ],
+}
+COMMANDS = {
+    "input": {"scene_name": "Kitchen", "instruction": "Open the cabinet", "step": ["find", "open"]},
+    "intermediate_steps": [
+        {
+            "action": {"tool": "controller", "input": "find cabinet"},
+            "observation": {"action": "find cabinet", "success": True, "errorMessage": ""},
+        },
+        {
+            "action": {"tool": "controller", "input": "open cabinet"},
+            "observation": {"action": "open cabinet", "success": False, "errorMessage": "stuck"},
+        },
+    ],
+    "output": "It is open.",
+    "eval": [1.0, 0.5],
+}
+DRIVEN = {
+    "instruction": "Open the cabinet",
+    "traj": [{"action": "find Cabinet", "success": False, "message": "", "errorMessage": "far"}],
+}
+
+
+def write(path: Path, *runs: object, listed: bool = False) -> Path:
+    text = json.dumps(list(runs)) if listed else "".join(json.dumps(run) + "\n" for run in runs)
+    packed = gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode()
+    path.write_bytes(packed)
+    return path
+
+
+def steps(path: Path) -> list[dict[str, Any]]:
+    with open_recording(path) as recording:
+        return [dict(sample.data) for sample in recording.read()]
+
+
+def test_calls_with_objects_as_arguments(tmp_path: Path) -> None:
+    first, second, third, last = steps(write(tmp_path / "x.jsonl", OBJECTS))
+    assert first == {
+        "run": 0, "step": 0, "task": "Pay the bill", "calls": [], "last_action": "",
+        "observation": "", "outputs": [], "errors": 0, "failed": False,
+        "action": "read", "proposed": "read", "arguments": ["bill.txt"], "argument_names": ["file"],
+    }  # fmt: skip
+    assert first.keys() == TAKEN - {"t", "t_ns"}
+    assert second["outputs"] == ["to AB12"] and second["last_action"] == "read"
+    assert second["arguments"] == ["AB12", "4", "5"]
+    assert second["argument_names"] == ["to.account", "n", "n"]
+    assert (third["errors"], third["failed"], third["observation"]) == (1, True, "no money")
+    assert last["calls"] == ["read", "pay", "say"] and last["action"] is None
+    assert last["attack_succeeded"] is False and last["suite"] == "shop"
+
+
+def test_labels_are_known_after_the_last_call_only(tmp_path: Path) -> None:
+    for run, names in (
+        (OBJECTS, {"suite", "attack_succeeded"}),
+        (AS_TEXT, {"case", "tool_call_risk"}),
+        (CHAT, {"task_id", "reward", "info_task_instruction", "info_source"}),
+        (COMMANDS, {"input_scene_name", "input_instruction", "input_step", "output", "eval"}),
+    ):
+        *before, last = steps(write(tmp_path / "x.jsonl", run))
+        assert all(not names & line.keys() for line in before)
+        assert names <= last.keys()
+
+
+def test_arguments_as_text(tmp_path: Path) -> None:
+    first, second, last = steps(write(tmp_path / "x.jsonl", AS_TEXT))
+    assert (first["arguments"], first["argument_names"]) == (["bill.txt"], ["file"])
+    assert (second["arguments"], second["argument_names"]) == (["{'no': json"], ["input"])
+    assert last["tool_call_risk"] == 2
+
+
+def test_chats_in_one_list(tmp_path: Path) -> None:
+    first, second, last = steps(write(tmp_path / "x.json.gz", CHAT, listed=True))
+    assert (first["action"], first["task"], first["arguments"]) == (
+        "read", "Pay the bill", ["bill.txt"],
+    )  # fmt: skip
+    assert (second["action"], second["observation"], second["failed"]) == ("find", "to AB12", False)
+    assert (last["errors"], last["task"], last["reward"]) == (1, "Pay the bill\nThanks", 1.0)
+
+
+def test_commands_of_one_controller(tmp_path: Path) -> None:
+    first, second, last = steps(write(tmp_path / "x.jsonl", COMMANDS))
+    assert (first["action"], first["arguments"]) == ("find", ["cabinet"])
+    assert (second["action"], second["task"]) == ("open", "Open the cabinet")
+    assert (last["errors"], last["eval"]) == (1, [1.0, 0.5])
+    first, last = steps(write(tmp_path / "y.jsonl", DRIVEN))
+    assert (first["action"], first["arguments"]) == ("find", ["Cabinet"])
+    assert (last["failed"], last["observation"]) == (True, "far")
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x", "x.json", "x.json.gz"])
+def test_the_name_of_the_file_does_not_matter_and_each_run_is_one(
+    name: str, tmp_path: Path
+) -> None:
+    for listed in (False, True):
+        path = write(tmp_path / name, OBJECTS, {**OBJECTS, "steps": []}, AS_TEXT, listed=listed)
+        runs = find_recordings(path, "thread")
+        assert [run.name for run in runs] == [f"{name}::run={number}" for number in range(3)]
+        assert [len(steps(run)) for run in runs] == [4, 1, 3]
+        assert find_recordings(tmp_path, "run") == runs
+
+
+@pytest.mark.parametrize(
+    ("damaged", "where", "said"),
+    [
+        ({"task": "x", "steps": [{"action": 5, "args": {}}]}, "steps[0].action", "5"),
+        ({"task": "x", "steps": [OBJECTS["steps"][0], 8]}, "steps[1]", "8 is no call"),
+        ({"task": "x"}, "task", "has no list of calls"),
+        ({**CHAT, "traj": [{"role": "assistant", "content": "", "tool_calls": [{}]}]},
+         "traj[0].tool_calls[0]", "names no tool"),
+        ({"task": "x", "steps": [OBJECTS["steps"][0]] * (MOST_CALLS + 1)}, "steps", "1001 calls"),
+        ({**OBJECTS, "n": 10**400}, "n", "too large"),
+    ],
+)  # fmt: skip
+def test_what_is_no_run_is_named(
+    damaged: dict[str, Any], where: str, said: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "x.jsonl", OBJECTS, damaged)
+    with pytest.raises(RecordingError) as caught:
+        open_recording(path)
+    assert all(text in str(caught.value) for text in (f"{path}:2", where, said, "accepted"))
+
+
+@pytest.mark.parametrize("depth", [200, 900, 960, 980, 5_000, 100_000])
+def test_deep_nesting_is_an_error_or_read(depth: int, tmp_path: Path) -> None:
+    run = json.dumps({**OBJECTS, "deep": 0, "steps": [{"action": "a", "args": "deeper"}]})
+    for place in ('"deep": 0', '"args": "deeper"'):
+        deep = place.split(":")[0] + ": " + '{"a":' * depth + "1" + "}" * depth
+        path = tmp_path / "x.jsonl"
+        path.write_text(f"{json.dumps(OBJECTS)}\n{run.replace(place, deep)}\n")
+        try:
+            assert len(steps(path)) == 6
+        except RecordingError as error:
+            assert "nested too deeply" in str(error)
+
+
+def test_without_any_action_there_is_nothing_to_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", {"task": "x", "steps": []}, {"task": "y", "steps": []})
+    with pytest.raises(RecordingError, match="no run has an action"):
+        open_recording(path)
+
+
+def test_long_texts_are_cut_and_told(tmp_path: Path) -> None:
+    call = {"action": "read", "args": {"text": "a" * 30_000}, "observation": "b" * 30_000}
+    path = write(tmp_path / "x.jsonl", {"task": "x", "steps": [call] * 20})
+    with open_recording(path) as recording:
+        last = list(recording.read())[-1].data
+        assert (
+            f"run 0, step 0: arguments has 30000 characters; those after {LONGEST_TEXT}"
+            in (recording.warnings[0])
+        )
+        assert "more than 10 texts are cut" in recording.warnings[-1]
+        assert len(recording.warnings) == 11
+    assert len(last["observation"]) == LONGEST_TEXT  # type: ignore[call-overload, index]
+    assert sum(map(len, last["outputs"])) == KEPT_OUTPUTS  # type: ignore[call-overload, index]
+
+
+def test_a_file_that_is_cut_keeps_its_whole_runs(tmp_path: Path) -> None:
+    for listed in (False, True):
+        path = write(tmp_path / "x.json", OBJECTS, AS_TEXT, listed=listed)
+        path.write_bytes(path.read_bytes()[:-30])
+        with open_recording(path) as recording:
+            assert recording.count == 4
+            assert "cut short" in recording.warnings[0]
+
+
+def test_lines_with_lists_of_numbers_stay_traces(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", {"steps": [1, 2], "action": "go"}, {"steps": [3]})
+    assert [line["steps"] for line in steps(path)] == [[1, 2], [3]]
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data/agents beside the repository")
+def test_real_runs_of_four_structures_are_read_whole() -> None:
+    found: dict[str, tuple[int, int]] = {}
+    for folder in sorted(DATA.iterdir()):
+        runs = [run for path in sorted(folder.iterdir()) for run in find_recordings(path, "run")]
+        lines = [line for run in runs for line in steps(run)]
+        assert len({line["action"] for line in lines}) > 5
+        assert sum(line["action"] is None for line in lines) == len(runs)
+        found[folder.name] = len(runs), len(lines) - len(runs)
+    assert found["tau_bench"] == (120, 810), "as many calls as messages of the tools"
+    assert found["agentdojo"] == (1746, 8038)
+    assert found["toolemu"][0] == 2016
