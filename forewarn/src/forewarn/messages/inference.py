@@ -372,7 +372,7 @@ class _Inference:
                 raise self.fail(node, f"len() of {describe(kinds[0])}", "arrays and text")
             return NUMBER
         if name in ("lower", "taken"):
-            texts = (Many(TEXT),) if name == "taken" else (TEXT, Many(TEXT))
+            texts: list[Kind] = [Many(TEXT)] if name == "taken" else [TEXT, Many(TEXT)]
             for kind in kinds:
                 if kind not in texts:
                     accepted = " or ".join(map(describe, texts))
