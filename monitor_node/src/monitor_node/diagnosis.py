@@ -118,7 +118,7 @@ def statuses(
     for topic_input in runtime.inputs.inputs:
         yield _input_status(runtime, topic_input, numberless, shared)
     yield _signal_status(runtime, numberless)
-    if runtime.record_path is not None or runtime.record_problem:
+    if runtime.recording.path is not None or runtime.recording.problem:
         yield _record_status(runtime)
     yield _mute_status(runtime)
     yield from _risk_statuses(runtime)
@@ -318,9 +318,9 @@ def _signal_status(runtime: Runtime, numberless: Mapping[str, float]) -> Status:
 
 
 def _record_status(runtime: Runtime) -> Status:
-    if runtime.record_problem:
-        return Status("record", Severity.ERROR, runtime.record_problem, {})
-    return Status("record", Severity.OK, "writing", {"file": runtime.record_path})
+    if runtime.recording.problem:
+        return Status("record", Severity.ERROR, runtime.recording.problem, {})
+    return Status("record", Severity.OK, "writing", {"file": runtime.recording.path})
 
 
 def _rows(runtime: Runtime) -> tuple[RiskRow, ...]:

@@ -180,7 +180,8 @@ class MonitorNode(ReportingNode):
         )
         self.runtime.bounds = self._bounds
         self.runtime.take_bounds()
-        self.runtime.attach_model(self._model)
+        if self._model is not None:
+            self.runtime.recording.model(self._model)
         self.runtime.learning = self._learning(self.watch, self.runtime)
         inputs.open()
         self._hide()
@@ -256,7 +257,7 @@ class MonitorNode(ReportingNode):
             return None
 
         def ready(model: CountModel, monitor: Monitor) -> Callable[[], None]:
-            packed = runtime.pack(model, monitor)
+            packed = runtime.recording.pack(model, monitor)
 
             def use() -> None:
                 self.model_loaded(model)

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from operator import itemgetter
-from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -21,8 +20,6 @@ from forewarn.monitoring.session_events import (
     ClockHeard,
     Event,
     ModelChange,
-    Mute,
-    PolicyChange,
     Recall,
     Start,
 )
@@ -35,7 +32,7 @@ from monitor_node.journal import Journal
 from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart, Timing
-from monitor_node.policies import changed_policies
+from monitor_node.recording import Recording
 
 
 class Composed(NamedTuple):
@@ -95,13 +92,10 @@ class Runtime:
         self.failures: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
         self.failed: dict[str, int] = {}
-        self.record_problem = ""
-        self._record = record
+        self.recording = Recording(record, warn)
         self._risks = conversions.RiskMessages()
         self._composed: Composed | None = None
         self._standing: conversions.Standing | None = None
-        self._unwritten: list[tuple[int, str, bytes]] = []
-        self._model_name: str | None = None
         self._warn, self._teller = warn, teller
         self._actuators = actuators
         self.journal = journal
@@ -109,11 +103,6 @@ class Runtime:
             actuators.resume(journal.left.owing)
         self.learning: BackgroundLearning | None = None
         self.bounds: BackgroundBounds | None = None
-
-    @property
-    def record_path(self) -> Path | None:
-        """The file that is being written."""
-        return None if self._record is None else self._record.path
 
     def announce(self, time_ns: int) -> None:
         """Tell a player on which grid ticks lie, and what is listened to.
@@ -178,15 +167,12 @@ class Runtime:
 
     def _accept(self) -> float:
         """Hand over all messages that wait, and return when the first of them arrived."""
-        first = math.inf
-        for arrival_ns, topic, payload in self._taken():
+        taken = self._taken()
+        for arrival_ns, topic, payload in taken:
             self.pacer.taken(arrival_ns)
-            first = min(first, arrival_ns)
             self.watch.accept(topic, arrival_ns, payload)
-            if self._record is not None:
-                self._unwritten.append((arrival_ns, topic, payload))
-        self._unwritten.sort(key=itemgetter(0))
-        return first
+        self.recording.taken(taken)
+        return taken[0][0] if taken else math.inf
 
     def _taken(self) -> list[tuple[int, str, bytes]]:
         """Return arrival, topic and payload of all messages that wait, in order of arrival."""
@@ -196,20 +182,6 @@ class Runtime:
         ]
         known = [(arrival, *message) for arrival, *message in taken if arrival is not None]
         return sorted(known, key=itemgetter(0))
-
-    def _record_risk(self, tick: int, payload: bytes) -> None:
-        if self._record is not None:
-            self._record.risk(self._due_ns(tick), payload, self.watch.decided)
-
-    def _write_messages(self, until_ns: float) -> None:
-        """Record what arrived up to a moment; what came later belongs behind the next verdict."""
-        written = 0
-        for arrival_ns, topic, payload in self._unwritten:
-            if arrival_ns > until_ns or self._record is None:
-                break
-            self._try(self._record.message, topic, arrival_ns, payload)
-            written += 1
-        del self._unwritten[:written]
 
     def _compose(self, tick: int) -> Composed:
         """Evaluate a tick and put its messages together."""
@@ -236,9 +208,7 @@ class Runtime:
             self.outputs.intervention.publish(composed.request)
             self._standing = composed.standing
         self.outputs.risk.publish(composed.risk)
-        if self._record is not None:
-            self._write_messages(self._due_ns(tick))
-            self._try(self._record_risk, tick, composed.risk)
+        self.recording.risk(self._due_ns(tick), composed.risk, self.watch)
         self._act(result.request)
         self.outputs.alive()
         self._teller.tell(result)
@@ -311,7 +281,7 @@ class Runtime:
         if request is not None:
             self._request(restart.time_ns, request)
         self._act(None)
-        self._write_messages(math.inf)
+        self.recording.messages()
         self.watch.restart()
         self.latest = None
         self.failed.clear()
@@ -319,25 +289,14 @@ class Runtime:
             self._warn(f"{restart.reason}: samples, obligations and alerts are forgotten")
             self.inputs.ask_again()
         start = Start(restart.reason, restart.tick, restart.time_ns)
-        self._record_start(start)
+        self.recording.start(start, self.watch)
         self.outputs.events.publish(conversions.event(start))
         self._recall(restart.tick)
-
-    def attach_model(self, model: CountModel | None, packed: Packed | None = None) -> str | None:
-        """Put the model that is in force into the record and return its name there."""
-        if self._record is not None and model is not None:
-            self._model_name = self._try(self._record.model, model, packed)
-        return self._model_name
-
-    def pack(self, model: CountModel, monitor: Monitor) -> Packed | None:
-        """Return what the record will hold of a model; may be called in another thread."""
-        record = self._record
-        return None if record is None else record.pack(model, monitor)
 
     def use_model(self, model: CountModel, monitor: Monitor, packed: Packed | None) -> None:
         """Put a model and the monitor solved for it into force, from the next tick on."""
         self.watch.use(monitor)
-        name = self.attach_model(model, packed)
+        name = self.recording.model(model, packed)
         tables = self._tables(None if packed is None else packed.tables)
         self.note(ModelChange(name, model.fingerprint, tables))
 
@@ -345,41 +304,22 @@ class Runtime:
         """Put bounds into force that have been computed meanwhile, from the next tick on."""
         if self.bounds is None:
             return
-        record = self._record if self.pacer.started else None
-        found = self.bounds.take(None if record is None else record.pack_tables)
+        found = self.bounds.take(self.recording.pack_tables if self.pacer.started else None)
         if found is not None and found[0].model is not None:
             monitor, packed = found
             self.watch.use(monitor)
-            self.note(ModelChange(self._model_name, monitor.model.digest, self._tables(packed)))
-
-    def _record_start(self, start: Start) -> None:
-        """Record a start, and what differs from the monitor file from there on."""
-        tables = self._tables()
-        if self._record is None:
-            return
-        bounded = self.watch.monitor.bounded
-        self._try(self._record.start, start, self._model_name, bounded, tables)
-        for name, values in changed_policies(self.watch).items():
-            self._record_event(PolicyChange(name, values))
-        for name, span in self.watch.durations().items():
-            self._record_event(Mute((name,), span))
-
-    def _record_event(self, event: Event) -> None:
-        if self._record is not None:
-            self._try(self._record.event, event)
+            name = self.recording.model_name
+            self.note(ModelChange(name, monitor.model.digest, self._tables(packed)))
 
     def _tables(self, packed: PackedTables | None = None) -> str | None:
-        """Put the tables in force into the record and return their name there."""
-        if self._record is None or self.watch.monitor.model is None or not self.pacer.started:
-            return None
-        name: str | None = self._try(self._record.tables, self.watch.monitor, packed)
-        return name
+        """Put the tables in force into the record, once ticks have begun."""
+        return self.recording.tables(self.watch.monitor, packed) if self.pacer.started else None
 
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""
         self.outputs.events.publish(conversions.event(event))
         if self.pacer.started:
-            self._record_event(event)
+            self.recording.event(event)
 
     def close(self, time_ns: int, reason: str) -> None:
         """Withdraw a present intervention, unsubscribe and close the record."""
@@ -400,17 +340,4 @@ class Runtime:
             if learning is not None:
                 learning.close()
         finally:
-            self._write_messages(math.inf)
-            record, self._record = self._record, None
-            if record is not None:
-                self._try(record.close)
-
-    def _try(self, write: Callable[..., Any], *arguments: Any) -> Any:
-        """Write to the record; a full disk ends the record and not the monitor."""
-        try:
-            return write(*arguments)
-        except ForewarnError as error:
-            self.record_problem = str(error)
-            self._warn(f"the record ends here: {error}")
-            self._record = None
-            return None
+            self.recording.close()

@@ -196,7 +196,8 @@ class Services:
             except ForewarnError as error:
                 raise ForewarnError(f"{path}: {error}") from error
             runtime = self._owner.runtime
-            return model, monitor, None if runtime is None else runtime.pack(model, monitor)
+            packed = None if runtime is None else runtime.recording.pack(model, monitor)
+            return model, monitor, packed
 
         return await self._work(build)
 

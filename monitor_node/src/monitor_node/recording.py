@@ -1,0 +1,127 @@
+"""What an activation writes into its record: a full disk ends the record and not the monitor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from forewarn.errors import ForewarnError
+from forewarn.models import CountModel
+from forewarn.monitoring.carried import PackedTables
+from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.record import Packed, RecordWriter
+from forewarn.monitoring.session_events import Event, Mute, PolicyChange, Start
+from forewarn.monitoring.step import Monitor
+from monitor_node.policies import changed_policies
+
+
+class Recording:
+    """The record of one activation, if it is wanted; everything may be called where it is not.
+
+    Parameters
+    ----------
+    writer : RecordWriter or None
+        Where to write.
+    warn : callable
+        Logs a line.
+
+    Attributes
+    ----------
+    problem : str
+        Why the record has ended; empty if it has not.
+    model_name : str or None
+        Name of the newest model in the record.
+    """
+
+    def __init__(self, writer: RecordWriter | None, warn: Callable[[str], None]) -> None:
+        self.problem = ""
+        self.model_name: str | None = None
+        self._writer = writer
+        self._warn = warn
+        self._unwritten: list[tuple[int, str, bytes]] = []
+
+    @property
+    def path(self) -> Path | None:
+        """The file that is being written."""
+        return None if self._writer is None else self._writer.path
+
+    def taken(self, arrivals: list[tuple[int, str, bytes]]) -> None:
+        """Take note of messages that were consumed: arrival, topic and payload."""
+        if self._writer is not None:
+            self._unwritten += arrivals
+            self._unwritten.sort(key=itemgetter(0))
+
+    def messages(self, until_ns: float = math.inf) -> None:
+        """Write what arrived up to a moment; what came later belongs behind the next verdict."""
+        written = 0
+        for arrival_ns, topic, payload in self._unwritten:
+            if arrival_ns > until_ns or self._writer is None:
+                break
+            self._try(self._writer.message, topic, arrival_ns, payload)
+            written += 1
+        del self._unwritten[:written]
+
+    def risk(self, due_ns: int, payload: bytes, watch: Watch) -> None:
+        """Write what was published about a tick, behind the messages that it rests on."""
+        self.messages(due_ns)
+        if self._writer is not None:
+            self._try(self._writer.risk, due_ns, payload, watch.decided)
+
+    def start(self, start: Start, watch: Watch) -> None:
+        """Write that ticks begin, and what differs from the monitor file from there on."""
+        tables = self.tables(watch.monitor)
+        if self._writer is None:
+            return
+        bounded = watch.monitor.bounded
+        self._try(self._writer.start, start, self.model_name, bounded, tables)
+        for name, values in changed_policies(watch).items():
+            self.event(PolicyChange(name, values))
+        for name, span in watch.durations().items():
+            self.event(Mute((name,), span))
+
+    def event(self, event: Event) -> None:
+        """Write a command that was carried out."""
+        if self._writer is not None:
+            self._try(self._writer.event, event)
+
+    def model(self, model: CountModel, packed: Packed | None = None) -> str | None:
+        """Put a model into the record and return the name of the newest one there."""
+        if self._writer is not None:
+            self.model_name = self._try(self._writer.model, model, packed)
+        return self.model_name
+
+    def tables(self, monitor: Monitor, packed: PackedTables | None = None) -> str | None:
+        """Put the tables of a monitor into the record and return their name there."""
+        if self._writer is None or monitor.model is None:
+            return None
+        name: str | None = self._try(self._writer.tables, monitor, packed)
+        return name
+
+    def pack(self, model: CountModel, monitor: Monitor) -> Packed | None:
+        """Return what the record will hold of a model; may be called in another thread."""
+        writer = self._writer
+        return None if writer is None else writer.pack(model, monitor)
+
+    @property
+    def pack_tables(self) -> Callable[[Monitor], PackedTables] | None:
+        """What packs tables, in any thread; None without a record."""
+        return None if self._writer is None else self._writer.pack_tables
+
+    def close(self) -> None:
+        """Write what is left and close the file; nothing more is written."""
+        self.messages()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self._try(writer.close)
+
+    def _try(self, write: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return write(*arguments)
+        except ForewarnError as error:
+            self.problem = str(error)
+            self._warn(f"the record ends here: {error}")
+            self._writer = None
+            return None
