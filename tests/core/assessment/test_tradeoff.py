@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from walked_runs import THRESHOLDS, a_track, drawn, walked
 from written_runs import track as written
 
 from forewarn.assessment.episodes import find_episodes
@@ -32,73 +33,10 @@ from forewarn.assessment.tradeoff import (
     trade_off,
 )
 from forewarn.config.sections import PropertySpec
-from forewarn.monitoring.policy import RESTING, Level, Rules, decide
+from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import PropertyStatus
 
-RATE = 10.0
 LEVELS = (0.0, 0.1, 0.25, 0.4, 0.6, 0.9, 1.0)
-UNSEEN = {"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}
-
-
-def a_track(cells: list[tuple[str, float]], gaps: list[int] | None = None) -> Track:
-    """One cell a tick: what happens there (as in test_events, ``u`` unseen), and the risk."""
-    facts = [fact for fact, _ in cells]
-    risk = np.array([math.nan if f in "-un" else 1.0 if f in "Vv" else r for f, r in cells])
-    kinds = {
-        "V": PropertyStatus.VIOLATED,
-        "v": PropertyStatus.VIOLATED,
-        "-": PropertyStatus.INACTIVE,
-        "E": PropertyStatus.ENDED,
-    }
-    steps = np.array(gaps if gaps is not None else [1] * len(cells), dtype=np.int64)
-    return Track(
-        name="rule",
-        rate=RATE,
-        horizon=4,
-        clear=2,
-        ticks=100 + np.cumsum(steps),
-        state=np.array([-1 if f in "-n" else 0 for f in facts], dtype=np.int32),
-        status=np.array(
-            [kinds.get(f, PropertyStatus.SATISFIED_SO_FAR) for f in facts], dtype=np.int8
-        ),
-        violation=np.array([f == "V" for f in facts], dtype=bool),
-        possible=np.zeros(len(cells), dtype=bool),
-        lasting=np.array([f == "v" for f in facts], dtype=bool),
-        probability=risk,
-        lower=np.where(np.isnan(risk), np.array([math.nan if f == "-" else 0 for f in facts]), 0),
-        upper=np.where(np.isnan(risk), 1, np.minimum(1, risk + 0.1)),
-        in_model=np.array([f != "u" for f in facts], dtype=bool),
-        terminal=np.array([f == "E" for f in facts], dtype=bool),
-        ambiguous=np.zeros(len(cells), dtype=bool),
-        level=np.zeros(len(cells), dtype=np.int8),
-        automaton=np.zeros(len(cells), dtype=np.int32),
-    )
-
-
-def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
-    """Return the track with the levels that the policy gives, one decision after the other."""
-    release = float(rule.releases(np.array([threshold]))[0])
-    rules = Rules(
-        warn=threshold / 2,
-        act=threshold,
-        release=release,
-        warn_release=release / 2,
-        enter=rule.enter,
-        exit=rule.exit,
-        hold=math.ceil(rule.hold * RATE - 1e-9),
-        unseen=UNSEEN[rule.unseen],
-        unseen_limit=math.floor(rule.unseen_limit * RATE + 1e-9),
-        cooldown=math.ceil(rule.cooldown * RATE - 1e-9),
-    )
-    state, levels = RESTING, []
-    for row, tick in enumerate(track.ticks.tolist()):
-        if track.status[row] == PropertyStatus.INACTIVE:
-            state = RESTING
-        else:
-            figure, unseen = float(track.probability[row]), not track.in_model[row]
-            state = decide(rules, state, tick, figure, unseen=unseen)
-        levels.append(int(state.level))
-    return replace(track, level=np.array(levels, dtype=np.int8))
 
 
 def alerts_at(trace: ScoredRun, threshold: float, **options: Any) -> np.ndarray:
@@ -166,7 +104,35 @@ def same_as_events(point: Point, tracks: list[Track]) -> None:
     assert point.alert_hours == pytest.approx(expected.alert_hours)
     for name in ("violations", "detected", "alerts", "right", "late", "false_alarms", "missed",
                  "recall", "precision", "lead"):  # fmt: skip
-        assert getattr(point, name) == getattr(expected, name), name
+        ours, theirs = getattr(point, name), getattr(expected, name)
+        assert (ours, type(ours)) == (theirs, type(theirs)), name
+
+
+@pytest.mark.parametrize("block", [None, 7])
+def test_long_runs_give_the_figures_of_the_events_run_by_run_and_block_by_block(
+    block: int | None,
+) -> None:
+    for tracks, rule in drawn(60):
+        runs = [scored_run(track, startup=0.0) for track in tracks]
+        walks = [[walked(track, level, rule) for track in tracks] for level in THRESHOLDS]
+        for point, by_hand in zip(trade_off(runs, THRESHOLDS, rule=rule), walks, strict=True):
+            same_as_events(point, by_hand)
+        happened, detected = detections(runs, THRESHOLDS, rule=rule, block=block)
+        assert happened.dtype == detected.dtype == np.int64
+        for column, by_hand in zip(detected.T.tolist(), walks, strict=True):
+            expected = [pair for track in by_hand for pair in by_block(track, block)]
+            assert list(zip(happened.tolist(), column, strict=True)) == expected
+
+
+def by_block(track: Track, block: int | None) -> list[tuple[int, int]]:
+    """Count violations and detected ones, one after the other, in each block of the ticks."""
+    places = [0] if block is None else sorted({int(tick) // block for tick in track.ticks})
+    found = {place: [0, 0] for place in range(places[0], places[-1] + 1)} if places else {0: [0, 0]}
+    for violation in find_events(track).violations:
+        counts = found[0 if block is None else violation.tick // block]
+        counts[0] += 1
+        counts[1] += violation.lead is not None
+    return [(happened, detected) for happened, detected in found.values()]
 
 
 @settings(deadline=None)
@@ -217,7 +183,7 @@ def a_trace(
         np.int8
     )
     return ScoredRun(
-        RATE, horizon, np.arange(n), np.array(values, dtype=np.float64), happened, status
+        10.0, horizon, np.arange(n), np.array(values, dtype=np.float64), happened, status
     )
 
 
@@ -227,12 +193,14 @@ def test_scores_need_no_unit_interval() -> None:
     options: dict[str, Any] = {"exit": 1, "hold": 0.0}
     assert alerts_at(trace, -3.0, **options).tolist() == [False] * 2 + [True] * 3 + [False, True]
     assert alerts_at(trace, math.inf, **options).tolist() == [False] * 6 + [True]
-    (point,) = trade_off([trace], -3.0, **options)
+    (point,) = trade_off([trace], -3, **options)
+    assert isinstance(point.threshold, float)
     assert (point.detected, point.leads, point.false_alarms) == (1, (0.2,), 1)
     with pytest.raises(ValueError, match=r"^thresholds must be numbers above minus infinity$"):
         trade_off([trace], [-math.inf])
-    with pytest.raises(ValueError, match=r"^a release level is NaN"):
-        trade_off([trace], [0.0], release=math.nan)
+    for level in (math.nan, -math.inf):
+        with pytest.raises(ValueError, match=r"^release levels must be numbers above minus inf"):
+            trade_off([trace], [0.0], release=level)
 
 
 def test_a_missed_violation_counts_as_no_lead_in_the_median() -> None:

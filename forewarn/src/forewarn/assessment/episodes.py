@@ -28,7 +28,6 @@ Codes = NDArray[np.int32]
 
 MAX_LEVEL = 10
 MAX_SEARCHES = 1 << 19
-ALWAYS_REACHED = np.iinfo(np.int32).max
 
 
 class ScoredRun(NamedTuple):
@@ -85,7 +84,7 @@ class AlertRule:
     ----------
     release : float, callable or None
         Level below which an alert may end, or a function from threshold to level; the threshold
-        itself by default, and never above it.
+        itself by default, and never above it. Above minus infinity.
     enter, exit : int
         Consecutive ticks that begin and end an alert.
     hold, cooldown : float
@@ -122,8 +121,8 @@ class AlertRule:
             return thresholds
         chosen = self.release
         levels = [chosen(each) for each in thresholds.tolist()] if callable(chosen) else chosen
-        if np.isnan(levels).any():
-            raise ValueError("a release level is NaN")
+        if np.isnan(levels).any() or np.isneginf(levels).any():
+            raise ValueError("release levels must be numbers above minus infinity")
         return np.minimum(levels, thresholds)
 
 
@@ -205,7 +204,7 @@ def find_episodes(
     Raises
     ------
     ValueError
-        If a threshold or release level is NaN, or a threshold minus infinity.
+        If a threshold or release level is NaN or minus infinity.
     """
     if np.isnan(thresholds).any() or np.isneginf(thresholds).any():
         raise ValueError("thresholds must be numbers above minus infinity")
@@ -252,8 +251,6 @@ class _Field:
         reached, high = np.unique(np.concatenate([row.high for row in rows]), return_inverse=True)
         calmed, calm = np.unique(np.concatenate([row.calm for row in rows]), return_inverse=True)
         high, calm = high.astype(np.int32), -calm.astype(np.int32)
-        high[ended] = ALWAYS_REACHED
-        calm[np.concatenate([row.stop for row in rows])] = ALWAYS_REACHED
         levels = min(MAX_LEVEL, int(sizes.max()).bit_length())
         hold = [row.after_hold + at for row, at in zip(rows, first, strict=True)]
         cool = [row.after_cooldown + at for row, at in zip(rows, first, strict=True)]
@@ -292,7 +289,6 @@ class _Rows(NamedTuple):
 
     high: Floats
     calm: Floats
-    stop: NDArray[np.bool_]
     after_hold: Rows
     after_cooldown: Rows
 
@@ -302,17 +298,18 @@ def _rows(scored: ScoredRun, rule: AlertRule) -> _Rows:
     inactive = scored.status == PropertyStatus.INACTIVE
     high, calm = _asked(scored, rule)
     high[inactive], calm[inactive] = -math.inf, math.inf  # a phase without monitoring forgets all
-    stop = np.concatenate((inactive, [True]))
+    begins = _window(high, rule.enter, np.minimum, -math.inf)
+    ends = _window(calm, rule.exit, np.maximum, math.inf)
+    ends[inactive] = -math.inf
     here = np.arange(n)
-    next_stop = np.minimum.accumulate(np.where(stop, np.arange(n + 1), n)[::-1])[::-1]
-    hold = math.ceil(rule.hold * scored.rate - 1e-9)
-    cooldown = math.ceil(rule.cooldown * scored.rate - 1e-9)
-    held = np.searchsorted(scored.ticks, scored.ticks + hold, side="left")
-    cooled = np.searchsorted(scored.ticks, scored.ticks + cooldown, side="left")
+    stops = np.append(np.where(inactive, here, n), n)
+    next_stop = np.minimum.accumulate(stops[::-1])[::-1]
+    clock = Grid(scored.rate)
+    held = np.searchsorted(scored.ticks, scored.ticks + clock.at_least(rule.hold))
+    cooled = np.searchsorted(scored.ticks, scored.ticks + clock.at_least(rule.cooldown))
     return _Rows(
-        np.append(_window(high, rule.enter, np.minimum, -math.inf), math.inf),
-        np.append(_window(calm, rule.exit, np.maximum, math.inf), -math.inf),
-        stop,
+        np.append(begins, math.inf),
+        np.append(ends, -math.inf),
         np.append(np.minimum(np.maximum(held, here + 1), next_stop[1:]), n),
         np.append(np.minimum(np.maximum(cooled, here + 1), next_stop[:-1] + 1), n),
     )

@@ -307,8 +307,8 @@ def _tally(scored: ScoredRun, threshold: Counts, start: Counts, end: Counts, siz
     """Judge the alerts of one run as `events.find_events` does."""
     excursions = find_excursions(scored)
     happened = np.flatnonzero(excursions.begins)
-    first = np.searchsorted(happened, start, side="right")
-    within = np.searchsorted(happened, end, side="left") - first
+    first = np.searchsorted(happened, start)
+    within = np.searchsorted(happened, end) - first
     late = excursions.open[start]
     foresaw = ~late & (within > 0)
     near = ~foresaw & ~late & (first < len(happened))
@@ -347,8 +347,7 @@ def _tally(scored: ScoredRun, threshold: Counts, start: Counts, end: Counts, siz
 
 def _count_up(lengths: Counts) -> Counts:
     """Return 0, 1, ... for each length, one behind the other."""
-    total = np.cumsum(lengths)
-    return np.arange(total[-1] if len(total) else 0) - np.repeat(total - lengths, lengths)
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def _levels(thresholds: ArrayLike) -> Floats:

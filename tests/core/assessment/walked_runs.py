@@ -1,0 +1,129 @@
+"""Runs of scores, the policy walked over them tick by tick, and many of them drawn by a seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from forewarn.assessment.episodes import AlertRule
+from forewarn.assessment.history import Track
+from forewarn.monitoring.policy import RESTING, Level, Rules, decide
+from forewarn.monitoring.verdict import PropertyStatus
+
+RATE = 10.0
+UNSEEN = {"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}
+
+
+def a_track(
+    cells: list[tuple[str, float]],
+    gaps: list[int] | None = None,
+    *,
+    rate: float = RATE,
+    horizon: int | None = 4,
+) -> Track:
+    """One cell a tick: what happens there (as in written_runs, ``u`` unseen), and the risk."""
+    facts = [fact for fact, _ in cells]
+    risk = np.array([math.nan if f in "-un" else 1.0 if f in "Vv" else r for f, r in cells])
+    kinds = {
+        "V": PropertyStatus.VIOLATED,
+        "v": PropertyStatus.VIOLATED,
+        "-": PropertyStatus.INACTIVE,
+        "E": PropertyStatus.ENDED,
+    }
+    steps = np.array(gaps if gaps is not None else [1] * len(cells), dtype=np.int64)
+    return Track(
+        name="rule",
+        rate=rate,
+        horizon=horizon,
+        clear=2,
+        ticks=100 + np.cumsum(steps),
+        state=np.array([-1 if f in "-n" else 0 for f in facts], dtype=np.int32),
+        status=np.array(
+            [kinds.get(f, PropertyStatus.SATISFIED_SO_FAR) for f in facts], dtype=np.int8
+        ),
+        violation=np.array([f == "V" for f in facts], dtype=bool),
+        possible=np.zeros(len(cells), dtype=bool),
+        lasting=np.array([f == "v" for f in facts], dtype=bool),
+        probability=risk,
+        lower=np.where(np.isnan(risk), np.array([math.nan if f == "-" else 0 for f in facts]), 0),
+        upper=np.where(np.isnan(risk), 1, np.minimum(1, risk + 0.1)),
+        in_model=np.array([f != "u" for f in facts], dtype=bool),
+        terminal=np.array([f == "E" for f in facts], dtype=bool),
+        ambiguous=np.zeros(len(cells), dtype=bool),
+        level=np.zeros(len(cells), dtype=np.int8),
+        automaton=np.zeros(len(cells), dtype=np.int32),
+    )
+
+
+def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
+    """Return the track with the levels that the policy gives, one decision after the other."""
+    release = float(rule.releases(np.array([threshold]))[0])
+    rules = Rules(
+        warn=threshold / 2,
+        act=threshold,
+        release=release,
+        warn_release=release / 2,
+        enter=rule.enter,
+        exit=rule.exit,
+        hold=math.ceil(rule.hold * track.rate - 1e-9),
+        unseen=UNSEEN[rule.unseen],
+        unseen_limit=math.floor(rule.unseen_limit * track.rate + 1e-9),
+        cooldown=math.ceil(rule.cooldown * track.rate - 1e-9),
+    )
+    state, levels = RESTING, []
+    for row, tick in enumerate(track.ticks.tolist()):
+        if track.status[row] == PropertyStatus.INACTIVE:
+            state = RESTING
+        else:
+            figure, unseen = float(track.probability[row]), not track.in_model[row]
+            state = decide(rules, state, tick, figure, unseen=unseen)
+        levels.append(int(state.level))
+    return replace(track, level=np.array(levels, dtype=np.int8))
+
+
+THRESHOLDS = (0.5, 0.25, 0.9)
+RELEASES = (None, 0.05, 0.3, -1.0, lambda threshold: 0.4 * threshold)
+PHASES = (
+    "." * 8,
+    "." * 8,
+    ".......V",
+    "...VvV.V",
+    "V..V....",
+    "u",
+    "u",
+    "...-",
+    "-",
+    "...E",
+    "..n",
+)
+
+
+def drawn(count: int) -> Iterator[tuple[list[Track], AlertRule]]:
+    """Draw rules, and runs of phases with a danger of their own, for which alerts come and go."""
+    generator = np.random.default_rng(11)
+    for case in range(count):
+        rate, horizon = ((10.0, 4), (4.0, None), (20.0, 1))[case % 3]
+        tracks = []
+        for _ in range(1 + case % 3):
+            cells = []
+            for _ in range(int(generator.integers(0, 14))):
+                facts = PHASES[generator.integers(len(PHASES))]
+                times, danger = generator.integers(1, 12 // len(facts) + 2), generator.random()
+                risks = (danger * generator.random(len(facts) * times)).round(2).tolist()
+                cells += list(zip(facts * int(times), risks, strict=True))
+            gaps = np.where(generator.random(len(cells)) < 0.05, 6, 1).tolist()
+            tracks.append(a_track(cells, gaps, rate=rate, horizon=horizon))
+        hold, cooldown, limit = generator.choice([0.0, 0.3, 0.5, 1.25], 3)
+        rule = AlertRule(
+            release=RELEASES[case % 5],
+            enter=int(generator.integers(1, 4)),
+            exit=int(generator.integers(1, 4)),
+            hold=float(hold),
+            unseen=("act", "warn", "ignore")[case % 7 % 3],
+            unseen_limit=float(limit),
+            cooldown=float(cooldown) * (case % 2),
+        )
+        yield tracks, rule
