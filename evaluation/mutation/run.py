@@ -41,6 +41,7 @@ also_copy=
     config
     impatience.py
 timeout_constant=4
+timeout_multiplier=5
 pytest_add_cli_args_test_selection=
 {tests}
 pytest_add_cli_args=

@@ -10,18 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from walked_runs import THRESHOLDS, a_track, drawn, walked
-from written_runs import track as written
+from walked_runs import LEVELS, THRESHOLDS, a_trace, a_track, alerts_at, cells, drawn, rules, walked
 
-from forewarn.assessment.episodes import find_episodes
 from forewarn.assessment.events import find_events, score
-from forewarn.assessment.excursions import find_excursions
-from forewarn.assessment.history import UNKNOWN_STATE, Track
-from forewarn.assessment.reliability import outcomes
+from forewarn.assessment.history import Track
 from forewarn.assessment.tradeoff import (
     AlertRule,
     Point,
-    ScoredRun,
     bootstrap,
     detections,
     every_threshold,
@@ -32,35 +27,7 @@ from forewarn.assessment.tradeoff import (
     scored_run,
     trade_off,
 )
-from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.verdict import PropertyStatus
-
-LEVELS = (0.0, 0.1, 0.25, 0.4, 0.6, 0.9, 1.0)
-
-
-def alerts_at(trace: ScoredRun, threshold: float, **options: Any) -> np.ndarray:
-    """Return for every tick whether the policy is at ACT."""
-    on = np.zeros(len(trace.ticks), dtype=bool)
-    found = find_episodes([trace], np.array([threshold]), AlertRule(**options))
-    for start, end in zip(found.start, found.end, strict=True):
-        on[start:end] = True
-    return on
-
-
-cells = st.lists(
-    st.tuples(st.sampled_from("........VvuuunE-"), st.sampled_from(LEVELS)), max_size=60
-)
-rules = st.builds(
-    AlertRule,
-    release=st.sampled_from([None, 0.05, 0.3, lambda threshold: 0.4 * threshold]),
-    enter=st.integers(1, 3),
-    exit=st.integers(1, 5),
-    hold=st.sampled_from([0.0, 0.3, 1.0]),
-    unseen=st.sampled_from(["act", "warn", "ignore"]),
-    unseen_limit=st.sampled_from([0.0, 0.2, 3.0]),
-    cooldown=st.sampled_from([0.0, 0.4]),
-)
 
 
 @settings(deadline=None)
@@ -135,21 +102,6 @@ def by_block(track: Track, block: int | None) -> list[tuple[int, int]]:
     return [(happened, detected) for happened, detected in found.values()]
 
 
-@settings(deadline=None)
-@given(cells, rules, st.sampled_from([0.05, 0.3, 0.5, 0.95]))
-def test_between_thresholds_that_occur_nothing_changes(
-    run: list[tuple[str, float]], rule: AlertRule, threshold: float
-) -> None:
-    trace = scored_run(a_track(run), startup=0.0)
-    occurring = every_threshold([trace])
-    above = occurring[occurring >= threshold]
-    options = {name: getattr(rule, name) for name in AlertRule.__dataclass_fields__}
-    options["release"] = None
-    on = alerts_at(trace, threshold, **options)
-    same = alerts_at(trace, above[0] if above.size else 2.0, **options)
-    np.testing.assert_array_equal(on, same)
-
-
 @given(st.lists(st.none() | st.integers(0, 2), max_size=8))
 def test_of_equal_thresholds_the_middle_of_the_lowest_range_is_chosen(
     merits: list[int | None],
@@ -174,33 +126,12 @@ def test_thinned_thresholds_keep_both_ends() -> None:
     assert (thin[0], thin[-1]) == (0.0, 0.999)
 
 
-def a_trace(
-    values: list[float], violations: tuple[int, ...] = (), horizon: int | None = 3
-) -> ScoredRun:
-    n = len(values)
-    happened = np.isin(np.arange(n), violations)
-    status = np.where(happened, PropertyStatus.VIOLATED, PropertyStatus.SATISFIED_SO_FAR).astype(
-        np.int8
-    )
-    return ScoredRun(
-        10.0, horizon, np.arange(n), np.array(values, dtype=np.float64), happened, status
-    )
-
-
 def test_scores_need_no_unit_interval() -> None:
     """Minus the time to collision, say: known by its worst value being the greatest."""
     trace = a_trace([-math.inf, -9.0, -3.0, -2.0, -1.0, -math.inf, math.inf], (4,))
-    options: dict[str, Any] = {"exit": 1, "hold": 0.0}
-    assert alerts_at(trace, -3.0, **options).tolist() == [False] * 2 + [True] * 3 + [False, True]
-    assert alerts_at(trace, math.inf, **options).tolist() == [False] * 6 + [True]
-    (point,) = trade_off([trace], -3, **options)
+    (point,) = trade_off([trace], -3, exit=1, hold=0.0)
     assert isinstance(point.threshold, float)
     assert (point.detected, point.leads, point.false_alarms) == (1, (0.2,), 1)
-    with pytest.raises(ValueError, match=r"^thresholds must be numbers above minus infinity$"):
-        trade_off([trace], [-math.inf])
-    for level in (math.nan, -math.inf):
-        with pytest.raises(ValueError, match=r"^release levels must be numbers above minus inf"):
-            trade_off([trace], [0.0], release=level)
 
 
 def test_a_missed_violation_counts_as_no_lead_in_the_median() -> None:
@@ -213,67 +144,9 @@ def test_a_missed_violation_counts_as_no_lead_in_the_median() -> None:
 def test_nothing_to_judge_gives_points_without_figures() -> None:
     (point,) = trade_off([], [0.5])
     assert (point.recall, point.precision, point.false_alarms_per_hour) == (None, None, None)
-    assert trade_off([]) == ()
+    assert trade_off([]) == trade_off([a_trace([math.nan])]) == ()
     with pytest.raises(ValueError, match=r"^no points to add up$"):
         pool_points([])
-
-
-def test_waiting_for_the_first_state_raises_nothing() -> None:
-    track = a_track([("n", 0.0)] * 3 + [(".", 0.9)] * 3)
-    track = replace(track, probability=np.full(6, 0.9), in_model=np.array([False] * 3 + [True] * 3))
-    waiting = scored_run(track, startup=5.0)
-    assert np.isnan(waiting.score[:3]).all()
-    assert waiting.unseen is not None and not waiting.unseen.any()
-    over = scored_run(track, startup=0.2)
-    assert over.unseen is not None and over.unseen.tolist() == [False] * 2 + [True] + [False] * 3
-
-
-def test_startup_is_five_seconds_unless_asked_for_otherwise() -> None:
-    track = replace(a_track([("u", 0.0)] * 60), state=np.full(60, UNKNOWN_STATE))
-    unseen = scored_run(track).unseen
-    assert unseen is not None and unseen.tolist() == [False] * 50 + [True] * 10
-
-
-def test_where_there_is_no_figure_nothing_is_judged_or_nothing_asked_for() -> None:
-    """Without a model only a violation alerts; an ignored gap leaves alerts as they are."""
-    track = a_track([(".", 0.5), ("-", 0.5), ("n", 0.5), (".", 0.5)])
-    track = replace(
-        track,
-        probability=np.array([math.nan, math.nan, math.nan, 0.5]),
-        lower=np.array([math.nan, math.nan, 0.0, 0.25]),
-        upper=np.array([math.nan, math.nan, 1.0, 0.75]),
-    )
-    for figure, known in (("risk", 0.5), ("upper", 0.75)):
-        found = scored_run(track, figure, startup=0.0).score.tolist()
-        assert found == pytest.approx([0.0, math.nan, math.nan, known], nan_ok=True)
-
-
-@settings(deadline=None)
-@given(st.text("....VvET-?~_", max_size=20), st.sampled_from([None, 1, 3]), st.integers(1, 3))
-def test_what_happened_is_told_as_it_was(facts: str, horizon: int | None, clear: int) -> None:
-    track = written("." * len(facts), facts, horizon=horizon, clear=clear)
-    told = scored_run(track)
-    for ours, theirs in zip(find_excursions(told), find_excursions(track), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    for ours, theirs in zip(outcomes(told), outcomes(track), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
-def test_the_rule_of_a_property_is_that_of_its_section() -> None:
-    section = PropertySpec(
-        formula="always(not p)", horizon=2.0, thresholds={"warn": 0.2, "act": 0.4, "release": 0.1},
-        enter=3, exit=4, hold=0.7, unseen="warn", unseen_limit=2.5, cooldown=0.9,
-    )  # fmt: skip
-    rule = AlertRule.of(section)
-    assert replace(rule, release=None) == AlertRule(None, 3, 4, 0.7, "warn", 2.5, 0.9)
-    assert rule.releases(np.array([0.4, 0.8])) == pytest.approx([0.1, 0.2])
-
-
-def test_the_figure_may_be_the_upper_bound_and_nothing_else() -> None:
-    track = a_track([(".", 0.25)])
-    assert scored_run(track, "upper").score[0] == pytest.approx(0.35)
-    with pytest.raises(ValueError, match="no figure"):
-        scored_run(track, "probability")
 
 
 def average_precision(scores: list[float], truths: list[bool]) -> float:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
-from forewarn.assessment.episodes import AlertRule
+from forewarn.assessment.episodes import AlertRule, ScoredRun, find_episodes
 from forewarn.assessment.history import Track
 from forewarn.monitoring.policy import RESTING, Level, Rules, decide
 from forewarn.monitoring.verdict import PropertyStatus
 
 RATE = 10.0
+LEVELS = (0.0, 0.1, 0.25, 0.4, 0.6, 0.9, 1.0)
 UNSEEN = {"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}
 
 
@@ -60,7 +63,8 @@ def a_track(
 
 def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
     """Return the track with the levels that the policy gives, one decision after the other."""
-    release = float(rule.releases(np.array([threshold]))[0])
+    chosen = threshold if rule.release is None else rule.release
+    release = min(threshold, chosen(threshold) if callable(chosen) else chosen)
     rules = Rules(
         warn=threshold / 2,
         act=threshold,
@@ -82,6 +86,28 @@ def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
             state = decide(rules, state, tick, figure, unseen=unseen)
         levels.append(int(state.level))
     return replace(track, level=np.array(levels, dtype=np.int8))
+
+
+def alerts_at(trace: ScoredRun, threshold: float, **options: Any) -> np.ndarray:
+    """Return for every tick whether the policy is at ACT."""
+    on = np.zeros(len(trace.ticks), dtype=bool)
+    found = find_episodes([trace], np.array([threshold]), AlertRule(**options))
+    for start, end in zip(found.start, found.end, strict=True):
+        on[start:end] = True
+    return on
+
+
+def a_trace(
+    values: list[float], violations: tuple[int, ...] = (), horizon: int | None = 3
+) -> ScoredRun:
+    n = len(values)
+    happened = np.isin(np.arange(n), violations)
+    status = np.where(happened, PropertyStatus.VIOLATED, PropertyStatus.SATISFIED_SO_FAR).astype(
+        np.int8
+    )
+    return ScoredRun(
+        RATE, horizon, np.arange(n), np.array(values, dtype=np.float64), happened, status
+    )
 
 
 THRESHOLDS = (0.5, 0.25, 0.9)
@@ -120,10 +146,25 @@ def drawn(count: int) -> Iterator[tuple[list[Track], AlertRule]]:
         rule = AlertRule(
             release=RELEASES[case % 5],
             enter=int(generator.integers(1, 4)),
-            exit=int(generator.integers(1, 4)),
+            exit=int(generator.integers(1, 6)),
             hold=float(hold),
             unseen=("act", "warn", "ignore")[case % 7 % 3],
             unseen_limit=float(limit),
             cooldown=float(cooldown) * (case % 2),
         )
         yield tracks, rule
+
+
+cells = st.lists(
+    st.tuples(st.sampled_from("........VvuuunE-"), st.sampled_from(LEVELS)), max_size=60
+)
+rules = st.builds(
+    AlertRule,
+    release=st.sampled_from([None, 0.05, 0.3, lambda threshold: 0.4 * threshold]),
+    enter=st.integers(1, 3),
+    exit=st.integers(1, 5),
+    hold=st.sampled_from([0.0, 0.3, 1.0]),
+    unseen=st.sampled_from(["act", "warn", "ignore"]),
+    unseen_limit=st.sampled_from([0.0, 0.2, 3.0]),
+    cooldown=st.sampled_from([0.0, 0.4]),
+)

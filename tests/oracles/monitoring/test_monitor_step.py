@@ -22,7 +22,7 @@ from forewarn.monitoring.build import CompiledSpec, build_monitor, compile_spec
 from forewarn.monitoring.policy import RESTING
 from forewarn.monitoring.risk_rows import same_bits
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
-from forewarn.monitoring.verdict import PropertyStatus, Verdict
+from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.feed import Failure, Snapshot, StaleSignal
 
 K = 2
@@ -251,6 +251,7 @@ def test_bounds_are_of_the_kind_that_the_file_asks_for(kind: str) -> None:
         assert prop.table.confidence == (None if kind == "none" else 0.9)
     _, verdict = monitor.step(monitor.start(), Snapshot(0, (1.0, 0.0, 0.0)))
     response = verdict.properties[0]
+    assert response.in_model is True
     if kind == "none":
         assert math.isnan(response.lower)
         assert math.isnan(response.upper)
@@ -269,6 +270,53 @@ def test_an_ignored_gap_leaves_alerts_as_they_are() -> None:
         assert verdict.properties[0].status is PropertyStatus.UNKNOWN
         assert math.isnan(verdict.properties[0].probability)
         assert verdict.properties[0].level == level
+
+
+def test_an_ignored_gap_that_leaves_the_state_known_hides_nothing() -> None:
+    text = TEXT.replace("predicates: {pa: a,", "predicates: {pa: a > 0 or c > 0,").replace(
+        "signals: {", "signals: {c: {timeout: never}, "
+    )
+    monitor = learned(compile_spec(parse_spec(parse_document(text))))
+    dark, known = (None, None, None, 0.0), (None, 1.0, 0.0, 0.0)
+    state, _ = monitor.step(monitor.start(), Snapshot(0, dark))
+    _, ours = monitor.step(state, Snapshot(1, known, suspended=True))
+    _, theirs = monitor.step(state, Snapshot(1, known))
+    assert ours.observation.state is not None and len(ours.properties[0].automaton) > 1
+    assert 0 < ours.properties[0].probability < 1
+    assert ours.properties == theirs.properties
+
+
+@pytest.mark.parametrize(("figure", "level"), [("risk", 0), ("upper", 2)])
+def test_the_figure_that_the_file_names_is_held_against_its_thresholds(
+    figure: str, level: int
+) -> None:
+    text = TEXT + "bounds: {kind: credible, confidence: 0.9}\n"
+
+    def response(text: str) -> PropertyVerdict:
+        monitor = learned(compile_spec(parse_spec(parse_document(text))))
+        return monitor.step(monitor.start(), Snapshot(0, (1.0, 0.0, 0.0)))[1].properties[0]
+
+    told = response(text)
+    between = round((told.probability + told.upper) / 2, 6)
+    assert told.probability < between < told.upper
+    levels = f"{{warn: {between}, act: {between}, release: 0.01}}"
+    rule = f"horizon: 0.5, figure: {figure}, enter: 1, thresholds: {levels}}}"
+    found = response(text.replace("horizon: 0.5}", rule, 1))
+    assert (int(found.level), found.probability) == (level, told.probability)
+
+
+@pytest.mark.parametrize("startup", [0, 5])
+def test_a_violation_is_counted_once_while_the_state_is_awaited(startup: int) -> None:
+    text = TEXT.replace("pb: b}", "pb: b, pc: c}").replace("startup: 0", f"startup: {startup}")
+    text = text.replace("e: {timeout: never}", "e: {timeout: never}, c: {timeout: never}")
+    monitor = build_monitor(compile_spec(parse_spec(parse_document(text))), None)
+    state, found = monitor.start(), []
+    for tick, held in enumerate([1.0, None, 1.0]):
+        state, verdict = monitor.step(state, Snapshot(tick, (held, 1.0, 0.0, None)))
+        found.append(verdict.properties[1])
+    # The last may be the same violation still, or another.
+    assert [v.violation for v in found] == [True, False, False]
+    assert [v.possible_violation for v in found] == [False, False, True]
 
 
 def test_inactive_phases_are_not_monitored() -> None:
@@ -367,6 +415,10 @@ def test_without_a_model_a_violation_alerts_and_its_end_releases() -> None:
     assert [v.probability for v in found[:2]] == [1.0, 1.0]
     assert all(math.isnan(v.probability) and v.in_model for v in found[2:])
     assert (int(found[1].level), int(found[-1].level)) == (2, 0)
+    changed = [0] + [t for t in range(1, 40) if found[t].level != found[t - 1].level]
+    assert len(changed) > 2
+    for now, v in enumerate(found):
+        assert v.alert_since == max(t for t in changed if t <= now)
 
 
 def test_a_gap_of_years_takes_no_time_and_names_what_may_have_happened() -> None:

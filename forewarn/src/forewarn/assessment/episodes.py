@@ -212,8 +212,8 @@ def find_episodes(
         nothing = np.zeros(0, dtype=np.int64)
         return Episodes(nothing, nothing, nothing, nothing)
     field = _Field.of(scored_runs, rule)
-    begin = np.searchsorted(field.reached, thresholds, side="left")
-    end = 1 - np.searchsorted(field.calmed, rule.releases(thresholds), side="left")
+    begin = np.searchsorted(field.reached, thresholds)
+    end = 1 - np.searchsorted(field.calmed, rule.releases(thresholds))
     step = max(1, MAX_SEARCHES // len(scored_runs))
     parts = [
         field.search(begin[at : at + step], end[at : at + step], at)

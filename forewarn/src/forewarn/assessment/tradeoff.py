@@ -113,7 +113,7 @@ def trade_off(
     Raises
     ------
     ValueError
-        If a level is NaN, or a threshold minus infinity.
+        If a threshold or release level is NaN or minus infinity.
     """
     rule = AlertRule(**policy) if rule is None else rule
     levels = _levels(every_threshold(scored_runs) if thresholds is None else thresholds)
