@@ -139,7 +139,8 @@ def _ratios(rows: Floats, blocks: int = 1) -> Floats:
     """Return the least and greatest ratio of each row to the one before, shape (k, 2, blocks)."""
     before, after = rows[:-1], rows[1:]
     low = np.full(before.shape, np.inf)
-    np.divide(after, before, out=low, where=before > 0)
+    with np.errstate(over="ignore"):  # beside next to nothing, anything is infinitely much
+        np.divide(after, before, out=low, where=before > 0)
     high = low
     if not np.isfinite(low).all():
         high = np.where((before > 0) | (after > 0), low, 0.0)
