@@ -223,6 +223,9 @@ def test_after_a_missed_tick_what_was_before_is_not_known() -> None:
     for tick, known in ((1, True), (2, False), (3, False)):
         _, verdict = monitor.step(state, Snapshot(tick, (0.0, 1.0, 0.0)))
         assert (verdict.observation.state is not None) is known
+    _, second = monitor.step(state, Snapshot(1, (0.0, 1.0, 0.0)))
+    _, first = monitor.step(monitor.start(), Snapshot(1, (0.0, 1.0, 0.0)))
+    assert second.observation.state != first.observation.state
 
 
 def test_a_state_that_was_never_seen_has_no_probability_and_full_bounds() -> None:

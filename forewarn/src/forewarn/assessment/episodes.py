@@ -277,9 +277,7 @@ class _Field:
             run, threshold, start = run[going], threshold[going], start[going]
             stop = _next(self.calm, self.after_hold[start], end[threshold])
             found.append((run, threshold + offset, start - self.first[run], stop - self.first[run]))
-            going = ~self.ended[stop]
-            run, threshold = run[going], threshold[going]
-            row = self.after_cooldown[stop[going]]
+            row = self.after_cooldown[stop]
         run, threshold, start, stop = (np.concatenate(part) for part in zip(*found, strict=True))
         return run, threshold, start, stop
 
@@ -363,6 +361,6 @@ def _next(table: list[Codes], row: Rows, code: Rows) -> Rows:
     while far.size:
         row[far] += 1 << top
         far = far[table[top][row[far]] < code[far]]
-    for level in range(top - 1, -1, -1):
+    for level in reversed(range(top)):
         row += (table[level][row] < code).astype(np.int64) << level
     return row
