@@ -134,6 +134,13 @@ def test_scores_need_no_unit_interval() -> None:
     assert (point.detected, point.leads, point.false_alarms) == (1, (0.2,), 1)
 
 
+@pytest.mark.parametrize(("row", "right"), [(4, 1), (5, 0)])
+def test_an_alert_that_is_over_was_right_up_to_the_horizon(row: int, right: int) -> None:
+    trace = a_trace([0.0, 0.9] + [0.0] * 5, (row,), horizon=3)
+    (point,) = trade_off([trace], 0.5, exit=1, hold=0.0)
+    assert (point.alerts, point.right, point.false_alarms) == (1, right, 1 - right)
+
+
 def test_a_missed_violation_counts_as_no_lead_in_the_median() -> None:
     point = Point(0.5, 4, 2, (3.0, 1.0), 2, 2, 0, 0, 1.0)
     assert point.median_lead == 0.5
