@@ -215,7 +215,7 @@ def test_whole_runs_are_resampled() -> None:
 
 
 def test_the_ends_are_quantiles_of_the_resampled_statistic() -> None:
-    for runs, level in (([0.0, 1.0], 0.95), ([0.0, 1.0, 5.0], 0.8)):
+    for runs, level in (([0.0, 1.0], 0.95), ([0.0, 1.0, 5.0, 11.5, 27.0, 31.0], 0.8)):
         means: list[float] = []
 
         def mean(chosen: Any, means: list[float] = means) -> float:

@@ -299,8 +299,7 @@ def _rows(scored: ScoredRun, rule: AlertRule) -> _Rows:
     begins = _window(high, rule.enter, np.minimum, -math.inf)
     ends = _window(calm, rule.exit, np.maximum, math.inf)
     ends[inactive] = -math.inf
-    here = np.arange(n)
-    stops = np.append(np.where(inactive, here, n), n)
+    stops = np.append(np.where(inactive, np.arange(n), n), n)
     next_stop = np.minimum.accumulate(stops[::-1])[::-1]
     clock = Grid(scored.rate)
     held = np.searchsorted(scored.ticks, scored.ticks + clock.at_least(rule.hold))
@@ -308,8 +307,8 @@ def _rows(scored: ScoredRun, rule: AlertRule) -> _Rows:
     return _Rows(
         np.append(begins, math.inf),
         np.append(ends, -math.inf),
-        np.append(np.minimum(np.maximum(held, here + 1), next_stop[1:]), n),
-        np.append(np.minimum(np.maximum(cooled, here + 1), next_stop[:-1] + 1), n),
+        np.append(np.minimum(held, next_stop[1:]), n),
+        np.append(np.minimum(cooled, next_stop[:-1] + 1), n),
     )
 
 
