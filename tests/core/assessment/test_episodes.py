@@ -161,6 +161,13 @@ def test_what_happened_is_told_as_it_was(facts: str, horizon: int | None, clear:
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_breach_lasts_as_long_as_the_track_says_it_does() -> None:
+    track = written("......", "V....V")
+    going_on = scored_run(replace(track, lasting=np.array([False] + [True] * 4 + [False])))
+    assert find_excursions(going_on).begins.tolist() == [True] + [False] * 5
+    assert find_excursions(scored_run(track)).begins.tolist() == [True] + [False] * 4 + [True]
+
+
 def test_the_rule_of_a_property_is_that_of_its_section() -> None:
     section = PropertySpec(
         formula="always(not p)", horizon=2.0, thresholds={"warn": 0.2, "act": 0.4, "release": 0.1},
