@@ -50,10 +50,13 @@ def test_alerts_are_those_of_the_policy() -> None:
 
 
 def test_alerts_may_be_far_apart_and_long() -> None:
-    rows = np.arange(6000)
-    on = np.isin(rows, (700, 2300, 5999)) | ((rows >= 2500) & (rows < 5800))
-    found = alerts_at(a_trace(np.where(on, 0.9, 0.1).tolist()), 0.5, exit=1, hold=0.0)
-    np.testing.assert_array_equal(found, on)
+    alerts = [(700, 701), (2300, 2301), (2500, 5800), (5999, 6000)]
+    scores = np.zeros(6000)
+    for start, end in alerts:
+        scores[start:end] = 0.9
+    rule = AlertRule(exit=1, hold=0.0)
+    found = find_episodes([a_trace(scores.tolist())], np.array([0.5]), rule)
+    assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == alerts
 
 
 DANGER, CALM, UNSEEN, ASLEEP = (".", 0.95), (".", 0.1), ("u", 0.0), ("-", 0.0)
