@@ -25,7 +25,7 @@ COMMANDS = {
     "inspect": "show the states of a model, their coverage and risk",
     "check": "ask a model a question in PCTL or CTL",
     "replay": "run the monitor over recordings: alerts, lead times, violations",
-    "anomalies": "tell which runs are unlike normal ones, and which step was surprising",
+    "anomalies": "tell runs that are unlike normal ones",
     "tune": "choose thresholds: lead time under a budget of false alarms",
     "report": "replay recordings and write one HTML page about it",
     "verify": "replay a node's own record and compare to the last bit",
