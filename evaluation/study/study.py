@@ -8,15 +8,14 @@ SUMO (900 MB) goes into a virtual environment of its own, `.study-venv`.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
-import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from evaluation.harness.command import command
+from evaluation.harness.environment import python_of
 from evaluation.harness.runs import pass_over
 from evaluation.study.analysis import HERE
 from evaluation.study.analysis import main as analyse
@@ -37,21 +36,6 @@ class Job(NamedTuple):
     scenario: str
     part: str
     runs: int
-
-
-def study_python(folder: Path) -> Path:
-    """Return the interpreter of a virtual environment with SUMO; make it unless it is there."""
-    python = folder / "bin" / "python"
-    stamp = folder / "requirements.sha256"
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    if not (stamp.exists() and stamp.read_text(encoding="utf-8") == wanted):
-        print(f"study: installing SUMO into {folder}", flush=True)
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run(
-            [python, *["-m", "pip", "install", "--quiet", "-r"], REQUIREMENTS], check=True
-        )
-        stamp.write_text(wanted, encoding="utf-8")
-    return python
 
 
 def parts_of(runs: int) -> dict[str, int]:
@@ -110,7 +94,7 @@ def main(
     output: Path | None = None,
 ) -> None:
     """Make the study with so many runs a scenario, in so many processes."""
-    python = study_python(environment)
+    python = python_of(environment, REQUIREMENTS)
     with ThreadPoolExecutor(jobs) as pool:
         for work in [pool.submit(simulate, python, folder, job) for job in jobs_for(runs)]:
             work.result()

@@ -1,0 +1,145 @@
+"""The agents' studies: rivals, measures and the file agent, without the rivals' packages."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.agents import file_agent
+from evaluation.agents.file_agent import Nature, anomaly_of, with_anomaly, write_runs
+from evaluation.agents.fitted import _boosted, _filtered
+from evaluation.agents.rivals import (
+    area,
+    best_of,
+    brier,
+    calibration_error,
+    false_at,
+    found_at,
+    told,
+)
+
+metrics = pytest.importorskip("sklearn.metrics")
+
+Scored = st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=2, max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(Scored)
+def test_the_area_is_that_of_scikit_learn(pairs: list[tuple[int, bool]]) -> None:
+    scores, labels = (np.array(part) for part in zip(*pairs, strict=True))
+    if labels.all() or not labels.any():
+        assert area(scores, labels) is None
+    else:
+        assert area(scores, labels) == pytest.approx(metrics.roc_auc_score(labels, scores))
+
+
+@settings(max_examples=60, deadline=None)
+@given(Scored, st.sampled_from([0.05, 0.2, 0.5, 0.8]))
+def test_what_is_found_and_false_is_counted(pairs: list[tuple[int, bool]], share: float) -> None:
+    scores, labels = (np.array(part) for part in zip(*pairs, strict=True))
+    if labels.all() or not labels.any():
+        return
+    levels = [-1.0, *np.unique(scores)]
+    rates = [((scores[~labels] > x).mean(), (scores[labels] > x).mean()) for x in levels]
+    assert found_at(scores, labels, share) == max(found for false, found in rates if false <= share)
+    rates = [((scores[~labels] >= x).mean(), (scores[labels] >= x).mean()) for x in levels]
+    enough = [false for false, found in rates if found >= share]
+    assert false_at(scores, labels, share) == min(enough)
+
+
+def test_calibration_of_a_known_case() -> None:
+    risks, labels = np.array([0.1] * 10 + [0.9] * 10), np.array([True] + [False] * 9 + [True] * 10)
+    assert calibration_error(risks, labels, bins=2) == pytest.approx((0.0 + 0.1) / 2)
+    assert brier(risks, labels) == pytest.approx(metrics.brier_score_loss(labels, risks))
+
+
+def test_intervals_come_from_whole_groups() -> None:
+    scores, labels = [0.0, 1.0] * 20, [False, True] * 20
+    alike = told(area, scores, labels, groups=[0, 1] * 20)
+    assert alike == {"value": 1.0, "interval": [1.0, 1.0]}
+    few = told(lambda s, _: float(s.mean()), scores, labels, groups=[0] * 20 + [1] * 20)
+    assert few["interval"] == [0.5, 0.5]
+
+
+def test_the_better_variant_of_each_rival_and_two_detectors_stay() -> None:
+    labels = [False, True]
+    scores = {
+        "chain, likelihood": [[0.0], [1.0]],
+        "chain, greatest surprise": [[1.0], [0.0]],
+        "pyod A, last step": [[0.0], [0.0]],
+        "pyod B, last step": [[1.0], [0.0]],
+        "pyod C, greatest": [[0.0], [1.0]],
+    }
+    found = best_of(scores, labels)
+    assert set(found) == {"chain, likelihood", "pyod C, greatest", "pyod A, last step"}
+
+
+def test_the_forward_algorithm_sums_over_all_ways() -> None:
+    rng = np.random.default_rng(3)
+    start, matrix = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3)
+    logs = np.log(rng.random((5, 3)))
+    totals = []
+    for length in range(1, 6):
+        ways = itertools.product(range(3), repeat=length)
+        totals.append(
+            sum(
+                start[way[0]]
+                * np.prod([matrix[a, b] for a, b in itertools.pairwise(way)])
+                * np.exp(sum(logs[t, s] for t, s in enumerate(way)))
+                for way in ways
+            )
+        )
+    assert np.cumsum(_filtered(start, matrix, logs)) == pytest.approx(-np.log(totals))
+
+
+def test_boosting_scores_every_prefix() -> None:
+    traces = [
+        {
+            "actions": [],
+            "outputs": [],
+            "rows": [[float(label), t] for t in range(9)],
+            "label": label,
+        }
+        for label in [0, 1] * 20
+    ]
+    found = _boosted(traces, traces, 1, rounds=30)
+    last = found["gradient boosting, last step"]
+    assert [len(run) for run in last] == [9] * 40
+    assert last[1][-1] > 0.7 > 0.3 > last[0][-1]
+
+
+def test_the_file_agent_is_drawn_from_its_seed(tmp_path: Path) -> None:
+    one, two, odd = (tmp_path / name for name in ("one", "two", "odd"))
+    write_runs(one, 30, 7)
+    write_runs(two, 30, 7)
+    write_runs(odd, 24, 7, anomalous=True)
+    assert one.read_bytes() == two.read_bytes()
+    lines = [json.loads(line) for line in one.read_text(encoding="utf-8").splitlines()]
+    ends = [line for line in lines if line["done"]]
+    assert len(ends) == 30 and all(10 <= line["iteration"] <= 40 for line in ends)
+    steps = [line for line in lines if not line["done"]]
+    for line, after in itertools.pairwise(steps):
+        if line["run"] == after["run"]:
+            assert after["files_read"] - line["files_read"] == (line["action"] == "read_file")
+    names = {json.loads(line)["run"] for line in odd.read_text(encoding="utf-8").splitlines()}
+    kinds = {name.rpartition("-")[0] for name in names}
+    assert len(kinds) == 24  # every kind, effect and direction
+    assert {anomaly_of(n)[0] for n in range(3)} == set(file_agent.KINDS)
+
+
+@pytest.mark.parametrize("kind", file_agent.KINDS)
+def test_an_anomaly_grows_with_its_effect(kind: str) -> None:
+    nature = Nature(20, 0.5, 0.0)
+
+    def far(effect: float) -> float:
+        odd = with_anomaly(nature, kind, effect, upward=True)
+        return max(odd.steps / 20 - 1, abs(odd.reads - 0.5), odd.malformed)
+
+    sizes = [far(effect) for effect in (0.0, *file_agent.EFFECTS)]
+    assert sizes[0] == 0.0 and sizes == sorted(set(sizes))
