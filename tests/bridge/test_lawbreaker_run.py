@@ -139,7 +139,7 @@ def test_as_a_record_every_step_is_seen_as_it_was(
     names = abstraction.signals
     seen: dict[float, Any] = {}
     with open_recording(record) as recording:
-        for _, shown in observe(recording, spec, abstraction):
+        for _, shown, *_ in observe(recording, spec, abstraction):
             assert not shown.failures
             values = dict(zip(names, shown.values, strict=True))
             seen[values["speed"]] = values

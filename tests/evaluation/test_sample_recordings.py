@@ -122,7 +122,7 @@ def test_the_monitor_sees_the_red_lights_that_the_simulator_saw_crossed(
         start = recording.start_ns
         held = [
             snapshot.tick / spec.rate - start * 1e-9
-            for snapshot, ((state, *_), *_) in observe(recording, spec, abstraction)
+            for snapshot, ((state, *_), *_), *_ in observe(recording, spec, abstraction)
             if state is not None and state >= 0 and state & bit
         ]
     crossings = events["held_out"]["red_light"]

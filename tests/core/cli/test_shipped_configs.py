@@ -179,7 +179,7 @@ def signals_and_predicates(found: CompiledSpec, bag: Path) -> tuple[dict[str, An
     """Return all signals and the predicates that hold at the last tick."""
     abstraction = found.abstraction
     with open_recording(bag) as recording:
-        *_, (snapshot, (observation, _, values, failed)) = observe(
+        *_, (snapshot, (observation, _, values, failed), *_) = observe(
             recording, found.spec, abstraction
         )
     assert not snapshot.failures

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from forewarn.checking.labels import ENDED, label_states
 from forewarn.errors import ConfigError, RecordingError
-from forewarn.learning.actions import ActionReader
 from forewarn.learning.candidates import Examples
 from forewarn.learning.pipeline import observe
 from forewarn.logic.automaton import Automaton, restart_state
@@ -81,11 +81,9 @@ def read_run(
         _Watched(name, automaton, space)
         for name, automaton in zip(spec.properties, compiled.automata, strict=True)
     ]
-    actions = ActionReader(spec, abstraction)
     run: list[Moment] = []
     with open_recording(path) as recording:
-        for snapshot, seen in observe(recording, spec, abstraction, listen=actions.listen):
-            action, _ = actions.at(snapshot.tick, seen.values)
+        for _, seen, action, _ in observe(recording, spec, abstraction):
             observation = seen.observation
             violated = tuple(one.name for one in watched if one.read(observation))
             reached = goal is not None and space.truth(goal, observation) is True
@@ -111,27 +109,37 @@ class _Watched:
         self._automaton = automaton
         self._space = space
         self._state: int | None = automaton.initial
+        self._over = False
+        self._letters: dict[int, int] = {}
 
     def read(self, observation: Observed) -> bool:
         """Read one moment; tell whether it violates the property."""
-        automaton, state = self._automaton, observation.state
-        if state is None or observation.active is not True:
+        automaton = self._automaton
+        letter = self._letter(observation)
+        if letter == ENDED:
             self._state = automaton.initial
             return False
-        letter = sum(
-            1 << i for i, atom in enumerate(automaton.atoms) if self._space.holds(atom, state)
-        )
-        kind = int(automaton.letter_class[letter])
         if self._state is None:
             # A breach counts once until it has cleared.
-            self._state = restart_state(automaton, kind)
+            self._state = restart_state(automaton, letter)
             return False
-        following = int(automaton.transitions[self._state, kind])
+        following = int(automaton.transitions[self._state, letter])
         violated = following == automaton.violated
-        self._state = restart_state(automaton, kind) if violated else following
-        if is_terminal(state):
+        self._state = restart_state(automaton, letter) if violated else following
+        if self._over:
             self._state = automaton.initial
         return violated
+
+    def _letter(self, observation: Observed) -> int:
+        """Return the letter of a moment; `ENDED` where no property can be pending after it."""
+        state, was_over = observation.state, self._over
+        self._over = observation.active is True and state is not None and is_terminal(state)
+        # A label that the formula names is read once, however long it is held.
+        if state is None or observation.active is not True or (was_over and self._over):
+            return ENDED
+        if state not in self._letters:
+            self._letters[state] = int(label_states(self._automaton, self._space, (state,))[0])
+        return self._letters[state]
 
 
 def classifier(text: str, compiled: CompiledSpec) -> Classify:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
@@ -18,8 +20,8 @@ from forewarn.learning.workers import end_silently, interrupts_blocked
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.recordings import Recording, open_recording
-from forewarn.recordings.interface import Sample, is_timed
-from forewarn.signals.clock import Clock, Moments
+from forewarn.recordings.interface import is_timed
+from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Snapshot
 from forewarn.states.abstraction import Abstraction, Seen
 from forewarn.states.inputs import open_feed
@@ -28,7 +30,27 @@ from forewarn.states.interface import Admission, Observed
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]
 Keep = Callable[[int], bool]
-Listen = Callable[[Iterable[Sample], Moments], Iterator[Sample]]
+
+
+class ObservedTick(NamedTuple):
+    """One tick of a recording.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The source signals.
+    seen : Seen
+        What they show.
+    action : str or None
+        What was done then; None if it is not known.
+    problem : str
+        Why the action could not be had, if that is so.
+    """
+
+    snapshot: Snapshot
+    seen: Seen
+    action: str | None
+    problem: str
 
 
 @dataclass(frozen=True)
@@ -152,9 +174,8 @@ def observe(
     progress: Callable[[float], None] | None = None,
     *,
     allow_missing: bool = False,
-    listen: Listen | None = None,
-) -> Iterator[tuple[Snapshot, Seen]]:
-    """Yield the snapshot of every tick of a recording, and what it shows.
+) -> Iterator[ObservedTick]:
+    """Yield every tick of a recording.
 
     Raises
     ------
@@ -166,9 +187,8 @@ def observe(
     feed = open_feed(spec, abstraction, types)
     previous: Observed | None = None
     check_playable(recording, abstraction.clock)
-    samples: Iterable[Sample] = recording.read(None if named else spec.topics.keys())
-    if listen is not None:
-        samples = listen(samples, feed.moments)
+    actions = ActionReader(spec, abstraction)
+    samples = actions.listen(recording.read(None if named else spec.topics.keys()), feed.moments)
     span = feed.moments.expected(recording.start_ns, recording.end_ns, recording.count)
     first = feed.moments.following(recording.start_ns)
     try:
@@ -176,7 +196,7 @@ def observe(
             snapshot = feed.snapshot(tick)
             seen = abstraction.observe(snapshot, previous)
             previous = seen.alone
-            yield snapshot, seen
+            yield ObservedTick(snapshot, seen, *actions.at(tick, seen.values))
             if progress is not None and tick % 64 == 0:
                 progress((tick - first) / span)
     except RecordingError as error:
@@ -195,20 +215,13 @@ def count_recording(
 ) -> RecordingReport:
     """Count the transitions of one recording, among the ticks that `keep` does not leave out."""
     counter = TransitionCounter(abstraction.vocabulary, spec.learning.end, validity.allows)
-    actions = ActionReader(spec, abstraction)
     stale: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     inactive = invalid = 0
     with open_recording(path) as recording:
-        for snapshot, seen in observe(
-            recording,
-            spec,
-            abstraction,
-            progress,
-            allow_missing=allow_missing,
-            listen=actions.listen,
+        for snapshot, seen, action, problem in observe(
+            recording, spec, abstraction, progress, allow_missing=allow_missing
         ):
-            action, problem = actions.at(snapshot.tick, seen.values)
             if keep is not None and not keep(snapshot.tick):
                 continue
             observation = seen.observation
@@ -312,10 +325,6 @@ def assemble(
     return Learned(model, reports, total.result.triples)
 
 
-def _bound(progress: Progress, path: Path) -> Callable[[float], None]:
-    return lambda fraction: progress(path, fraction)
-
-
 def refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport]) -> None:
     """Raise RecordingError if two recordings hold the same data."""
     seen: dict[str, Path] = {}
@@ -349,7 +358,7 @@ def _serial(
     keep: Keep | None,
 ) -> Generator[RecordingReport, None, None]:
     for path in paths:
-        tell = None if progress is None else _bound(progress, path)
+        tell = None if progress is None else partial(progress, path)
         report = count_recording(
             path, spec, abstraction, validity, tell, allow_missing=allow_missing, keep=keep
         )

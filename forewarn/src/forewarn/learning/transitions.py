@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from forewarn.learning.actions import ActionReader
 from forewarn.learning.counting import TransitionCounter
 from forewarn.learning.pipeline import observe
 from forewarn.logic.specification import CompiledSpec
@@ -53,21 +52,14 @@ def read_transitions(
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     counter = TransitionCounter(abstraction.vocabulary, spec.learning.end)
-    actions = ActionReader(spec, abstraction)
     found: list[Transition] = []
     first: int | None = None
     before: tuple[int, int, str | None] | None = None
     with open_recording(path) as recording:
-        for snapshot, seen in observe(
-            recording,
-            spec,
-            abstraction,
-            progress,
-            allow_missing=allow_missing,
-            listen=actions.listen,
+        for snapshot, seen, action, _ in observe(
+            recording, spec, abstraction, progress, allow_missing=allow_missing
         ):
             first = snapshot.tick if first is None else first
-            action, _ = actions.at(snapshot.tick, seen.values)
             observation = seen.observation
             state = observation.state if observation.active is True else None
             intervened = observation.intervened is not False
