@@ -9,8 +9,9 @@ import pytest
 from decision_processes import random_process
 from scipy import sparse
 
-from forewarn.checking.critical import critical_subsystem, probable_paths, within
+from forewarn.checking.critical import critical_subsystem, within
 from forewarn.checking.mdp import optimal
+from forewarn.checking.probable_paths import probable_paths
 from forewarn.errors import CheckingError
 
 

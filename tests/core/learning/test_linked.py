@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import CheckingError
-from forewarn.learning.linked import ROOT, Linked, concrete, link
+from forewarn.learning.linked import Linked, concrete, link
+from forewarn.models.trie import ROOT
 from forewarn.states.tree.nodes import Leaf, Split, leaves
 
 X_HIGH = Split("x > 2", Leaf("high"), Leaf("low"))
@@ -132,7 +133,9 @@ def test_equal_runs_share_their_endpoints():
     assert len(linked.trie) == 3
     assert sum(linked.counts.values()) == 2000
     assert linked.initial() == {linked.by_leaf["low"].vertex: 1000}
-    assert linked.trie.word(next(iter(linked.by_leaf["high"].endpoints)))[0] == ("", (0, 0))
+    trie = linked.trie
+    [first] = trie.following(ROOT)
+    assert (trie.action[first], trie.state[first]) == ("", (0, 0))
 
 
 def test_only_what_a_split_concerns_changes():

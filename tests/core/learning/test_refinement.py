@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import CheckingError
-from forewarn.learning.refinement import GOAL, Limits, Question, Refiner
+from forewarn.learning.refined import Limits, Question
+from forewarn.learning.refinement import GOAL, Refiner
 from forewarn.learning.trees import Growth
 from forewarn.states.tree.nodes import Leaf, Split, leaves
 

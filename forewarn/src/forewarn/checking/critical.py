@@ -1,18 +1,17 @@
-"""Counterexamples of probability: most probable paths, and small critical sub-systems."""
+"""Counterexamples of probability: small sub-systems that break a bound by themselves."""
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, sparse
-from scipy.sparse import csgraph
 
 from forewarn.checking.graph import backward_reachable
+from forewarn.checking.probable_paths import distances, probable_paths
 from forewarn.checking.reachability import reach
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Floats
@@ -20,25 +19,8 @@ from forewarn.models.process import Mask
 
 EXACT_STATES = 200
 BUDGET = 10.0
-MAX_QUEUE = 200_000
 MARGIN = 1e-9
 RANKING_STEPS = 2_000
-WEIGHTLESS = 1e-15
-
-
-class Path(NamedTuple):
-    """A path to the targets.
-
-    Attributes
-    ----------
-    states : tuple of int
-        Indices of the states, the first and the target included; a cycle repeats them.
-    probability : float
-        Product of its transition probabilities.
-    """
-
-    states: tuple[int, ...]
-    probability: float
 
 
 class CriticalSubsystem(NamedTuple):
@@ -66,93 +48,6 @@ class CriticalSubsystem(NamedTuple):
     minimal: bool
     at_least: int
     method: str
-
-
-def probable_paths(
-    matrix: sparse.csr_matrix, start: int, targets: Mask, number: int, shortest: int | None = None
-) -> Iterator[Path]:
-    """Yield the most probable paths from a state to the targets, most probable first.
-
-    Each is the shortest under the lengths ``-log P`` (Han, Katoen and Damman 2009); paths are
-    extended in the order of what the best continuation is worth, which is exact.
-
-    Parameters
-    ----------
-    matrix : csr_matrix, shape (n, n)
-        Transition probabilities.
-    start : int
-        Where paths begin.
-    targets : ndarray of bool, shape (n,)
-        Where they end, at the first target.
-    number : int
-        How many paths at most.
-    shortest : int, optional
-        Steps that a path has at most.
-
-    Raises
-    ------
-    CheckingError
-        If more than 200,000 beginnings of paths would have to be kept.
-    """
-    left = _distances(matrix, targets)
-    if not np.isfinite(left[start]):
-        return
-    # A path is kept as its last state and what it extends.
-    queue: list[tuple[float, int, float, int, Any]] = [(left[start], 0, 0.0, start, None)]
-    tie, found = 1, 0
-    while queue and found < number:
-        _, _, length, state, before = heapq.heappop(queue)
-        if targets[state]:
-            found += 1
-            states = _unrolled(state, before)
-            yield Path(states, math.exp(-length))
-            continue
-        depth = 1 if before is None else before[2] + 1
-        if shortest is not None and depth > shortest:
-            continue
-        part = slice(matrix.indptr[state], matrix.indptr[state + 1])
-        for following, chance in zip(
-            matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True
-        ):
-            if chance > 0 and math.isfinite(left[following]):
-                longer = length - math.log(chance)
-                link = (state, before, depth)
-                heapq.heappush(queue, (longer + left[following], tie, longer, following, link))
-                tie += 1
-        if len(queue) > MAX_QUEUE:
-            raise CheckingError(
-                f"more than {MAX_QUEUE:,} beginnings of paths are as probable as those found",
-                accepted="fewer paths, or a sub-system instead",
-            )
-
-
-def _unrolled(state: int, before: Any) -> tuple[int, ...]:
-    states = [state]
-    while before is not None:
-        states.append(before[0])
-        before = before[1]
-    return tuple(reversed(states))
-
-
-def _distances(matrix: sparse.csr_matrix, targets: Mask) -> Floats:
-    """Return the length of the most probable path to a target from each state, shape (n,)."""
-    n = matrix.shape[0]
-    coo = matrix.tocoo()
-    kept = (coo.data > 0) & ~targets[coo.row]
-    goals = np.flatnonzero(targets)
-    # Sparse graphs of scipy have no edges of length 0.
-    length = np.maximum(-np.log(coo.data[kept]), WEIGHTLESS)
-    edges = sparse.csr_matrix(
-        (
-            np.concatenate([length, np.full(goals.size, WEIGHTLESS)]),
-            (
-                np.concatenate([coo.col[kept], np.full(goals.size, n)]),
-                np.concatenate([coo.row[kept], goals]),
-            ),
-        ),
-        shape=(n + 1, n + 1),
-    )
-    return np.asarray(csgraph.dijkstra(edges, indices=n)[:n])
 
 
 def within(matrix: sparse.csr_matrix, start: int, targets: Mask, states: Mask) -> float:
@@ -208,19 +103,7 @@ def critical_subsystem(
         If the bound is not broken, or arguments do not fit.
     """
     matrix = sparse.csr_matrix(matrix)
-    n = matrix.shape[0]
-    if not 0 <= start < n or targets.shape != (n,):
-        raise CheckingError(
-            f"initial state {start} and targets of shape {targets.shape} for {n} states",
-            accepted=f"0 to {n - 1}, and shape ({n},)",
-        )
-    everything = np.ones(n, dtype=bool)
-    whole = within(matrix, start, targets, everything)
-    if not 0.0 <= bound < whole:
-        raise CheckingError(
-            f"the probability {whole:.9g} does not break the bound {bound:.9g}",
-            accepted="a bound that is 0 or more, and below the probability",
-        )
+    _check_broken(matrix, start, targets, bound)
     end = time.monotonic() + budget
     relevant = _relevant(matrix, start, targets)
     greedy = _pruned(matrix, start, targets, bound, _grown(matrix, start, targets, bound, end), end)
@@ -236,6 +119,22 @@ def critical_subsystem(
         least,
         f"{how}: {'no fewer states are enough' if least >= size else 'fewer may be enough'}",
     )
+
+
+def _check_broken(matrix: sparse.csr_matrix, start: int, targets: Mask, bound: float) -> None:
+    """Raise CheckingError unless the arguments fit and the bound is broken."""
+    n = matrix.shape[0]
+    if not 0 <= start < n or targets.shape != (n,):
+        raise CheckingError(
+            f"initial state {start} and targets of shape {targets.shape} for {n} states",
+            accepted=f"0 to {n - 1}, and shape ({n},)",
+        )
+    whole = within(matrix, start, targets, np.ones(n, dtype=bool))
+    if not 0.0 <= bound < whole:
+        raise CheckingError(
+            f"the probability {whole:.9g} does not break the bound {bound:.9g}",
+            accepted="a bound that is 0 or more, and below the probability",
+        )
 
 
 def _relevant(matrix: sparse.csr_matrix, start: int, targets: Mask) -> Mask:
@@ -311,7 +210,7 @@ def _fragments(
 ) -> Mask:
     """Return the states of the most probable ways that leave the sub-system and come back."""
     goal = states | targets
-    left = _distances(matrix, goal)
+    left = distances(matrix, goal)
     inside = np.flatnonzero(states & ~targets)
     sub = matrix[inside].tocoo()
     origin = inside[sub.row]
@@ -375,28 +274,14 @@ def _smallest(
             "states were added by the probability that they carry (scipy has no milp before 1.9)",
         )
     states = np.flatnonzero(relevant)
-    m, place = states.size, {s: k for k, s in enumerate(states.tolist())}
-    inner = sparse.csr_matrix(matrix[states][:, states])
-    goal = targets[states]
-    moves = sparse.csr_matrix(inner.multiply((~goal).astype(float)[:, None]))
-    unit = sparse.identity(m)
-    # Variables: m choices of states, then m probabilities.
-    chosen = sparse.hstack([-unit, unit])
-    flow = sparse.hstack([sparse.csr_matrix((m, m)), unit - moves])[np.flatnonzero(~goal)]
-    begin = sparse.csr_matrix(([1.0], ([0], [m + place[start]])), shape=(1, 2 * m))
-    rows = [
-        optimize.LinearConstraint(sparse.csr_matrix(chosen), -np.inf, 0.0),
-        optimize.LinearConstraint(begin, bound, np.inf),
-    ]
-    if flow.shape[0]:
-        rows.append(optimize.LinearConstraint(sparse.csr_matrix(flow), -np.inf, 0.0))
-    cost = np.concatenate([np.ones(m), np.zeros(m)])
+    m, rows = states.size, _programme(matrix, states, start, targets, bound)
+    choices = np.concatenate([np.ones(m), np.zeros(m)])
     least = 1
     while time.monotonic() < end:
         result = optimize.milp(
-            cost,
+            choices,
             constraints=rows,
-            integrality=np.concatenate([np.ones(m), np.zeros(m)]),
+            integrality=choices,
             bounds=optimize.Bounds(0.0, 1.0),
             options={"time_limit": max(end - time.monotonic(), 0.1)},
         )
@@ -413,3 +298,27 @@ def _smallest(
         outside = np.concatenate([(~found[states]).astype(float), np.zeros(m)])
         rows.append(optimize.LinearConstraint(sparse.csr_matrix(outside[None]), 1.0, np.inf))
     return known, min(least, int(known.sum())), "a mixed-integer programme ran out of time"
+
+
+def _programme(
+    matrix: sparse.csr_matrix, states: NDArray[np.int64], start: int, targets: Mask, bound: float
+) -> list[optimize.LinearConstraint]:
+    """Return what a critical set among some states, shape (m,), satisfies.
+
+    The variables are m choices of states, then m probabilities to reach a target within them.
+    """
+    m, place = states.size, int(np.flatnonzero(states == start)[0])
+    inner = sparse.csr_matrix(matrix[states][:, states])
+    goal = targets[states]
+    moves = sparse.csr_matrix(inner.multiply((~goal).astype(float)[:, None]))
+    unit = sparse.identity(m)
+    chosen = sparse.hstack([-unit, unit])
+    flow = sparse.hstack([sparse.csr_matrix((m, m)), unit - moves])[np.flatnonzero(~goal)]
+    begin = sparse.csr_matrix(([1.0], ([0], [m + place])), shape=(1, 2 * m))
+    rows = [
+        optimize.LinearConstraint(sparse.csr_matrix(chosen), -np.inf, 0.0),
+        optimize.LinearConstraint(begin, bound, np.inf),
+    ]
+    if flow.shape[0]:
+        rows.append(optimize.LinearConstraint(sparse.csr_matrix(flow), -np.inf, 0.0))
+    return rows

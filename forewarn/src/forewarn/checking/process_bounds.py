@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
+from forewarn.checking.choices import Choices
 from forewarn.checking.graph import backward_reachable
 from forewarn.checking.mdp import extreme_within, first_of, optimal
 from forewarn.checking.reachability import solve
@@ -63,6 +64,9 @@ class BoundedValues:
         Whether they do: not if the traces that are counted here also made the states.
     notes : tuple of str
         What a user should know of them.
+    policy : ndarray of int, shape (n,), or None
+        A choice for each state that attains the estimate; None if that depends on the steps left
+        or is a mix.
     """
 
     estimate: Floats
@@ -74,6 +78,7 @@ class BoundedValues:
     confidence: float
     sound: bool
     notes: tuple[str, ...] = ()
+    policy: Choices | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +133,7 @@ class CountedProcess:
             raise CheckingError(
                 f"a horizon of {query.horizon} steps", accepted="0 or more, or unbounded"
             )
-        states, choices = self._estimate(query)
+        states, choices, policy = self._estimate(query)
         low, high = _Robust(self, query, worst=False), _Robust(self, query, worst=True)
         lower, low_choice = low.solve()
         upper, high_choice = high.solve()
@@ -150,23 +155,27 @@ class CountedProcess:
             self.confidence,
             not self.grown,
             notes,
+            policy,
         )
 
-    def _estimate(self, query: Query) -> tuple[Floats, Floats]:
-        """Return the estimate from each state, and if a choice is taken first."""
+    def _estimate(self, query: Query) -> tuple[Floats, Floats, Choices | None]:
+        """Return the estimate from each state, if a choice is taken first, and the policy."""
         process, targets, through = self.process, query.targets, query.through
         maximise = query.choosing == "greatest"
+        policy = None
         if query.choosing == "recorded":
             process = self.recorded_chain
         if query.horizon is None:
-            values = after = optimal(process, targets, through, maximise=maximise).values
+            values, policy = optimal(process, targets, through, maximise=maximise)
+            after = values
         else:
             before = max(query.horizon - 1, 0)
             after = extreme_within(process, targets, through, before, maximise=maximise)
             values = extreme_within(process, targets, through, query.horizon, maximise=maximise)
         owner = self.process.owner
         still = (targets | ~through)[owner] | (query.horizon == 0)
-        return values, np.where(still, values[owner], self.process.matrix @ after)
+        attained = None if query.choosing == "recorded" else policy
+        return values, np.where(still, values[owner], self.process.matrix @ after), attained
 
     @cached_property
     def recorded_chain(self) -> DecisionProcess:

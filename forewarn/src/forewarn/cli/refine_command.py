@@ -24,7 +24,8 @@ from forewarn.expressions import Unknown, compile_expression, parse_expression
 from forewarn.files.outputs import check_output
 from forewarn.learning.examples import Run
 from forewarn.learning.linked import Condition, concrete
-from forewarn.learning.refinement import Answer, Limits, Question, Refined, Refiner, Trace
+from forewarn.learning.refined import Answer, Limits, Question, Refined, Trace
+from forewarn.learning.refinement import Refiner
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings.interface import plural
 from forewarn.states.tree.nodes import Leaf, Node

@@ -37,6 +37,15 @@ class Scale(NamedTuple):
     source: str
     values: NDArray[np.float64]
 
+    def condition(self, threshold: float) -> str:
+        """Return the text of a condition; a whole threshold is written without a point."""
+        whole = threshold == int(threshold) and abs(threshold) < 1e15
+        return f"{self.source} > {int(threshold) if whole else threshold!r}"
+
+    def truth(self, threshold: float) -> Truth:
+        """Return what it says of the examples, shape (n,)."""
+        return np.where(np.isnan(self.values), -1, self.values > threshold).astype(np.int8)
+
 
 class Flags(NamedTuple):
     """Conditions that hold or not, one column for each, shape (n, p); unknown rows not `known`."""
@@ -45,6 +54,14 @@ class Flags(NamedTuple):
     conditions: tuple[str, ...]
     holds: NDArray[np.bool_]
     known: NDArray[np.bool_]
+
+    def condition(self, place: int) -> str:
+        """Return the text of a condition."""
+        return self.conditions[place]
+
+    def truth(self, place: int) -> Truth:
+        """Return what it says of the examples, shape (n,)."""
+        return np.where(self.known, self.holds[:, place], -1).astype(np.int8)
 
 
 @dataclass(frozen=True)
@@ -216,6 +233,33 @@ def _best_items(
     remaining = inside + xlog2x(rest) - outside
     order = np.argsort(remaining, kind="stable")[:MOST_ITEMS]
     return [listed[i][0] for i in order]
+
+
+def thresholds_between(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    """Return thresholds between neighbouring values, as the shortest decimals that part them."""
+    distinct = np.unique(values)
+    if len(distinct) < 2:
+        return np.empty(0)
+    places = np.arange(len(distinct) - 1)
+    if len(places) > most:
+        levels = np.arange(1, most + 1) * (len(values) - 1) // (most + 1)
+        places = np.unique(np.searchsorted(distinct, np.sort(values)[levels]))
+        places = places[places < len(distinct) - 1]
+    return np.array([_between(distinct[i], distinct[i + 1]) for i in places])
+
+
+def _between(low: float, high: float) -> float:
+    """Return a short decimal t near the middle with ``low <= t < high``; between wholes a whole."""
+    middle = low / 2 + high / 2
+    if low == np.floor(low) and high == np.floor(high) and abs(middle) < 1e15:
+        return float(np.floor(middle))
+    if not np.isfinite(middle):
+        return float(low)
+    for digits in range(1, 18):
+        short = float(f"{middle:.{digits}g}")
+        if low < short < high:
+            return short
+    return float(low)
 
 
 def xlog2x(counts: Any) -> NDArray[np.float64]:

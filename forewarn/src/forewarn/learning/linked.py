@@ -15,23 +15,18 @@ of the trie that are abstracted to them. Its invariants are:
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from forewarn.errors import CheckingError
+from forewarn.models.trie import NOWHERE, ROOT, Concrete, Trie
 from forewarn.states.tree.nodes import Leaf, Node, Split, leaves
-
-Concrete = tuple[Hashable, ...]
-"""Values of the variables of a tree, in their order; None where unknown."""
 
 Condition = Callable[[Concrete], bool | None]
 Compile = Callable[[str], Condition]
-
-ROOT = 0
-NOWHERE = -1
 
 
 @dataclass
@@ -67,78 +62,6 @@ class Divergence(NamedTuple):
     step: int
     endpoints: tuple[int, ...]
     real: bool
-
-
-class Trie:
-    """Prefix tree over words of actions and concrete states, with the number of runs of each.
-
-    Every endpoint has one concrete state. Runs that did and saw the same share their endpoints,
-    so memory grows with what is different.
-    """
-
-    def __init__(self) -> None:
-        self.parent: list[int] = [NOWHERE]
-        self.action: list[str] = [""]
-        self.state: list[Concrete] = [()]
-        self.runs: list[int] = [0]
-        self._children: dict[tuple[int, str, Concrete], int] = {}
-        self._following: dict[int, list[int]] = {}
-        self._free: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._children)
-
-    def following(self, endpoint: int) -> Sequence[int]:
-        """Return the endpoints one step on."""
-        return self._following.get(endpoint, ())
-
-    def enter(self, endpoint: int, action: str, state: Concrete) -> tuple[int, bool]:
-        """Count a step; return where it leads, and whether that is new."""
-        key = (endpoint, action, state)
-        there = self._children.get(key)
-        if there is not None:
-            self.runs[there] += 1
-            return there, False
-        if self._free:
-            there = self._free.pop()
-            self.parent[there], self.action[there] = endpoint, action
-            self.state[there], self.runs[there] = state, 1
-        else:
-            there = len(self.parent)
-            self.parent.append(endpoint)
-            self.action.append(action)
-            self.state.append(state)
-            self.runs.append(1)
-        self._children[key] = there
-        self._following.setdefault(endpoint, []).append(there)
-        return there, True
-
-    def leave(self, endpoint: int) -> bool:
-        """Take one run away from an endpoint; return whether it is gone."""
-        self.runs[endpoint] -= 1
-        if self.runs[endpoint]:
-            return False
-        parent = self.parent[endpoint]
-        del self._children[parent, self.action[endpoint], self.state[endpoint]]
-        siblings = self._following[parent]
-        siblings.remove(endpoint)
-        if not siblings:
-            del self._following[parent]
-        self.state[endpoint] = ()
-        self._free.append(endpoint)
-        return True
-
-    def word(self, endpoint: int) -> list[tuple[str, Concrete]]:
-        """Return the actions and concrete states that lead to an endpoint."""
-        back = []
-        while endpoint != ROOT:
-            back.append((self.action[endpoint], self.state[endpoint]))
-            endpoint = self.parent[endpoint]
-        return back[::-1]
-
-    def endpoints(self) -> Iterator[int]:
-        """Yield all endpoints but the root."""
-        return iter(self._children.values())
 
 
 class Linked:
@@ -317,16 +240,11 @@ class Linked:
 
     def initial(self) -> Counter[int]:
         """Return how many runs began in each state of the process."""
-        return Counter(
-            {
-                vertex: sum(
-                    self.trie.runs[e]
-                    for e in self.trie.following(ROOT)
-                    if self._vertex_of[e] == vertex
-                )
-                for vertex in {self._vertex_of[e] for e in self.trie.following(ROOT)} - {NOWHERE}
-            }
-        )
+        found = Counter[int]()
+        for endpoint in self.trie.following(ROOT):
+            found[self._vertex_of[endpoint]] += self.trie.runs[endpoint]
+        del found[NOWHERE]
+        return found
 
     def check(self) -> None:
         """Test the invariants I1 to I4, and the counts against the trie.

@@ -15,22 +15,23 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from forewarn.checking.critical import CriticalSubsystem, Path, critical_subsystem, probable_paths
-from forewarn.checking.mdp import optimal
+from forewarn.checking.critical import critical_subsystem
+from forewarn.checking.probable_paths import Path, probable_paths
 from forewarn.checking.process_bounds import Choosing, Query, counted_process
 from forewarn.errors import CheckingError
 from forewarn.expressions import parse_expression
 from forewarn.learning.candidates import Examples
-from forewarn.learning.linked import ROOT, Compile, Concrete, Linked
+from forewarn.learning.linked import Compile, link
+from forewarn.learning.refined import Answer, Ending, Limits, Question, Refined, Round, Trace
 from forewarn.learning.trees import Choice, Grower, Growth
 from forewarn.models.chain import Floats
-from forewarn.models.process import Mask, Step, count_actions, ordered, process_of
+from forewarn.models.process import Mask, Step, count_actions, ordered
+from forewarn.models.trie import ROOT, Concrete
 from forewarn.states.tree.nodes import MAX_DEPTH, Leaf, Node, Split, paths
 
 GOAL = "(goal)"
@@ -38,132 +39,6 @@ REST = "(rest)"
 PATHS = 64
 SHOWN = 5
 MOST_EXAMPLES = 20_000
-
-Ending = Literal["holds", "real", "no split", "budget"]
-Trace = Sequence[tuple[str, Concrete]]
-"""States of a run, each with the action that led there; the last value tells of the goal."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """An upper bound: the probability to reach the goal, over all ways to choose.
-
-    Attributes
-    ----------
-    maximise : bool
-        Whether the greatest or the least probability is bounded.
-    bound : float
-        The bound.
-    """
-
-    maximise: bool
-    bound: float
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When refinement ends.
-
-    Attributes
-    ----------
-    rounds : int
-        Most splits.
-    leaves : int
-        Most leaves, the goal's included.
-    growth : Growth
-        What splits are tried.
-    """
-
-    rounds: int = 20
-    leaves: int = 128
-    growth: Growth = Growth()  # noqa: RUF009 (a frozen value)
-
-
-class Answer(NamedTuple):
-    """The probability to reach the goal from where runs begin, and its bounds.
-
-    Attributes
-    ----------
-    estimate, lower, upper : float
-        Mean over the runs' first states. The bounds are not sound: the traces grew the tree.
-    leaves : int
-        Leaves without the goal's.
-    loss : float
-        Mean logarithmic loss of the next action on held-out runs, in bits.
-    """
-
-    estimate: float
-    lower: float
-    upper: float
-    leaves: int
-    loss: float
-
-
-class Round(NamedTuple):
-    """One split.
-
-    Attributes
-    ----------
-    leaf, condition : str
-        What was split by what.
-    gain : float
-        Information gain on what diverges, in bits.
-    lost : float
-        Part of the probability that the leaf promises and the runs do not show.
-    path : tuple of str
-        Leaves and actions, in turn, of the most probable path to the goal through the leaf.
-    probability : float
-        That of the path.
-    before, after : Answer
-        What the split did.
-    """
-
-    leaf: str
-    condition: str
-    gain: float
-    lost: float
-    path: tuple[str, ...]
-    probability: float
-    before: Answer
-    after: Answer
-
-
-class Refined(NamedTuple):
-    """How refinement ended.
-
-    Attributes
-    ----------
-    ending : str
-        ``holds``: the bound holds. ``real``: runs themselves break it. ``no split``: no split
-        tells the doubtful paths from the runs and predicts held-out ones better. ``budget``.
-    tree : Node
-        The tree, without the goal.
-    rounds : tuple of Round
-        What was split.
-    answer : Answer
-        At the end.
-    real : float
-        Probability with which the policy reaches the goal in the trie.
-    paths : tuple of tuple
-        The most probable paths to the goal, as leaves and actions in turn, each with its
-        probability and how many runs took it.
-    critical : CriticalSubsystem or None
-        A smallest set of states that breaks the bound, where it is broken.
-    critical_leaves : tuple of str
-        Their leaves.
-    rejected : tuple of (str, str)
-        Leaves and conditions that predict held-out runs no better.
-    """
-
-    ending: Ending
-    tree: Node
-    rounds: tuple[Round, ...]
-    answer: Answer
-    real: float
-    paths: tuple[tuple[tuple[str, ...], float, int], ...]
-    critical: CriticalSubsystem | None
-    critical_leaves: tuple[str, ...]
-    rejected: tuple[tuple[str, str], ...]
 
 
 class Refiner:
@@ -195,12 +70,7 @@ class Refiner:
         def compiled(text: str):  # type: ignore[no-untyped-def]
             return (lambda state: bool(state[-1])) if text == GOAL else compile_condition(text)
 
-        self._linked = Linked(Split(GOAL, Leaf(GOAL), tree), compiled)
-        for run in runs:
-            endpoint = ROOT
-            for action, state in run:
-                endpoint = self._linked.step(endpoint, action, state)
-            self._linked.end(endpoint)
+        self._linked = link(Split(GOAL, Leaf(GOAL), tree), runs, compiled)
         if not self._linked.by_leaf[GOAL].endpoints:
             raise CheckingError(
                 "no run reaches the goal", accepted="runs some of which reach what is bounded"
@@ -250,32 +120,31 @@ class Refiner:
         place = {vertex: i for i, vertex in enumerate(counted.states)}
         targets = np.zeros(len(place), dtype=bool)
         targets[place[goal]] = True
-        process = process_of(counted)
+        bounded = counted_process(counted, len(place), grown=True)
         everywhere = np.ones(len(place), dtype=bool)
-        values, policy = optimal(process, targets, everywhere, maximise=question.maximise)
         choosing: Choosing = "greatest" if question.maximise else "least"
-        found = counted_process(counted, len(place), grown=True, process=process).value(
-            Query(targets, everywhere, choosing)
-        )
+        found = bounded.value(Query(targets, everywhere, choosing))
+        values = np.nan_to_num(found.estimate)  # nothing was seen done, nothing is promised
         initial = linked.initial()
         weights = np.zeros(len(place))
         for vertex, number in initial.items():
             weights[place[vertex]] = number
         weights /= weights.sum()
         n = len(place)
-        chain = sparse.csr_matrix(process.matrix[policy])
+        assert found.policy is not None
+        chain = sparse.csr_matrix(bounded.process.matrix[found.policy])
         # One more state, before all: it leads to where runs begin.
         matrix = sparse.csr_matrix(
             sparse.bmat([[chain, None], [sparse.csr_matrix(weights), np.zeros((1, 1))]])
         )
         answer = Answer(
-            float(weights @ np.nan_to_num(found.estimate)),
+            float(weights @ values),
             float(weights @ found.lower),
             float(weights @ found.upper),
             len(linked.by_leaf) - 1,
             self._loss(),
         )
-        actions = tuple(process.actions[choice] for choice in policy)
+        actions = tuple(counted.actions[choice] for choice in found.policy)
         return _Made(
             matrix,
             n,

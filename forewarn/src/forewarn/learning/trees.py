@@ -17,11 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import ConfigError
-from forewarn.learning.candidates import TEXT_KINDS, Examples, Flags, Scale, candidates, xlog2x
+from forewarn.learning.candidates import (
+    TEXT_KINDS,
+    Examples,
+    Flags,
+    Scale,
+    Truth,
+    candidates,
+    thresholds_between,
+    xlog2x,
+)
 from forewarn.states.tree.nodes import MAX_DEPTH, MAX_LEAVES, Leaf, Node, Split
 
 Rows = NDArray[np.int64]
-Truth = NDArray[np.int8]
 
 MAX_THRESHOLDS = 256
 
@@ -168,13 +176,14 @@ class Grower:
                 best = (found[0], asked, found[1])
         if best is None or best[0] <= max(self.growth.gain, 1e-12):
             return None
-        return _choice(*best)
+        gain, asked, which = best
+        return Choice(gain, asked.variable, asked.condition(which), asked.truth(which))
 
     def _best_threshold(self, asked: Scale, rows: Rows) -> tuple[float, float] | None:
         values = asked.values[rows]
         known = ~np.isnan(values)
         values, classes = values[known], self.classes[rows[known]]
-        thresholds = _thresholds(values, self.growth.thresholds)
+        thresholds = thresholds_between(values, self.growth.thresholds)
         if not len(thresholds):
             return None
         # Examples above a threshold are those of the bins behind it.
@@ -361,42 +370,3 @@ def _held_out(grower: Grower, train: Rows, test: Rows, runs: NDArray[Any]) -> ND
             - lost(part.rows, held)
         )
     return loss
-
-
-def _thresholds(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """Return thresholds between neighbouring values, as the shortest decimals that part them."""
-    distinct = np.unique(values)
-    if len(distinct) < 2:
-        return np.empty(0)
-    places = np.arange(len(distinct) - 1)
-    if len(places) > most:
-        levels = np.arange(1, most + 1) * (len(values) - 1) // (most + 1)
-        places = np.unique(np.searchsorted(distinct, np.sort(values)[levels]))
-        places = places[places < len(distinct) - 1]
-    return np.array([_between(distinct[i], distinct[i + 1]) for i in places])
-
-
-def _between(low: float, high: float) -> float:
-    """Return a short decimal t near the middle with ``low <= t < high``; between wholes a whole."""
-    middle = low / 2 + high / 2
-    if low == np.floor(low) and high == np.floor(high) and abs(middle) < 1e15:
-        return float(np.floor(middle))
-    if not np.isfinite(middle):
-        return float(low)
-    for digits in range(1, 18):
-        short = float(f"{middle:.{digits}g}")
-        if low < short < high:
-            return short
-    return float(low)
-
-
-def _choice(gain: float, asked: Scale | Flags, which: Any) -> Choice:
-    if isinstance(asked, Scale):
-        truth = np.where(np.isnan(asked.values), -1, asked.values > which).astype(np.int8)
-        return Choice(gain, asked.variable, f"{asked.source} > {_number(which)}", truth)
-    truth = np.where(asked.known, asked.holds[:, which], -1).astype(np.int8)
-    return Choice(gain, asked.variable, asked.conditions[which], truth)
-
-
-def _number(value: float) -> str:
-    return repr(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)

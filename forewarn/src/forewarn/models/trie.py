@@ -1,0 +1,75 @@
+"""Traces with their common beginnings kept once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+Concrete = tuple[Hashable, ...]
+"""Values of the variables of a tree, in their order; None where unknown."""
+
+ROOT = 0
+NOWHERE = -1
+
+
+class Trie:
+    """Prefix tree over words of actions and concrete states, with the number of runs of each.
+
+    Every endpoint has one concrete state. Runs that did and saw the same share their endpoints,
+    so memory grows with what is different.
+    """
+
+    def __init__(self) -> None:
+        self.parent: list[int] = [NOWHERE]
+        self.action: list[str] = [""]
+        self.state: list[Concrete] = [()]
+        self.runs: list[int] = [0]
+        self._children: dict[tuple[int, str, Concrete], int] = {}
+        self._following: dict[int, list[int]] = {}
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def following(self, endpoint: int) -> Sequence[int]:
+        """Return the endpoints one step on."""
+        return self._following.get(endpoint, ())
+
+    def enter(self, endpoint: int, action: str, state: Concrete) -> tuple[int, bool]:
+        """Count a step; return where it leads, and whether that is new."""
+        key = (endpoint, action, state)
+        there = self._children.get(key)
+        if there is not None:
+            self.runs[there] += 1
+            return there, False
+        if self._free:
+            there = self._free.pop()
+            self.parent[there], self.action[there] = endpoint, action
+            self.state[there], self.runs[there] = state, 1
+        else:
+            there = len(self.parent)
+            self.parent.append(endpoint)
+            self.action.append(action)
+            self.state.append(state)
+            self.runs.append(1)
+        self._children[key] = there
+        self._following.setdefault(endpoint, []).append(there)
+        return there, True
+
+    def leave(self, endpoint: int) -> bool:
+        """Take one run away from an endpoint; return whether it is gone."""
+        self.runs[endpoint] -= 1
+        if self.runs[endpoint]:
+            return False
+        parent = self.parent[endpoint]
+        del self._children[parent, self.action[endpoint], self.state[endpoint]]
+        siblings = self._following[parent]
+        siblings.remove(endpoint)
+        if not siblings:
+            del self._following[parent]
+        self.state[endpoint] = ()
+        self._free.append(endpoint)
+        return True
+
+    def endpoints(self) -> Iterator[int]:
+        """Yield all endpoints but the root."""
+        return iter(self._children.values())
