@@ -105,13 +105,14 @@ def _zone_of(limits: Sequence[float], slot: int) -> Callable[[Sequence[Any]], Zo
 
 def build(spec: MonitorSpec, inline: Iterable[str]) -> ZoneAbstraction:
     limits = spec.states_section(Limits).limits
-    signals = build_abstraction(spec, features=["x"])
+    cuts = {f"states.limits[{i}]": f"x < {limit!r}" for i, limit in enumerate(limits)}
+    signals = build_abstraction(spec, further=cuts)
     return ZoneAbstraction(
         vocabulary=Zones(),
         sources=signals.sources,
         derived=signals.derived,
         clock=signals.clock,
-        digest=hashlib.sha256(repr((signals.digest, limits)).encode()).hexdigest(),
+        digest=hashlib.sha256(f"zones {signals.digest}".encode()).hexdigest(),
         evaluate=_zone_of(limits, signals.signals.index("x")),
         remembers=True,
     )

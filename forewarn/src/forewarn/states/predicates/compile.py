@@ -34,7 +34,6 @@ MAX_PREDICATES = 1000
 def build_abstraction(
     spec: MonitorSpec,
     inline: Iterable[str] = (),
-    features: Iterable[str] = (),
     further: Mapping[str, str] | None = None,
 ) -> PredicateAbstraction:
     """Resolve and compile the abstraction part of a monitor file.
@@ -45,8 +44,6 @@ def build_abstraction(
         The monitor file.
     inline : iterable of str
         Atoms of the formulas; a comparison that no predicate states becomes a predicate.
-    features : iterable of str
-        Signals that another kind of states rests on: the digest covers them as well.
     further : mapping of str to str, optional
         More conditions by their key path; they become the last predicates.
 
@@ -55,7 +52,7 @@ def build_abstraction(
     ConfigError
         For unknown names, cycles and expressions outside the language; all findings at once.
     """
-    return _Builder(spec, tuple(features), further or {}).build(inline)
+    return _Builder(spec, further or {}).build(inline)
 
 
 class _Builder:
@@ -64,13 +61,11 @@ class _Builder:
     def __init__(
         self,
         spec: MonitorSpec,
-        features: tuple[str, ...],
         further: Mapping[str, str],
         *,
         maps: bool = True,
     ) -> None:
         self.spec = spec
-        self._features = features
         self._further = further
         self._maps = maps
         self.errors: list[InputError] = []
@@ -113,11 +108,9 @@ class _Builder:
             predicates=tuple(predicates.values()),
             comparisons=comparisons,
             clock=clock_of(spec.rate, spec.step),
-            digest=digest(spec, parsed, conditions, action, self._features)
+            digest=digest(spec, parsed, conditions, action)
             if spec.origin is spec
-            else _Builder(spec.origin, self._features, self._further, maps=False)
-            .build(inline)
-            .digest,
+            else _Builder(spec.origin, self._further, maps=False).build(inline).digest,
             evaluate=evaluate,
             remembers=spec.history == 2,
             terminals=tuple(terminals.values()),

@@ -26,7 +26,6 @@ def digest(
     parsed: Mapping[str, Expression],
     conditions: Conditions,
     action: DerivedSignal | None,
-    features: Iterable[str],
 ) -> str:
     """Hash what the counts depend on: not properties, thresholds, units or descriptions.
 
@@ -40,12 +39,10 @@ def digest(
         Its conditions, those of formulas included.
     action : DerivedSignal or None
         What names the action that is done.
-    features : iterable of str
-        Signals that another kind of states rests on.
     """
     predicates, terminals, phases = conditions
     actions = {} if action is None else {"action": action.expression}
-    signals = _used(spec, parsed, [*conditions, actions], features)
+    signals = _used(spec, parsed, [*conditions, actions])
     content = {
         "rate": spec.rate,
         "time": [spec.time, spec.settle],
@@ -66,12 +63,11 @@ def _used(
     spec: MonitorSpec,
     parsed: Mapping[str, Expression],
     groups: Iterable[Mapping[str, Expression]],
-    features: Iterable[str],
 ) -> list[str]:
     """Return the signals that the expressions read, directly or through others, sorted."""
     used: set[str] = set()
     roots = (expression for group in groups for expression in group.values())
-    pending = {n for e in roots for n in e.names if n in spec.signals} | {*features}
+    pending = {n for e in roots for n in e.names if n in spec.signals}
     while pending:
         name = pending.pop()
         used.add(name)
