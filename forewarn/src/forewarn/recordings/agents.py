@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,14 @@ def is_agent_trace(path: Path, head: bytes) -> bool:
     begun = head.lstrip()[:1]
     if path.is_dir() or (begun not in (b"{", b"[") and head[:2] not in (b"\x1f\x8b", b"\x28\xb5")):
         return False
+    stat = path.stat()
+    return _holds_runs(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=64)
+def _holds_runs(path: Path, changed_ns: int, size: int) -> bool:
+    """Look at the first runs: once, though a file is asked about on the way to it and opened."""
+    del changed_ns, size
     empty = False
     try:
         for record in islice(_first_records(path), MOST_LOOKED_AT):
@@ -108,22 +117,17 @@ class AgentTrace(JsonTrace):
 
     def _listed(self, text: str, line: int) -> Iterator[tuple[int, Any]]:
         """Yield the elements of a list; where its end is missing, those that are whole."""
-        at, seen = text.index("[") + 1, 0
-        whole = text.rstrip().endswith("]")
-        while True:
-            at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-            line += text.count("\n", seen, at)
-            seen = at
-            if text[at : at + 1] == "]":
-                return
-            try:
-                record, at = decoder.raw_decode(text, at)
-            except (ValueError, RecursionError) as error:
-                if whole:
-                    raise self._error(line, f"is no list of runs ({error})") from error
-                self._warn(f"line {line} begins a run that is cut short; it is left out")
-                return
-            yield line, record
+        seen = 0
+        try:
+            for at, record in _elements(text):
+                line += text.count("\n", seen, at)
+                seen = at
+                yield line, record
+        except BrokenElementError as error:
+            line += text.count("\n", seen, error.at)
+            if text.rstrip().endswith("]"):
+                raise self._error(line, f"is no list of runs ({error})") from error
+            self._warn(f"line {line} begins a run that is cut short; it is left out")
 
     def _steps(self, number: int, run: Run) -> Iterator[dict[str, Any]]:
         task, errors, failed = run.task, 0, False
@@ -225,8 +229,27 @@ def _first_records(path: Path) -> Iterator[Any]:
                 line = file.readline(LONGEST + 1)
             return
         text = line + file.read(LONGEST)
-    at = text.index("[") + 1
-    while True:
-        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-        record, at = decoder.raw_decode(text, at)
+    for _, record in _elements(text):
         yield record
+
+
+class BrokenElementError(ValueError):
+    """An element of a list that begins at `at` cannot be read."""
+
+    def __init__(self, at: int, reason: object) -> None:
+        super().__init__(str(reason))
+        self.at = at
+
+
+def _elements(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield the elements of a JSON list, each with its place; raises BrokenElementError."""
+    end = text.index("[") + 1
+    while True:
+        at = _SPACE.match(text, end).end()  # type: ignore[union-attr]
+        if text.startswith("]", at):
+            return
+        try:
+            record, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise BrokenElementError(at, error) from error
+        yield at, record
