@@ -160,5 +160,5 @@ def test_a_mute_lasts_for_seconds_however_many_steps_they_hold() -> None:
     assert not step(0)
     watch.mute(["calm"], 2.0)
     assert [step(t) for t in (1, 2, 3, second, 2 * second - 1, 2 * second)] == [True] * 5 + [False]
-    [left] = [*watch.mutes().values()] or [0.0]
+    [left] = [*watch.mutes.ends.values()] or [0.0]
     assert np.isclose(left, 0.0)

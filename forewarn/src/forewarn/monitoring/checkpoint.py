@@ -15,6 +15,7 @@ from typing import Any
 from forewarn.errors import RecordingError
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.policy import RESTING, Level, PolicyState
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 
@@ -41,9 +42,9 @@ def remember(watch: Watch) -> Memory:
         "properties": properties,
         "violations": list(watch.violations),
         "advisor": list(watch.advisor),
-        "mutes": {name: None if math.isinf(end) else end for name, end in watch.mutes().items()},
-        "heard": watch.heard(),
-        "reasons": watch.reasons(),
+        "mutes": {name: None if math.isinf(end) else end for name, end in watch.mutes.ends.items()},
+        "heard": dict(watch.mutes.heard),
+        "reasons": watch.mutes.reasons(),
         "mode": watch.spec.mode,
     }
 
@@ -108,7 +109,7 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
             raise ValueError("it knows other properties")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordingError(f"the memory makes no sense: {error!r}") from error
-    watch.recall(state, violations, advisor, mutes, heard, reasons)
+    watch.recall(state, violations, advisor, Mutes(mutes, watch.mutes.waiting, heard, reasons))
 
 
 def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorState:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -31,9 +30,10 @@ from forewarn.monitoring.intervention import (
     unseen_answers,
     withdraw,
 )
+from forewarn.monitoring.mutes import Muted, Mutes
 from forewarn.monitoring.policy import RESTING, Level, release
 from forewarn.monitoring.risk_rows import RiskRow, risk_rows
-from forewarn.monitoring.session import Muted, Session
+from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import Payload
@@ -54,8 +54,7 @@ class EvaluatedTick(NamedTuple):
     result: TickResult
     state: MonitorState
     violations: list[int]
-    mutes: dict[str, float]
-    heard: dict[str, int]
+    mutes: Mutes
     advisor: AdvisorState
 
 
@@ -102,10 +101,7 @@ class Watch:
         self.violations = [0] * len(compiled.spec.properties)
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()
-        self._mutes: dict[str, float] = {}
-        self._why: dict[str, str] = {}  # who muted a property, and why; may outlast the mute
-        self._waiting: dict[str, int] = {}  # lengths of mutes that begin with the next first tick
-        self._heard: dict[str, int] = {}  # tick at which a property was heard again after a mute
+        self.mutes = Mutes({}, {}, {}, {})
         self._answers, self._unseen = self._chains(), unseen_answers(self.spec)
 
     @property
@@ -151,28 +147,23 @@ class Watch:
             count + prop.violation
             for count, prop in zip(self.violations, verdict.properties, strict=True)
         ]
-        now = session.clock.wall(tick, verdict.time_ns)
-        ends = self._mutes | {name: now + left for name, left in self._waiting.items()}
-        mutes = {name: end for name, end in ends.items() if now < end}
-        heard = self._heard | {name: tick for name in ends if name not in mutes}
-        rows = risk_rows(self.monitor, verdict, violations, mutes)
+        mutes = self.mutes.at(tick, session.clock.wall(tick, verdict.time_ns))
+        rows = risk_rows(self.monitor, verdict, violations, mutes.ends)
         act = self.spec.mode == "act"
         # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
-        since = [max(prop.alert_since, heard.get(prop.name, 0)) for prop in verdict.properties]
+        since = [
+            max(prop.alert_since, mutes.heard.get(prop.name, 0)) for prop in verdict.properties
+        ]
         advisor, request = advise(
             self.advisor, rows, since, self._answers, self._unseen, act=act, clock=session.clock
         )
-        return EvaluatedTick(
-            TickResult(verdict, rows, request), state, violations, mutes, heard, advisor
-        )
+        return EvaluatedTick(TickResult(verdict, rows, request), state, violations, mutes, advisor)
 
     def commit(self, evaluated: EvaluatedTick) -> TickResult:
         """Remember an evaluated tick: the newest one, with no command since it was evaluated."""
         self.session.state = evaluated.state
         self.violations = evaluated.violations
-        self._mutes = evaluated.mutes
-        self._waiting = {}
-        self._heard = evaluated.heard
+        self.mutes = evaluated.mutes
         self.advisor = evaluated.advisor
         return evaluated.result
 
@@ -189,15 +180,7 @@ class Watch:
 
         A mute lasts for what is left of its time, on the new clock.
         """
-        last = self._now()
-        if last is not None:
-            self._waiting = {
-                name: int(end) - 1 - last
-                for name, end in self._mutes.items()
-                if not math.isinf(end)
-            }
-        self._mutes = {name: end for name, end in self._mutes.items() if math.isinf(end)}
-        self._heard = {}
+        self.mutes = self.mutes.restarted(self._now())
         self.session.reset()
         self.violations = [0] * len(self.violations)
 
@@ -214,19 +197,10 @@ class Watch:
         by_platform = self.monitor.abstraction.by_platform
         return self.session.state.observation if by_platform else None
 
-    def mutes(self) -> dict[str, float]:
-        """Return where each mute ends, see `Clock.wall`; infinite for those without an end."""
-        return dict(self._mutes)
-
-    def reasons(self) -> dict[str, str]:
-        """Return who muted each property that is muted, and why."""
-        return {name: self._why.get(name, "") for name in self.muted}
-
     def silenced(self) -> tuple[Muted, ...]:
         """Return the mutes that last, in the order of the monitor file."""
-        now, reasons = self._now() or 0, self.reasons()
-        rate = self.session.clock.wall_rate
-        left = {name: end - 1 - now for name, end in self._mutes.items()} | self._waiting
+        left = self.mutes.left(self._now() or 0)
+        rate, reasons = self.session.clock.wall_rate, self.mutes.reasons()
         return tuple(
             Muted(name, left[name] / rate, reasons[name]) for name in self.names if name in left
         )
@@ -234,29 +208,21 @@ class Watch:
     def durations(self) -> dict[str, float]:
         """Return the seconds that mutes last from the first tick on; before that tick."""
         rate = self.session.clock.wall_rate
-        waiting = {name: left / rate for name, left in self._waiting.items()}
-        return {**self._mutes, **waiting}
-
-    def heard(self) -> dict[str, int]:
-        """Return the tick at which the last mute of each property ended."""
-        return dict(self._heard)
+        waiting = {name: left / rate for name, left in self.mutes.waiting.items()}
+        return {**self.mutes.ends, **waiting}
 
     def recall(
         self,
         state: MonitorState,
         violations: Iterable[int],
         advisor: AdvisorState,
-        mutes: Mapping[str, float],
-        heard: Mapping[str, int],
-        reasons: Mapping[str, str],
+        mutes: Mutes,
     ) -> None:
         """Go on with what was remembered of a former life; see `checkpoint.recall`."""
         self.session.state = state
         self.violations = list(violations)
         self.advisor = advisor
-        self._mutes = dict(mutes)
-        self._heard = dict(heard)
-        self._why = dict(reasons)
+        self.mutes = mutes
 
     def reset(self, names: Iterable[str]) -> tuple[str, ...]:
         """Set the automata, alerts and counts of some properties (none named: all) back.
@@ -332,17 +298,7 @@ class Watch:
         now, tick = self._now(), self.session.state.tick
         length = duration * self.session.clock.wall_rate
         for name in chosen:
-            self._why[name] = reason
-            was_muted = self._waiting.pop(name, None) is not None or name in self._mutes
-            self._mutes.pop(name, None)
-            if math.isinf(length):
-                self._mutes[name] = length
-            elif duration and now is None:
-                self._waiting[name] = math.ceil(length - 1e-9)
-            elif duration and now is not None:
-                self._mutes[name] = now + math.ceil(length - 1e-9)
-            elif was_muted and tick is not None:
-                self._heard[name] = tick + 1
+            self.mutes = self.mutes.with_mute(name, length, reason, now, tick)
         return chosen
 
     def set_policy(self, name: str, values: Mapping[str, object]) -> None:
@@ -397,4 +353,4 @@ class Watch:
     @property
     def muted(self) -> Collection[str]:
         """Properties whose alerts are silenced."""
-        return self._mutes.keys() | self._waiting.keys()
+        return self.mutes.names

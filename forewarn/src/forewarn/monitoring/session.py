@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from forewarn.messages import MessageType
 from forewarn.monitoring.step import Monitor, MonitorState
@@ -11,14 +10,6 @@ from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Clock, Payload
 from forewarn.states.inputs import open_feed
-
-
-class Muted(NamedTuple):
-    """A property whose alerts are silenced: for how many seconds more, by whom and why."""
-
-    name: str
-    left: float
-    reason: str
 
 
 class Session:
