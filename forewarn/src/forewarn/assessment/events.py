@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.assessment.episodes import ScoredRun
-from forewarn.assessment.excursions import Excursions, find_excursions
+from forewarn.assessment.excursions import find_excursions
 from forewarn.assessment.history import Track
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import PropertyStatus
@@ -112,6 +112,80 @@ class Events(NamedTuple):
     alert_hours: float
 
 
+class Judged(NamedTuple):
+    """What became of m alerts of one run, and the v violations that they foresaw.
+
+    Attributes
+    ----------
+    happened : ndarray of int, shape (w,)
+        Rows of all violations that count.
+    foresaw, near, late : ndarray of bool, shape (m,)
+        See `Outcome`; an alert that is none of these is a false one.
+    alert, row : ndarray of int, shape (v,)
+        Position of the alert and row of the violation, in the order of alerts and time.
+    lead : ndarray, shape (v,)
+        Lead times in ticks.
+    """
+
+    happened: NDArray[np.int64]
+    foresaw: NDArray[np.bool_]
+    near: NDArray[np.bool_]
+    late: NDArray[np.bool_]
+    alert: NDArray[np.int64]
+    row: NDArray[np.int64]
+    lead: NDArray[np.float64]
+
+    def outcome(self, alert: int) -> Outcome:
+        """Return what became of one alert."""
+        if self.late[alert]:
+            return Outcome.LATE
+        if self.foresaw[alert]:
+            return Outcome.FORESAW
+        return Outcome.NEAR if self.near[alert] else Outcome.FALSE
+
+
+def judge(
+    run: Track | ScoredRun,
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    *,
+    whole_leads: bool = False,
+) -> Judged:
+    """Match alerts with the violations of a run.
+
+    Parameters
+    ----------
+    start, end : ndarray of int, shape (m,)
+        First row of each alert, and the row after its last one.
+    whole_leads : bool
+        Lead times may be longer than the horizon.
+    """
+    excursions = find_excursions(run)
+    happened = np.flatnonzero(excursions.begins)
+    first = np.searchsorted(happened, start)
+    within = np.searchsorted(happened, end) - first
+    late = excursions.open[start]
+    foresaw = ~late & (within > 0)
+    near = ~foresaw & ~late & (first < len(happened))
+    if run.horizon is not None and len(happened):
+        following = run.ticks[happened[np.minimum(first, len(happened) - 1)]]
+        near &= following <= run.ticks[start] + run.horizon
+    alert = np.repeat(np.arange(len(start)), within)
+    row = happened[first[alert] + _count_up(within)]
+    base = excursions.base(start[alert], row)
+    seen = base < row
+    alert, row, base = alert[seen], row[seen], base[seen]
+    lead = run.ticks[row] - run.ticks[base]
+    if run.horizon is not None and not whole_leads:
+        lead = np.minimum(lead, run.horizon)
+    return Judged(happened, foresaw, near, late, alert, row, lead)
+
+
+def _count_up(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 0, 1, ... for each length, one behind the other."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
 def find_events(track: Track, *, whole_leads: bool = False) -> Events:
     """Match the alerts of a property with its violations.
 
@@ -122,19 +196,16 @@ def find_events(track: Track, *, whole_leads: bool = False) -> Events:
     """
     on = track.level == Level.ACT
     edges = np.flatnonzero(np.diff(on, prepend=False, append=False))
-    starts, ends = edges[::2], edges[1::2] - 1
-    found = find_excursions(track)
-    happened = np.flatnonzero(found.begins)
-    alerts = tuple(
-        _alert(track, start, end, happened, late=bool(found.open[start]))
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    )
-    limit = math.inf if whole_leads or track.horizon is None else track.horizon
+    starts, ends = edges[::2], edges[1::2]
+    judged = judge(track, starts, ends, whole_leads=whole_leads)
     seen = watched(track)
     hour = track.rate * SECONDS_AN_HOUR
     return Events(
-        alerts,
-        _violations(track, found, on, limit),
+        tuple(
+            _alert(track, start, end - 1, judged.outcome(number))
+            for number, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
+        ),
+        _violations(track, starts, judged),
         float(seen.sum()) / hour,
         float((seen & on).sum()) / hour,
     )
@@ -145,46 +216,29 @@ def watched(run: Track | ScoredRun) -> NDArray[np.bool_]:
     return ~np.isin(run.status, (PropertyStatus.INACTIVE, PropertyStatus.UNKNOWN))
 
 
-def _alert(track: Track, start: int, end: int, happened: NDArray[np.intp], *, late: bool) -> Alert:
-    ticks = track.ticks
-    first, last = int(ticks[start]), int(ticks[end])
+def _alert(track: Track, start: int, end: int, outcome: Outcome) -> Alert:
+    first = int(track.ticks[start])
     limit = math.inf if track.horizon is None else first + track.horizon
-    after = ticks[happened[happened > start]]
-    if late:
-        outcome = Outcome.LATE
-    elif (after <= last).any():
-        outcome = Outcome.FORESAW
-    elif (after <= limit).any():
-        outcome = Outcome.NEAR
-    else:
-        outcome = Outcome.FALSE
     risks = track.probability[start : end + 1]
     known = risks[~np.isnan(risks)]
     return Alert(
         name=track.name,
         start=first,
-        end=last,
+        end=int(track.ticks[end]),
         outcome=outcome,
         peak=float(known.max()) if known.size else math.nan,
         unseen=not track.in_model[start],
-        cut_short=outcome is Outcome.FALSE and limit > int(ticks[-1]),
+        cut_short=outcome is Outcome.FALSE and limit > int(track.ticks[-1]),
     )
 
 
-def _violations(
-    track: Track, found: Excursions, on: NDArray[np.bool_], limit: float
-) -> tuple[Violation, ...]:
-    changed = np.diff(on, prepend=False)  # where an alert is on, this was last so at its start
-    rows = np.flatnonzero(found.begins)
-    began = np.maximum.accumulate(changed * np.arange(len(on)))[rows]
-    base = np.where(on[rows], found.base(began, rows), rows)
-    leads = np.minimum(track.ticks[rows] - track.ticks[base], limit) / track.rate
-    alerts = zip(track.ticks[began].tolist(), leads.tolist(), strict=True)
+def _violations(track: Track, starts: NDArray[np.int64], judged: Judged) -> tuple[Violation, ...]:
+    began = track.ticks[starts[judged.alert]].tolist()
+    leads = (judged.lead / track.rate).tolist()
+    foreseen = dict(zip(judged.row.tolist(), zip(began, leads, strict=True), strict=True))
     return tuple(
-        Violation(track.name, tick, *(alert if foreseen else (None, None)))
-        for tick, foreseen, alert in zip(
-            track.ticks[rows].tolist(), (base < rows).tolist(), alerts, strict=True
-        )
+        Violation(track.name, int(track.ticks[row]), *foreseen.get(row, (None, None)))
+        for row in judged.happened.tolist()
     )
 
 

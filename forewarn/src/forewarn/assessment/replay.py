@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,9 +109,7 @@ def replay(
     history = History(monitor)
     states = StateLog(monitor.abstraction.vocabulary)
     first = session.feed.moments.following(recording.start_ns)
-    samples = recording.read(types.keys() if recording.topics else None)
-    verdicts = run(session, samples, recording.start_ns, recording.end_ns)
-    for verdict in _told(verdicts, session, recording, progress):
+    for verdict in _verdicts(session, recording, types.keys(), progress):
         history.add(verdict)
         states.add(verdict.observation)
         if log is not None:
@@ -133,11 +131,7 @@ def replay(
         messages=counters.received,
         undecodable=counters.undecodable,
         out_of_order=counters.out_of_order,
-        notes=(
-            *_flattery(recording, learned_from, timed=monitor.clock.timed),
-            *recording.warnings,
-            *session.feed.notes,
-        ),
+        notes=_notes(session, recording, learned_from),
         published=live,
     )
 
@@ -151,18 +145,19 @@ def weighted_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
     ]
 
 
-def _told(
-    verdicts: Iterator[Verdict],
+def _verdicts(
     session: Session,
     recording: Recording,
+    topics: Collection[str],
     progress: Callable[[float], None] | None,
 ) -> Iterator[Verdict]:
-    """Pass verdicts on, telling now and then how far the recording is through."""
+    """Yield the verdicts, telling now and then how far the recording is through."""
+    samples = recording.read(topics if recording.topics else None)
     moments = session.feed.moments
     first = moments.following(recording.start_ns)
     span = moments.expected(recording.start_ns, recording.end_ns, recording.count)
     try:
-        for verdict in verdicts:
+        for verdict in run(session, samples, recording.start_ns, recording.end_ns):
             yield verdict
             if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
                 progress((verdict.tick - first) / span)
@@ -170,14 +165,19 @@ def _told(
         raise error.located(file=recording.path) from None
 
 
-def _flattery(
-    recording: Recording, learned_from: Sequence[Provenance], *, timed: bool
-) -> list[str]:
-    """Say so if the model has seen the recording; digests are compared where lengths agree."""
-    alike = digests_alike(recording, learned_from, timed=timed)
+def _notes(
+    session: Session, recording: Recording, learned_from: Sequence[Provenance]
+) -> tuple[str, ...]:
+    """Say what was worked around, and if the model has seen the recording.
+
+    Digests are compared where lengths agree.
+    """
+    notes = (*recording.warnings, *session.feed.notes)
+    alike = digests_alike(recording, learned_from, timed=session.clock.timed)
     if alike and recording.digest() in alike:
-        return ["the model was learned from this very recording: figures on it flatter the model"]
-    return []
+        flatters = "the model was learned from this very recording: figures on it flatter the model"
+        return (flatters, *notes)
+    return notes
 
 
 def _types(

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forewarn.assessment.episodes import AlertRule, ScoredRun, find_episodes, scored_run
-from forewarn.assessment.events import SECONDS_AN_HOUR, LeadTimes, Rates, lead_times, watched
+from forewarn.assessment.events import (
+    SECONDS_AN_HOUR,
+    LeadTimes,
+    Rates,
+    judge,
+    lead_times,
+    watched,
+)
 from forewarn.assessment.excursions import find_excursions
 from forewarn.assessment.ranking import PrecisionRecall, precision_recall
 
@@ -304,50 +311,30 @@ def _tallies(scored_runs: Sequence[ScoredRun], thresholds: Floats, rule: AlertRu
 
 
 def _tally(scored: ScoredRun, threshold: Counts, start: Counts, end: Counts, size: int) -> _Tally:
-    """Judge the alerts of one run as `events.find_events` does."""
-    excursions = find_excursions(scored)
-    happened = np.flatnonzero(excursions.begins)
-    first = np.searchsorted(happened, start)
-    within = np.searchsorted(happened, end) - first
-    late = excursions.open[start]
-    foresaw = ~late & (within > 0)
-    near = ~foresaw & ~late & (first < len(happened))
-    if scored.horizon is not None and len(happened):
-        following = scored.ticks[happened[np.minimum(first, len(happened) - 1)]]
-        near &= following <= scored.ticks[start] + scored.horizon
-    right = foresaw | near
+    """Count what became of the alerts of one run."""
+    judged = judge(scored, start, end)
+    right = judged.foresaw | judged.near
 
     def count(chosen: NDArray[np.bool_] | slice) -> Counts:
         return np.bincount(threshold[chosen], minlength=size)
 
-    row = happened[np.repeat(first, within) + _count_up(within)]
-    base = excursions.base(np.repeat(start, within), row)
-    seen = base < row
-    lead = scored.ticks[row] - scored.ticks[base]
-    if scored.horizon is not None:
-        lead = np.minimum(lead, scored.horizon)
     on = np.concatenate(([0], np.cumsum(watched(scored))))
-    detected = np.repeat(threshold, within)[seen]
+    detected = threshold[judged.alert]
     return _Tally(
         np.stack(
             (
                 np.bincount(detected, minlength=size),
                 count(slice(None)),
                 count(right),
-                count(late),
-                count(~right & ~late),
+                count(judged.late),
+                count(~right & ~judged.late),
             )
         ),
         np.bincount(threshold, weights=on[end] - on[start], minlength=size) / scored.rate,
         detected,
-        row[seen],
-        lead[seen] / scored.rate,
+        judged.row,
+        judged.lead / scored.rate,
     )
-
-
-def _count_up(lengths: Counts) -> Counts:
-    """Return 0, 1, ... for each length, one behind the other."""
-    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def _levels(thresholds: ArrayLike) -> Floats:
