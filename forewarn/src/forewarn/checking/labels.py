@@ -27,13 +27,8 @@ def label_states(
     CheckingError
         If the formula names something that is neither predicate nor terminal label.
     """
-    known = set(vocabulary.atoms)
     for atom in automaton.atoms:
-        if atom not in known:
-            raise CheckingError(
-                f"{atom!r} is not known to the model",
-                accepted=", ".join(vocabulary.atoms),
-            )
+        check_known(atom, vocabulary)
     classes = [
         _class(automaton, vocabulary, state)
         if not is_terminal(state) or vocabulary.name(state) in automaton.atoms
@@ -46,3 +41,24 @@ def label_states(
 def _class(automaton: Automaton, vocabulary: StateSpace, state: int) -> int:
     letter = sum(1 << i for i, atom in enumerate(automaton.atoms) if vocabulary.holds(atom, state))
     return int(automaton.letter_class[letter])
+
+
+def check_known(atom: str, vocabulary: StateSpace, text: str = "") -> None:
+    """Raise CheckingError, with `text` as what is wrong, if a name has no meaning in the states."""
+    if atom not in vocabulary.atoms:
+        accepted = ", ".join(vocabulary.atoms)
+        raise CheckingError(f"{atom!r} is not known to the model", accepted=accepted, key=text)
+
+
+def where_holds(
+    atom: str, vocabulary: StateSpace, states: Iterable[int], text: str = ""
+) -> NDArray[np.bool_]:
+    """Return in which states a predicate or terminal label holds, shape (n,).
+
+    Raises
+    ------
+    CheckingError
+        If it is neither; `text` is the query that names it.
+    """
+    check_known(atom, vocabulary, text)
+    return np.array([vocabulary.holds(atom, state) for state in states], dtype=bool)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forewarn.checking import ctl
+from forewarn.checking.labels import where_holds
 from forewarn.checking.process_bounds import BoundedValues, Query, counted_process
 from forewarn.checking.sound import CONFIDENCE, universe_of
 from forewarn.checking.storm import QueryResult
@@ -206,7 +207,7 @@ def storm_process_query(
         if found[1] == "init":
             return '"init"'
         name = f"label{len(labels)}"
-        labels[name] = _atom(found[1], model, process.states, text)
+        labels[name] = where_holds(found[1], model.vocabulary, process.states, text)
         return f'"{name}"'
 
     asked = re.sub(r'"([^"]*)"', label, text)
@@ -220,7 +221,7 @@ def storm_process_query(
 def _truth(formula: ctl.CtlFormula, model: CountModel, states: tuple[int, ...], text: str) -> Mask:
     parts = [_truth(part, model, states, text) for part in formula.operands]
     if formula.operator == "name":
-        return _atom(formula.name, model, states, text)
+        return where_holds(formula.name, model.vocabulary, states, text)
     if formula.operator in {"true", "false"}:
         return np.full(len(states), formula.operator == "true")
     if formula.operator == "!":
@@ -230,14 +231,3 @@ def _truth(formula: ctl.CtlFormula, model: CountModel, states: tuple[int, ...], 
     raise CheckingError(
         f"{formula.operator} is no part of a state formula", accepted="names, !, &, |", key=text
     )
-
-
-def _atom(name: str, model: CountModel, states: tuple[int, ...], text: str) -> Mask:
-    vocabulary = model.vocabulary
-    if name not in vocabulary.atoms:
-        raise CheckingError(
-            f"{name!r} is not known to the model",
-            accepted=", ".join(vocabulary.atoms),
-            key=text,
-        )
-    return np.array([vocabulary.holds(name, state) for state in states], dtype=bool)

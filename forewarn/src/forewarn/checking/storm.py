@@ -11,10 +11,10 @@ from scipy import sparse
 
 from forewarn.checking import ctl
 from forewarn.checking.interface import RiskTable
+from forewarn.checking.labels import where_holds
 from forewarn.checking.numeric import check_arguments, mark_unseen
 from forewarn.checking.product import product_graph
 from forewarn.checking.storm_api import Mask, Storm, Values
-from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel
@@ -111,7 +111,7 @@ def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
         formula = ctl.parse(query)
 
         def leaf(name: str) -> Mask:
-            return _holds(model, name, query)
+            return where_holds(name, model.vocabulary, model.states, query)
 
         def ask(text: str, labels: dict[str, Mask]) -> Mask:
             return np.asarray(storm.check(storm.dtmc(matrix, labels), text), dtype=bool)
@@ -129,16 +129,5 @@ def _label(model: CountModel, name: str, labels: dict[str, Mask], query: str) ->
     if name == "init":
         return '"init"'
     label = f"label{len(labels)}"
-    labels[label] = _holds(model, name, query)
+    labels[label] = where_holds(name, model.vocabulary, model.states, query)
     return f'"{label}"'
-
-
-def _holds(model: CountModel, name: str, query: str) -> Mask:
-    vocabulary = model.vocabulary
-    if name not in vocabulary.atoms:
-        raise CheckingError(
-            f"{name!r} is not known to the model",
-            accepted=", ".join(vocabulary.atoms),
-            key=query,
-        )
-    return np.array([vocabulary.holds(name, state) for state in model.states], dtype=bool)
