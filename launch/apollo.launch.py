@@ -21,9 +21,9 @@ OWN = {
 }
 
 
-def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments, the bridge, and the launch file of the monitor."""
-    arguments = [
+def declared_arguments() -> list[DeclareLaunchArgument]:
+    """Declare the arguments."""
+    return [
         DeclareLaunchArgument("config", description="monitor file (YAML), for both nodes"),
         DeclareLaunchArgument(
             "model",
@@ -53,6 +53,10 @@ def generate_launch_description() -> LaunchDescription:
             for name, (default, text, _) in OWN.items()
         ),
     ]
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Describe the bridge, and the launch file of the monitor, with their arguments."""
     parameters = {
         name: ParameterValue(LaunchConfiguration(name), value_type=kind)
         for name, (_, _, kind) in OWN.items()
@@ -81,4 +85,4 @@ def generate_launch_description() -> LaunchDescription:
         ),
         launch_arguments={name: LaunchConfiguration(name) for name in PASSED_ON}.items(),
     )
-    return LaunchDescription([*arguments, bridge, monitor])
+    return LaunchDescription([*declared_arguments(), bridge, monitor])

@@ -8,12 +8,12 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 
-def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments and the one lifecycle node."""
+def declared_arguments() -> list[DeclareLaunchArgument]:
+    """Declare the arguments."""
     default_parameters = PathJoinSubstitution(
         [FindPackageShare("forewarn_bringup"), "config", "monitor.params.yaml"]
     )
-    arguments = [
+    return [
         DeclareLaunchArgument("config", description="monitor file (YAML)"),
         DeclareLaunchArgument(
             "model",
@@ -51,6 +51,10 @@ def generate_launch_description() -> LaunchDescription:
             description="configure and activate at once; false leaves that to a lifecycle manager",
         ),
     ]
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Describe the one lifecycle node and its arguments."""
     monitor = LifecycleNode(
         package="monitor_node",
         executable="monitor_node",
@@ -72,4 +76,4 @@ def generate_launch_description() -> LaunchDescription:
         ],
         arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
     )
-    return LaunchDescription([*arguments, monitor])
+    return LaunchDescription([*declared_arguments(), monitor])

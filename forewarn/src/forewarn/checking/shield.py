@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from forewarn.checking.choices import ChoiceGraph
@@ -289,30 +290,20 @@ def constrained_failure(
     CheckingError
         If the linear programme is not solved.
     """
-    owner, moving = process.owner, ~(failure | success)
-    kept = moving[owner]
-    matrix = sparse.csr_matrix(process.matrix[kept])
-    states = np.flatnonzero(moving)
-    place = np.full(process.size, -1)
-    place[states] = np.arange(states.size)
-    leaving = sparse.csr_matrix(
-        (np.ones(int(kept.sum())), (place[owner[kept]], np.arange(int(kept.sum())))),
-        shape=(states.size, int(kept.sum())),
-    )
-    # Whoever is in an end component may stay there for ever, without success or failure.
-    resting = np.flatnonzero(ChoiceGraph(process).end_components(moving)[states] >= 0)
-    rests = sparse.csr_matrix(
-        (np.ones(resting.size), (resting, np.arange(resting.size))),
-        shape=(states.size, resting.size),
-    )
-    flow = sparse.hstack([leaving - matrix[:, moving].T, rests]).tocsr()
-    still = np.zeros(resting.size)
-    fails = np.concatenate([np.asarray(matrix[:, failure].sum(axis=1)).ravel(), still])
-    succeeds = np.concatenate([np.asarray(matrix[:, success].sum(axis=1)).ravel(), still])
+    moving = ~(failure | success)
+    matrix = sparse.csr_matrix(process.matrix[moving[process.owner]])
+    flow = _flow(process, matrix, moving)
+
+    def into(states: Mask) -> Floats:
+        """Return the probability to go there at once, by choice; 0 for whoever rests."""
+        found = np.zeros(flow.shape[1])
+        found[: matrix.shape[0]] = np.asarray(matrix[:, states].sum(axis=1)).ravel()
+        return found
+
     needed = minimum - float(start[success].sum())
     result = optimize.linprog(
-        fails,
-        A_ub=sparse.csr_matrix(-succeeds[None]),
+        into(failure),
+        A_ub=sparse.csr_matrix(-into(success)[None]),
         b_ub=[-needed + EQUAL],
         A_eq=flow,
         b_eq=start[moving],
@@ -325,3 +316,26 @@ def constrained_failure(
             f"the linear programme is not solved: {result.message}", accepted="a smaller process"
         )
     return float(min(max(result.fun, 0.0) + start[failure].sum(), 1.0))
+
+
+def _flow(process: DecisionProcess, matrix: sparse.csr_matrix, moving: Mask) -> sparse.csr_matrix:
+    """Return how often each moving state is left, less how often it is entered.
+
+    One row for each moving state. The columns are how often each of its choices is taken, whose
+    rows of the process are `matrix`, and then how often somebody rests.
+    """
+    states = np.flatnonzero(moving)
+    place = np.full(process.size, -1)
+    place[states] = np.arange(states.size)
+    owner = place[process.owner[moving[process.owner]]]
+    leaving = _marks(owner, states.size)
+    # Whoever is in an end component may stay there for ever, without success or failure.
+    resting = np.flatnonzero(ChoiceGraph(process).end_components(moving)[states] >= 0)
+    entering = matrix[:, moving].T
+    return sparse.hstack([leaving - entering, _marks(resting, states.size)]).tocsr()
+
+
+def _marks(rows: NDArray[np.int64], size: int) -> sparse.csr_matrix:
+    """Return a matrix with a one in each column, in the row that is given for it."""
+    columns = np.arange(rows.size)
+    return sparse.csr_matrix((np.ones(rows.size), (rows, columns)), shape=(size, rows.size))
