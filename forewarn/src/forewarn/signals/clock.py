@@ -16,6 +16,7 @@ NANOSECONDS = 1_000_000_000
 
 Payload = bytes | memoryview | Mapping[str, Any]
 Accept = Callable[[str, int, Payload], None]
+Samples = Iterable[tuple[int, str, Payload]]
 
 
 class Clock(Protocol):
@@ -125,13 +126,7 @@ class Moments(Protocol):
     def expected(self, start_ns: int, end_ns: int, count: int) -> int:
         """Return about how many moments so many messages between two times give."""
 
-    def play(
-        self,
-        samples: Iterable[tuple[int, str, Payload]],
-        start_ns: int,
-        end_ns: int,
-        accept: Accept,
-    ) -> Iterator[int]:
+    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[int]:
         """Have recorded samples accepted and yield each moment when it is due, as live.
 
         Raises

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from forewarn.messages import (
     MessageType,
     compile_extractor,
 )
-from forewarn.signals.clock import NANOSECONDS, Clock, Payload
+from forewarn.signals.clock import NANOSECONDS, Clock, Payload, Samples
 from forewarn.signals.sources import SourceSignal, stored_value
 
 NEVER = -(1 << 62)
@@ -273,9 +273,7 @@ class Feed:
             self._values[slot] = stored_value(value)
             self._moments[slot] = moment
 
-    def play(
-        self, samples: Iterable[tuple[int, str, Payload]], start_ns: int, end_ns: int
-    ) -> Iterator[int]:
+    def play(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[int]:
         """Take recorded samples and yield each moment when it is due; see `Moments.play`."""
         return self.moments.play(samples, start_ns, end_ns, self.accept)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from forewarn.config.fields import Rate
 from forewarn.errors import RecordingError
-from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload
+from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload, Samples
 
 WAKE = 0.02
 """Seconds between two looks of a node for messages, where the clock itself says nothing of time."""
@@ -135,13 +135,7 @@ class StepMoments:
         del start_ns, end_ns
         return max(count, 1)
 
-    def play(
-        self,
-        samples: Iterable[tuple[int, str, Payload]],
-        start_ns: int,
-        end_ns: int,
-        accept: Accept,
-    ) -> Iterator[int]:
+    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[int]:
         """Yield a step for each sample that is one.
 
         Raises

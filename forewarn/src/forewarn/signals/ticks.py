@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from forewarn.config.fields import Rate
 from forewarn.errors import RecordingError
-from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload
+from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload, Samples
 
 LONGEST_GAP_NS = 30 * 24 * 3600 * NANOSECONDS
 
@@ -145,13 +145,7 @@ class GridMoments:
         del count
         return max(self.following(end_ns) - self.following(start_ns), 1)
 
-    def play(
-        self,
-        samples: Iterable[tuple[int, str, Payload]],
-        start_ns: int,
-        end_ns: int,
-        accept: Accept,
-    ) -> Iterator[int]:
+    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[int]:
         """Yield the ticks from the first at or after `start_ns` to that at or after `end_ns`.
 
         Raises
