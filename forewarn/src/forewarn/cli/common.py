@@ -19,7 +19,7 @@ from forewarn.signals.clock import Clock
 
 RECORDINGS_HELP = (
     "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, "
-    "runs of agents in JSON, or a folder of these"
+    "frames or runs of agents in JSON, or a folder of these"
 )
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
-from forewarn.recordings import agents, rosbag1, rosbag2, traces
+from forewarn.recordings import agents, frames, rosbag1, rosbag2, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
@@ -82,6 +82,12 @@ BUILT_IN = (
         "runs of agents in JSON (each with a list of its calls, maybe with .gz or .zst)",
         agents.is_agent_trace,
         agents.AgentTrace,
+    ),
+    RecordingFormat(
+        "frames in JSON",
+        "frames in JSON (a list of objects with times, maybe with .gz or .zst)",
+        frames.is_frames,
+        frames.FrameTrace,
     ),
     RecordingFormat(
         "trace",

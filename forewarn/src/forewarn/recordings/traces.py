@@ -188,6 +188,11 @@ def _sample(line: str) -> Sample:
         raise ValueError("is nested too deeply") from error
     if not isinstance(values, dict):
         raise ValueError(f"is {short(values)}, no object")
+    return sample_of(values)
+
+
+def sample_of(values: dict[str, Any]) -> Sample:
+    """Check named values and their time, at `NO_TIME` if they have none; raises ValueError."""
     time_ns = _time_ns(values)
     for name, value in values.items():
         if value is None:
