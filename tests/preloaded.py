@@ -24,7 +24,7 @@ from forewarn_ros.process import Interrupt
 
 LIBRARY = (
     "monitoring.bridging",
-    "monitoring.external_signals",
+    "signals.external",
     "monitoring.record",
     "monitoring.online_learning",
 )

@@ -20,13 +20,13 @@ from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, check_replaceable
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
-from forewarn.monitoring.external_signals import EXTERNAL_TYPE
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import by_clock
+from forewarn.signals.external import EXTERNAL_TYPE
 from forewarn.states.inputs import open_feed
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.status import Status

@@ -27,7 +27,7 @@ properties: {{p: {{formula: "{formula}"}}}}
 
 def violations(path: Path, spec: CompiledSpec, values: list[float]) -> list[tuple[str, ...]]:
     path.write_text("".join(json.dumps({"x": x}) + "\n" for x in values))
-    return [moment.violated for moment in read_run(path, spec, ["x"])]
+    return [moment.violated for run in read_run(path, spec, ["x"]) for moment in run]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_label_that_no_formula_names_violates_nothing(tmp_path: Path, formula:
     # At a terminal state nothing but its own name holds: read as any letter, it would break both.
     path, spec = tmp_path / "run.jsonl", compiled(formula)
     assert violations(path, spec, [0, 9, 9]) == [()]
-    run = read_run(path, spec, ["x"])
+    (run,) = read_run(path, spec, ["x"])
     assert classifier("violation:p:1", spec)([*run, *run], 0) == "none"
 
 

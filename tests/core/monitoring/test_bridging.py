@@ -12,7 +12,7 @@ from forewarn.errors import DecodeError
 from forewarn.logic.specification import compile_spec
 from forewarn.messages import installed_message_type
 from forewarn.monitoring.bridging import divide
-from forewarn.monitoring.external_signals import EXTERNAL_TYPE, ExternalSignals
+from forewarn.signals.external import EXTERNAL_TYPE, ExternalSignals
 from forewarn.signals.feed import Aged
 from forewarn.states.inputs import open_feed
 

@@ -22,6 +22,7 @@ from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import Recording
+from forewarn.recordings.by_name import samples_of
 
 PROGRESS_EVERY = 256
 
@@ -152,7 +153,7 @@ def _verdicts(
     progress: Callable[[float], None] | None,
 ) -> Iterator[Verdict]:
     """Yield the verdicts, telling now and then how far the recording is through."""
-    samples = recording.read(topics if recording.topics else None)
+    samples = samples_of(recording, topics, by_name=session.feed.by_name)
     moments = session.feed.moments
     first = moments.following(recording.start_ns)
     span = moments.expected(recording.start_ns, recording.end_ns, recording.count)

@@ -71,7 +71,7 @@ def run(options: Options, output: Output) -> int:
     variables = chosen_variables(options, compiled)
     classify = classifier(options.kind, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
-    runs = read_runs(recordings, compiled, variables, output)
+    runs = read_runs(recordings, compiled, variables, options, output)
     examples = examples_of(runs, classify)
     growth = options.growth(options.leaves or 64)
     sizes: list[Size] = []

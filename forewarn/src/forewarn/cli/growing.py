@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from forewarn.cli.common import (
+    add_allow_missing,
     add_config,
     add_recordings,
     positive_number,
@@ -43,6 +44,7 @@ class TreeOptions:
     once: bool
     thresholds: int
     text: list[str]
+    allow_missing: bool
     write: bool
 
     def growth(self, leaves: int) -> Growth:
@@ -109,6 +111,7 @@ def add_tree_arguments(parser: argparse.ArgumentParser, leaf_size: int) -> None:
         choices=TEXT_KINDS,
         help="what to ask of texts (may be repeated; all)",
     )
+    add_allow_missing(parser)
     add("--write", action="store_true", help="write the tree into the monitor file")
 
 
@@ -131,14 +134,17 @@ def read_runs(
     paths: Sequence[Path],
     compiled: CompiledSpec,
     variables: Sequence[str],
+    options: TreeOptions,
     output: Output,
     goal: str | None = None,
-) -> list[list[Moment]]:
-    """Return the runs of recordings, with a bar; raises RecordingError."""
+) -> list[list[list[Moment]]]:
+    """Return the episodes of each recording, with a bar; raises RecordingError."""
     runs = []
     with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
         for number, path in enumerate(paths, 1):
-            runs.append(read_run(path, compiled, variables, goal))
+            runs.append(
+                read_run(path, compiled, variables, goal, allow_missing=options.allow_missing)
+            )
             tell(number / len(paths))
     return runs
 

@@ -92,10 +92,10 @@ def run(options: Options, output: Output) -> int:
     variables = chosen_variables(options, compiled)
     question, goal = _question(options.query, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
-    runs = read_runs(recordings, compiled, variables, output, goal)
+    runs = read_runs(recordings, compiled, variables, options, output, goal)
     if options.held_out:
         held_out = existing_recordings(options.held_out, compiled.spec)
-        tried = read_runs(held_out, compiled, variables, output, goal)
+        tried = read_runs(held_out, compiled, variables, options, output, goal)
     elif len(runs) < 3:
         raise ConfigError(
             plural(len(runs), "recording"), accepted="three or more, or some by --held-out"
@@ -109,8 +109,8 @@ def run(options: Options, output: Output) -> int:
     refiner = Refiner(
         tree,
         variables,
-        [_trace(run, variables) for run in runs],
-        [_trace(run, variables) for run in tried],
+        [_trace(run, variables) for episodes in runs for run in episodes],
+        [_trace(run, variables) for episodes in tried for run in episodes],
         lambda text: _condition(text, variables),
     )
     with output.progress("refining"):

@@ -54,9 +54,18 @@ Classify = Callable[[Run, int], Hashable]
 
 
 def read_run(
-    path: Path, compiled: CompiledSpec, variables: Sequence[str], goal: str | None = None
-) -> list[Moment]:
-    """Return the moments of a recording at which the monitor is active and no label holds.
+    path: Path,
+    compiled: CompiledSpec,
+    variables: Sequence[str],
+    goal: str | None = None,
+    *,
+    allow_missing: bool = False,
+) -> list[list[Moment]]:
+    """Return the episodes of a recording: moments that follow one another.
+
+    Moments count at which the monitor is active and no label holds. An episode ends where one does
+    not count, with an intervention, where a moment was missed, and where a node's record says that
+    the session began anew.
 
     Parameters
     ----------
@@ -67,12 +76,14 @@ def read_run(
     variables : sequence of str
         Signals.
     goal : str, optional
-        A predicate or terminal label: the run ends with the first moment at which it holds.
+        A predicate or terminal label: an episode ends with the first moment at which it holds.
+    allow_missing : bool
+        Go on without topics that the recording lacks.
 
     Raises
     ------
     RecordingError
-        If the recording cannot be read.
+        If the recording cannot be read, or shows no state.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     space = abstraction.vocabulary
@@ -81,24 +92,54 @@ def read_run(
         _Watched(name, automaton, space)
         for name, automaton in zip(spec.properties, compiled.automata, strict=True)
     ]
-    run: list[Moment] = []
+    episodes = _Episodes()
     with open_recording(path) as recording:
-        for _, seen, action, _ in observe(recording, spec, abstraction):
+        for snapshot, seen, action, _ in observe(
+            recording, spec, abstraction, allow_missing=allow_missing
+        ):
             observation = seen.observation
             violated = tuple(one.name for one in watched if one.read(observation))
             reached = goal is not None and space.truth(goal, observation) is True
-            if observation.active is not True or (observation.ended and not reached):
-                if violated and run:
-                    run[-1] = run[-1]._replace(violated=(*run[-1].violated, *violated))
-                continue
             state = None if observation.state is None else space.key(observation.state)
             values = {name: seen.values[slot] for name, slot in slots}
-            run.append(Moment(values, action, state, violated, reached))
-            if reached:
-                break
-    if not run:
+            free = observation.active is True and observation.intervened is False
+            episodes.add(
+                snapshot.tick,
+                Moment(values, action, state, violated, reached),
+                counts=free,
+                ended=observation.ended,
+            )
+    if not episodes.found:
         raise RecordingError("shows no state", file=path, accepted="at least one active moment")
-    return run
+    return episodes.found
+
+
+class _Episodes:
+    """Puts the moments of a recording into episodes."""
+
+    def __init__(self) -> None:
+        self.found: list[list[Moment]] = []
+        self._tick: int | None = None
+        self._here: list[Moment] | None = None
+
+    def add(self, tick: int, moment: Moment, *, counts: bool, ended: bool) -> None:
+        """Take in a moment that counts or does not, or at which a label has ended the episode."""
+        if self._tick is not None and tick != self._tick + 1:
+            self._here = None
+        self._tick = tick
+        if ended or not counts:
+            if self._here and counts and moment.reached and not self._here[-1].reached:
+                self._here.append(moment)
+            elif self._here and moment.violated:
+                # What a label violates is told of the moment before it.
+                last = self._here[-1]
+                self._here[-1] = last._replace(violated=(*last.violated, *moment.violated))
+            self._here = None
+        elif self._here is None:
+            self._here = [moment]
+            self.found.append(self._here)
+        elif not self._here[-1].reached:
+            self._here.append(moment)
 
 
 class _Watched:
@@ -195,8 +236,15 @@ def _within(name: str, steps: int) -> Classify:
     return violation
 
 
-def examples_of(runs: Sequence[Run], classify: Classify) -> Examples:
-    """Return the moments of runs with their classes, without those whose class is unknown.
+def examples_of(recordings: Sequence[Sequence[Run]], classify: Classify) -> Examples:
+    """Return the moments of recordings with their classes, without those whose class is unknown.
+
+    Parameters
+    ----------
+    recordings : sequence of sequence of Run
+        The episodes of each recording; examples of one recording share their number.
+    classify : callable
+        Gives a moment of an episode its class (`classifier`).
 
     Raises
     ------
@@ -205,11 +253,12 @@ def examples_of(runs: Sequence[Run], classify: Classify) -> Examples:
     """
     found = [
         (moment, kind, number)
-        for number, run in enumerate(runs)
+        for number, episodes in enumerate(recordings)
+        for run in episodes
         for i, moment in enumerate(run)
         if (kind := classify(run, i)) != UNKNOWN
     ]
-    names = runs[0][0].values if runs else ()
+    names = found[0][0].values if found else ()
     return Examples(
         {name: [moment.values[name] for moment, _, _ in found] for name in names},
         [kind for _, kind, _ in found],

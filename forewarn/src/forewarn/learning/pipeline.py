@@ -20,6 +20,7 @@ from forewarn.learning.workers import end_silently, interrupts_blocked
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.recordings import Recording, open_recording
+from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.interface import is_timed
 from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Snapshot
@@ -188,11 +189,18 @@ def observe(
     previous: Observed | None = None
     check_playable(recording, abstraction.clock)
     actions = ActionReader(spec, abstraction)
-    samples = actions.listen(recording.read(None if named else spec.topics.keys()), feed.moments)
+    samples = samples_of(
+        recording,
+        spec.topics.keys(),
+        by_name=feed.by_name,
+        apart=feed.moments.part,
+        properties=spec.properties,
+    )
     span = feed.moments.expected(recording.start_ns, recording.end_ns, recording.count)
     first = feed.moments.following(recording.start_ns)
     try:
-        for tick in feed.play(samples, recording.start_ns, recording.end_ns):
+        listened = actions.listen(samples, feed.moments)
+        for tick in feed.play(listened, recording.start_ns, recording.end_ns):
             snapshot = feed.snapshot(tick)
             seen = abstraction.observe(snapshot, previous)
             previous = seen.alone

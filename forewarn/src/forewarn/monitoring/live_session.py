@@ -20,7 +20,6 @@ from forewarn.monitoring.build import (
     with_policies,
     with_section,
 )
-from forewarn.monitoring.external_signals import ExternalSignals
 from forewarn.monitoring.intervention import (
     AdvisorState,
     Answer,
@@ -37,6 +36,7 @@ from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import Payload
+from forewarn.signals.external import ExternalSignals
 from forewarn.states.interface import Observed
 
 

@@ -123,6 +123,9 @@ class Moments(Protocol):
     def stamp_ns(self, moment: int) -> int:
         """Return the time of a moment."""
 
+    def part(self) -> None:
+        """Note that what arrives from now on does not follow from what came before."""
+
     def expected(self, start_ns: int, end_ns: int, count: int) -> int:
         """Return about how many moments so many messages between two times give."""
 

@@ -159,6 +159,11 @@ class Feed:
             channel.newest_ns = NEVER
 
     @property
+    def by_name(self) -> bool:
+        """Tell whether any signal is supplied by name."""
+        return any(not source.topic for source in self._sources)
+
+    @property
     def topics(self) -> frozenset[str]:
         """Return the topics that are decoded."""
         return frozenset(self._channels)

@@ -100,6 +100,7 @@ class StepMoments:
         self._topic = clock.topic
         self._count = 0
         self._stamps: dict[int, int] = {}
+        self._parted = -1
 
     def arrival(self, topic: str, time_ns: int, payload: Payload) -> int:
         """Count the arrival if it is a step."""
@@ -130,6 +131,12 @@ class StepMoments:
             del self._stamps[oldest]
         return self._stamps.get(moment, 0)
 
+    def part(self) -> None:
+        """Leave a step out, so that the one before and the one after are no neighbours."""
+        if self._count and self._parted != self._count - 1:
+            self._parted = self._count
+            self._count += 1
+
     def expected(self, start_ns: int, end_ns: int, count: int) -> int:
         """Return the number of messages, of which no more can be steps."""
         del start_ns, end_ns
@@ -148,7 +155,8 @@ class StepMoments:
         for time_ns, topic, payload in samples:
             accept(topic, time_ns, payload)
             while done < self._count:
-                yield done
+                if done != self._parted:
+                    yield done
                 done += 1
         if done == first:
             what = "line with signals by name" if self._topic is None else "message"

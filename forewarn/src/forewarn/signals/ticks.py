@@ -140,6 +140,9 @@ class GridMoments:
         """Return the time of the tick, and what it has to settle."""
         return self._grid.time_ns(moment) + self._settle_ns
 
+    def part(self) -> None:
+        """Do nothing: time has passed, and what is old by it is unknown."""
+
     def expected(self, start_ns: int, end_ns: int, count: int) -> int:
         """Return how many ticks lie between."""
         del count
