@@ -7,8 +7,8 @@ import math
 import pytest
 
 from forewarn.config.actions import NO_ACTION
+from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_session import TickResult
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.states.predicates import Observation

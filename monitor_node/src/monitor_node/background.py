@@ -19,7 +19,8 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, check_replaceable, save_model
 from forewarn.monitoring.carried import PackedTables
-from forewarn.monitoring.live_session import TickResult, Watch
+from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
 

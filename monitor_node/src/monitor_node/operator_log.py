@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from forewarn.config.actions import NO_ACTION
+from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_session import TickResult
 
 
 class Logger(Protocol):

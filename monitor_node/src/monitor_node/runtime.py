@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.carried import PackedTables
+from forewarn.monitoring.evaluate import EvaluatedTick, TickResult
 from forewarn.monitoring.intervention import Request, withdraw
-from forewarn.monitoring.live_session import EvaluatedTick, TickResult, Watch
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Packed, RecordWriter
 from forewarn.monitoring.session_events import (
     Activate,

@@ -12,7 +12,7 @@ import pytest
 from forewarn.errors import RecordingError
 from forewarn.recordings import find_recordings, open_recording
 from forewarn.recordings.agent_calls import MOST_CALLS, TAKEN
-from forewarn.recordings.agents import KEPT_OUTPUTS, LONGEST_TEXT
+from forewarn.recordings.agent_steps import KEPT_OUTPUTS, LONGEST_TEXT
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data" / "agents"

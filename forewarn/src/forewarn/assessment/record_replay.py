@@ -17,7 +17,8 @@ from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.carried import LARGEST, Conditions, TableReader, Taken, with_tables
 from forewarn.monitoring.checkpoint import recall
-from forewarn.monitoring.live_session import TickResult, Watch
+from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import FORMAT, PACKED, SPEC_NAME, TABLE, Names
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.session_events import (

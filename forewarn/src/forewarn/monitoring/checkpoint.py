@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forewarn.errors import RecordingError
@@ -25,9 +25,7 @@ Memory = dict[str, Any]
 def remember(watch: Watch) -> Memory:
     """Return what a restart has to know; ``pending`` is false if no obligation or alert is."""
     state = watch.session.state
-    properties: list[Any] = [
-        [list(prop.branches), prop.latched, list(prop.policy)] for prop in state.properties
-    ]
+    properties = properties_data(state)
     fresh: list[Any] = [
         [[compiled.automaton.initial], False, list(RESTING)]
         for compiled in watch.monitor.properties
@@ -47,6 +45,26 @@ def remember(watch: Watch) -> Memory:
         "reasons": watch.mutes.reasons(),
         "mode": watch.spec.mode,
     }
+
+
+def properties_data(state: MonitorState) -> list[Any]:
+    """Return where automata and policies stand, as plain data."""
+    return [
+        [list(prop.branches), prop.latched, [int(prop.policy.level), *prop.policy[1:]]]
+        for prop in state.properties
+    ]
+
+
+def parse_properties(monitor: Monitor, data: Iterable[Any]) -> tuple[PropertyState, ...]:
+    """Return what `properties_data` was made of; raises ValueError or TypeError."""
+    properties = []
+    for compiled, (branches, latched, policy) in zip(monitor.properties, data, strict=True):
+        known = tuple(int(branch) for branch in branches)
+        if not known or not all(0 <= q < len(compiled.live.following) for q in known):
+            raise ValueError(f"automaton states {known} of {compiled.name}")
+        found = PolicyState(*policy)._replace(level=Level(policy[0]))
+        properties.append(PropertyState(known, bool(latched), found))
+    return tuple(properties)
 
 
 def key(monitor: Monitor) -> str:
@@ -115,14 +133,6 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
 def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorState:
     if not memory["pending"]:
         return monitor.start()
-    properties = []
-    for compiled, (branches, latched, policy) in zip(
-        monitor.properties, memory["properties"], strict=True
-    ):
-        known = tuple(int(branch) for branch in branches)
-        if not known or not all(0 <= q < len(compiled.live.following) for q in known):
-            raise ValueError(f"automaton states {known} of {compiled.name}")
-        found = PolicyState(*policy)._replace(level=Level(policy[0]))
-        properties.append(PropertyState(known, bool(latched), found))
+    properties = parse_properties(monitor, memory["properties"])
     nothing = monitor.abstraction.vocabulary.nothing_known
-    return MonitorState(int(memory["tick"]), first, False, tuple(properties), nothing)
+    return MonitorState(int(memory["tick"]), first, False, properties, nothing)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, DecodeError
@@ -20,42 +19,15 @@ from forewarn.monitoring.build import (
     with_policies,
     with_section,
 )
-from forewarn.monitoring.intervention import (
-    AdvisorState,
-    Answer,
-    Request,
-    advise,
-    answers_of,
-    unseen_answers,
-    withdraw,
-)
+from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, TickResult, evaluate
+from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
 from forewarn.monitoring.mutes import Muted, Mutes
 from forewarn.monitoring.policy import RESTING, Level, release
-from forewarn.monitoring.risk_rows import RiskRow, risk_rows
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
-from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import Payload
 from forewarn.signals.external import ExternalSignals
 from forewarn.states.interface import Observed
-
-
-class TickResult(NamedTuple):
-    """One tick: the verdict, what is published about it, and what the planner is asked to do."""
-
-    verdict: Verdict
-    rows: tuple[RiskRow, ...]
-    request: Request | None
-
-
-class EvaluatedTick(NamedTuple):
-    """A tick that has been evaluated: its result, and all that is to be remembered of it."""
-
-    result: TickResult
-    state: MonitorState
-    violations: list[int]
-    mutes: Mutes
-    advisor: AdvisorState
 
 
 class Watch:
@@ -102,7 +74,7 @@ class Watch:
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()
         self.mutes = Mutes({}, {}, {}, {})
-        self._answers, self._unseen = self._chains(), unseen_answers(self.spec)
+        self._chains = Chains.of(self.monitor)
 
     @property
     def monitor(self) -> Monitor:
@@ -142,29 +114,16 @@ class Watch:
         evaluated tick holds; otherwise another one replaces it.
         """
         session = self.session
-        state, verdict = session.monitor.step(session.state, session.feed.snapshot(tick))
-        violations = [
-            count + prop.violation
-            for count, prop in zip(self.violations, verdict.properties, strict=True)
-        ]
-        mutes = self.mutes.at(tick, session.clock.wall(tick, verdict.time_ns))
-        rows = risk_rows(self.monitor, verdict, violations, mutes.ends)
-        act = self.spec.mode == "act"
-        # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
-        since = [
-            max(prop.alert_since, mutes.heard.get(prop.name, 0)) for prop in verdict.properties
-        ]
-        advisor, request = advise(
-            self.advisor, rows, since, self._answers, self._unseen, act=act, clock=session.clock
-        )
-        return EvaluatedTick(TickResult(verdict, rows, request), state, violations, mutes, advisor)
+        memory = Memory(session.state, self.violations, self.advisor, self.mutes)
+        return evaluate(self.monitor, self._chains, memory, session.feed.snapshot(tick))
 
     def commit(self, evaluated: EvaluatedTick) -> TickResult:
         """Remember an evaluated tick: the newest one, with no command since it was evaluated."""
-        self.session.state = evaluated.state
-        self.violations = evaluated.violations
-        self.mutes = evaluated.mutes
-        self.advisor = evaluated.advisor
+        memory = evaluated.memory
+        self.session.state = memory.state
+        self.violations = list(memory.violations)
+        self.mutes = memory.mutes
+        self.advisor = memory.advisor
         return evaluated.result
 
     def withdraw(self, reason: str) -> Request | None:
@@ -310,7 +269,7 @@ class Watch:
             If a value is out of range; then nothing has changed.
         """
         self.session.swap(with_policies(self.monitor, {name: values}))
-        self._answers, self._unseen = self._chains(), unseen_answers(self.spec)
+        self._chains = Chains.of(self.monitor)
 
     def build(self, model: CountModel) -> Monitor:
         """Return a monitor with another model, to be handed to `use`; may take a while.
@@ -345,10 +304,6 @@ class Watch:
                 for name, before in zip(self.names, state.properties, strict=True)
             )
         )
-
-    def _chains(self) -> tuple[tuple[Answer, ...], ...]:
-        sections = self.spec.properties.values()
-        return tuple(answers_of(section, self.session.clock) for section in sections)
 
     @property
     def muted(self) -> Collection[str]:

@@ -143,7 +143,7 @@ def _call(part: Mapping[str, Any], key: str) -> Call:
         result = part.get("errorMessage") or part.get("message")
     said = "\n".join(filter(None, (_text(result), _text(part.get("error")))))
     echoed = came if isinstance(came, dict) and isinstance(came.get("action"), str) else None
-    call = Call(action, _arguments(given), said, failed)
+    call = Call(action, arguments_of(given), said, failed)
     return _command(call) if echoed is not None and _is_echoed(call, echoed) else call
 
 
@@ -191,11 +191,16 @@ def _chat_call(call: Any, key: str, results: Mapping[str, str]) -> Call:
     assert isinstance(function, dict)
     identity = call.get("id")
     said = results.get(identity, "") if isinstance(identity, str) else ""
-    failed = said.lstrip().lower().startswith("error")
-    return Call(name, _arguments(function.get("arguments")), said, failed)
+    failed = says_failed(said)
+    return Call(name, arguments_of(function.get("arguments")), said, failed)
 
 
-def _arguments(given: Any) -> tuple[tuple[str, str], ...]:
+def says_failed(text: str) -> bool:
+    """Tell by its text whether the answer to a call, in a chat, says that it failed."""
+    return text.lstrip()[:5].lower() == "error"
+
+
+def arguments_of(given: Any) -> tuple[tuple[str, str], ...]:
     """Return names and texts of the arguments; nested ones get names like ``to.address``."""
     if isinstance(given, str):
         try:

@@ -18,22 +18,18 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from forewarn.errors import RecordingError
 from forewarn.recordings.agent_calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
+from forewarn.recordings.agent_steps import Progress, cut
 from forewarn.recordings.interface import Sample
 from forewarn.recordings.traces import LONGEST, JsonTrace, decoder, open_text
 from forewarn.recordings.zstd import CutError
 
-KEY = "run"
-"""Signal that numbers the runs of a file, from 0."""
-
-LONGEST_TEXT = 20_000
-KEPT_OUTPUTS = 200_000
 MOST_WARNINGS = 10
 MOST_LOOKED_AT = 100
 UNPACKING = (zlib.error, CutError)
@@ -130,81 +126,28 @@ class AgentTrace(JsonTrace):
             self._warn(f"line {line} begins a run that is cut short; it is left out")
 
     def _steps(self, number: int, run: Run) -> Iterator[dict[str, Any]]:
-        task, errors, failed = run.task, 0, False
-        names: list[str] = []
-        outputs: list[str] = []
+        progress = Progress(task=run.task)
         for step, call in enumerate(run.calls):
-            task = self._cut("\n".join(filter(None, (task, call.told))), number, step, "task")
-            pairs = [(n, self._cut(t, number, step, "arguments")) for n, t in call.arguments]
-            yield {
-                **_state(number, step, task, names, outputs, errors, failed),
-                "action": call.action,
-                "proposed": call.action,
-                "arguments": [text for _, text in pairs],
-                "argument_names": [name for name, _ in pairs],
-            }
-            names = [*names, call.action]
-            output = self._cut(call.observation, number, step, "observation")
-            outputs = self._kept([*outputs, output], number, step)
-            failed = call.failed
-            errors += failed
-        step = len(run.calls)
-        task = self._cut("\n".join(filter(None, (task, run.told))), number, step, "task")
-        yield {
-            **{
-                name: self._cut(value, number, step, name) if isinstance(value, str) else value
-                for name, value in run.fields.items()
-            },
-            **_state(number, step, task, names, outputs, errors, failed),
-            "action": None,
-            "proposed": "",
-            "arguments": [],
-            "argument_names": [],
+            note = partial(self._tell, number, step)
+            progress = progress.told(call.told, note)
+            yield progress.proposing(number, call, note)
+            progress = progress.made(call.action).answered(call.observation, call.failed, note)
+        note = partial(self._tell, number, len(run.calls))
+        progress = progress.told(run.told, note)
+        fields = {
+            name: cut(value, name, note) if isinstance(value, str) else value
+            for name, value in run.fields.items()
         }
+        yield {**fields, **progress.closing(number)}
 
-    def _cut(self, text: str, run: int, step: int, name: str) -> str:
-        if len(text) <= LONGEST_TEXT:
-            return text
-        self._tell(
-            f"run {run}, step {step}: {name} has {len(text)} characters; "
-            f"those after {LONGEST_TEXT} are left out"
-        )
-        return text[:LONGEST_TEXT]
-
-    def _kept(self, outputs: list[str], run: int, step: int) -> list[str]:
-        total = sum(map(len, outputs))
-        while total > KEPT_OUTPUTS:
-            total -= len(outputs.pop(0))
-            self._tell(
-                f"run {run}, step {step}: the outputs have more than {KEPT_OUTPUTS} characters; "
-                "the oldest are left out"
-            )
-        return outputs
-
-    def _tell(self, text: str) -> None:
+    def _tell(self, run: int, step: int, cut: str) -> None:
         """Warn of what is cut; where that is a lot, say so once."""
+        text = f"run {run}, step {step}: {cut}"
         if len(self._cuts) < MOST_WARNINGS:
             self._cuts[text] = None
             self._warn(text)
         elif text not in self._cuts:
             self._warn(f"more than {MOST_WARNINGS} texts are cut; the others are not listed")
-
-
-def _state(
-    number: int, step: int, task: str, names: list[str], outputs: list[str], errors: int,
-    failed: bool,
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        KEY: number,
-        "step": step,
-        "task": task,
-        "calls": names,
-        "last_action": names[-1] if names else "",
-        "observation": outputs[-1] if outputs else "",
-        "outputs": outputs,
-        "errors": errors,
-        "failed": failed,
-    }
 
 
 _SPACE = re.compile(r"[\s,]*")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
-from forewarn.recordings import agents, frames, rosbag1, rosbag2, traces
+from forewarn.recordings import agent_steps, agents, frames, rosbag1, rosbag2, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
@@ -158,7 +158,7 @@ def _runs_of(path: Path, key: str) -> list[Path]:
         return [path]
     head = _head(path)
     if agents.is_agent_trace(path, head):
-        return find_runs(path, agents.KEY)
+        return find_runs(path, agent_steps.KEY)
     return find_runs(path, key) if traces.is_trace(path, head) else [path]
 
 

@@ -315,6 +315,19 @@ class Feed:
         return compile_extractor(mtype, expressions)
 
 
+def snapshot_of(
+    sources: Sequence[SourceSignal], values: Mapping[str, Any], tick: int, time_ns: int
+) -> Snapshot:
+    """Return the snapshot of a moment at which these values arrived, and nothing else ever did."""
+    missing = [s.name for s in sources if s.name not in values and s.default is None]
+    return Snapshot(
+        tick,
+        tuple(stored_value(values.get(source.name, source.default)) for source in sources),
+        tuple(StaleSignal(name, None) for name in missing),
+        time_ns=time_ns,
+    )
+
+
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
     """Return a function from payload to its header stamp in nanoseconds, or None."""
     if isinstance(mtype, ForeignType):

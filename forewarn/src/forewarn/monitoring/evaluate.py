@@ -1,0 +1,92 @@
+"""One moment of a session, as a pure function of what is remembered and of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from forewarn.monitoring.intervention import (
+    AdvisorState,
+    Answer,
+    Request,
+    advise,
+    answers_of,
+    unseen_answers,
+)
+from forewarn.monitoring.mutes import Mutes
+from forewarn.monitoring.risk_rows import RiskRow, risk_rows
+from forewarn.monitoring.step import Monitor, MonitorState
+from forewarn.monitoring.verdict import Verdict
+from forewarn.signals.feed import Snapshot
+
+NO_MUTES = Mutes({}, {}, {}, {})
+
+
+class TickResult(NamedTuple):
+    """One tick: the verdict, what is published about it, and what the planner is asked to do."""
+
+    verdict: Verdict
+    rows: tuple[RiskRow, ...]
+    request: Request | None
+
+
+class Chains(NamedTuple):
+    """What each property asks for: its chain of escalation, and what it asks in unseen states."""
+
+    answers: tuple[tuple[Answer, ...], ...]
+    unseen: Mapping[str, Answer]
+
+    @classmethod
+    def of(cls, monitor: Monitor) -> Chains:
+        """Return those of the thresholds in force."""
+        sections = monitor.spec.properties.values()
+        answers = tuple(answers_of(section, monitor.clock) for section in sections)
+        return cls(answers, unseen_answers(monitor.spec))
+
+
+class Memory(NamedTuple):
+    """All that is remembered from one moment to the next, but for samples.
+
+    Attributes
+    ----------
+    state : MonitorState
+        Where automata and policies stand.
+    violations : sequence of int
+        How often each property has been violated.
+    advisor : AdvisorState
+        Whether an intervention is going on.
+    mutes : Mutes
+        Whose alerts are silenced.
+    """
+
+    state: MonitorState
+    violations: Sequence[int]
+    advisor: AdvisorState = AdvisorState()
+    mutes: Mutes = NO_MUTES
+
+
+class EvaluatedTick(NamedTuple):
+    """A tick that has been evaluated: its result, and all that is to be remembered of it."""
+
+    result: TickResult
+    memory: Memory
+
+
+def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapshot) -> EvaluatedTick:
+    """Evaluate a moment."""
+    state, verdict = monitor.step(memory.state, snapshot)
+    violations = [
+        count + prop.violation
+        for count, prop in zip(memory.violations, verdict.properties, strict=True)
+    ]
+    tick, clock = snapshot.tick, monitor.clock
+    mutes = memory.mutes.at(tick, clock.wall(tick, verdict.time_ns))
+    rows = risk_rows(monitor, verdict, violations, mutes.ends)
+    act = monitor.spec.mode == "act"
+    # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
+    since = [max(prop.alert_since, mutes.heard.get(prop.name, 0)) for prop in verdict.properties]
+    advisor, request = advise(
+        memory.advisor, rows, since, chains.answers, chains.unseen, act=act, clock=clock
+    )
+    result = TickResult(verdict, rows, request)
+    return EvaluatedTick(result, Memory(state, violations, advisor, mutes))

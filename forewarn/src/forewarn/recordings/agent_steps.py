@@ -1,0 +1,138 @@
+"""What is known at each step of an agent's run: the signals of a call that is about to be made.
+
+Files of runs and guards that watch a run live both come here, so that a monitor file means the same
+to both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from forewarn.recordings.agent_calls import Call
+
+KEY = "run"
+"""Signal that names the run, or numbers those of a file from 0."""
+
+LONGEST_TEXT = 20_000
+KEPT_OUTPUTS = 200_000
+
+Note = Callable[[str], None]
+"""Is told what was left out."""
+
+
+def unheard(text: str) -> None:
+    """Let what was left out go unheard."""
+
+
+class Progress(NamedTuple):
+    """What is known of a run before its next call.
+
+    Attributes
+    ----------
+    step : int
+        Number of the next step, from 0.
+    task : str
+        What the agent was asked to do.
+    calls : tuple of str
+        Names of the calls so far.
+    outputs : tuple of str
+        Texts of the results so far, the oldest left out where they are too long.
+    errors : int
+        How many calls failed so far.
+    failed : bool
+        The last call that was answered failed.
+    """
+
+    step: int = 0
+    task: str = ""
+    calls: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    errors: int = 0
+    failed: bool = False
+
+    def told(self, text: str, note: Note = unheard) -> Progress:
+        """Return what is known once the user has said more."""
+        task = "\n".join(filter(None, (self.task, text)))
+        return self._replace(task=cut(task, "task", note))
+
+    def proposing(self, run: object, call: Call, note: Note = unheard) -> dict[str, Any]:
+        """Return the signals of the step before a call: it can still be stopped."""
+        return {
+            **self._known(run),
+            "action": call.action,
+            "proposed": call.action,
+            "arguments": [cut(text, "arguments", note) for _, text in call.arguments],
+            "argument_names": [name for name, _ in call.arguments],
+        }
+
+    def closing(self, run: object) -> dict[str, Any]:
+        """Return the signals of the step after the last call: it proposes nothing."""
+        return {
+            **self._known(run),
+            "action": None,
+            "proposed": "",
+            "arguments": [],
+            "argument_names": [],
+        }
+
+    def made(self, name: str) -> Progress:
+        """Return what is known once a call is made, and its result is not known yet."""
+        return self._replace(step=self.step + 1, calls=(*self.calls, name))
+
+    def answered(self, text: str, failed: bool, note: Note = unheard) -> Progress:
+        """Return what is known once a call has been answered."""
+        outputs = [*self.outputs, cut(text, "observation", note)]
+        total = sum(map(len, outputs))
+        while total > KEPT_OUTPUTS:
+            total -= len(outputs.pop(0))
+            note(f"the outputs have more than {KEPT_OUTPUTS} characters; the oldest are left out")
+        errors = self.errors + failed
+        return self._replace(outputs=tuple(outputs), errors=errors, failed=failed)
+
+    def _known(self, run: object) -> dict[str, Any]:
+        return {
+            KEY: run,
+            "step": self.step,
+            "task": self.task,
+            "calls": list(self.calls),
+            "last_action": self.calls[-1] if self.calls else "",
+            "observation": self.outputs[-1] if self.outputs else "",
+            "outputs": list(self.outputs),
+            "errors": self.errors,
+            "failed": self.failed,
+        }
+
+
+KNOWN_AFTERWARDS = (KEY, "step", "calls", "last_action")
+"""Signals of the step after a call that the call alone determines, whatever comes of it."""
+
+
+def cut(text: str, name: str, note: Note) -> str:
+    """Return the beginning of a text that is too long, and say so."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    note(f"{name} has {len(text)} characters; those after {LONGEST_TEXT} are left out")
+    return text[:LONGEST_TEXT]
+
+
+def text_of_result(value: object) -> str:
+    """Return what a tool returned as a text, of which the beginning counts.
+
+    A text stays as it is; what is no text becomes JSON, as in files of runs.
+    """
+    if isinstance(value, str):
+        return value[: LONGEST_TEXT + 1]
+    if value is None:
+        return ""
+    parts, length = [], 0
+    try:
+        for part in json.JSONEncoder(ensure_ascii=False, default=str).iterencode(value):
+            parts.append(part[: LONGEST_TEXT + 1])
+            length += len(part)
+            if length > LONGEST_TEXT:
+                break
+    except (ValueError, RecursionError, TypeError):
+        return f"a {type(value).__name__} that is no JSON"
+    return "".join(parts)[: LONGEST_TEXT + 1]
