@@ -1,4 +1,4 @@
-"""Runs what README.md tells a new user to run, in an empty folder, and compares what it prints.
+"""Runs what README.md and guides tell users to run, in an empty folder, and compares the output.
 
 A block is marked by a comment on the line above it: `<!-- run -->` above a bash block,
 `<!-- prints -->` above the text block that shows what the last command block printed. In the latter
@@ -59,13 +59,17 @@ def shown_in(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
+PAGES = ("README.md", "docs/howto/requirements.md")
+
+
 @pytest.mark.timeout(600)
-def test_readme_runs_as_shown(repository: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs_as_shown(page: str, repository: Path, tmp_path: Path) -> None:
     # One shell after the other in one folder: later blocks use what earlier ones made.
     environment = dict(os.environ, FOREWARN=str(repository), COLUMNS="100", NO_COLOR="1")
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-    found = snippets((repository / "README.md").read_text(encoding="utf-8"))
-    assert found, "README.md marks nothing to run"
+    found = snippets((repository / page).read_text(encoding="utf-8"))
+    assert found, f"{page} marks nothing to run"
     for snippet in found:
         result = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", snippet.commands],
@@ -77,10 +81,16 @@ def test_readme_runs_as_shown(repository: Path, tmp_path: Path) -> None:
             timeout=300,
             check=False,
         )
-        where = f"README.md:{snippet.line}"
+        where = f"{page}:{snippet.line}"
         assert result.returncode == 0, f"{where} fails:\n{result.stdout}{result.stderr}"
         if snippet.prints is not None:
             assert shown_in(snippet.prints, result.stdout), f"{where} prints:\n{result.stdout}"
+
+
+def test_every_page_with_marks_is_run(repository: Path) -> None:
+    marked = {str(path.relative_to(repository)) for path in pages(repository)
+              if "<!-- run -->" in path.read_text(encoding="utf-8")}  # fmt: skip
+    assert marked == set(PAGES)
 
 
 def prose(path: Path) -> str:

@@ -6,6 +6,7 @@ import pytest
 from formula_semantics import ATOMS, intervals
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from spots_words import INFIX, in_spots_words
 
 from forewarn.errors import FormulaError
 from forewarn.logic import compile_formula, format_formula, parse_formula, syntax
@@ -15,40 +16,6 @@ spot = pytest.importorskip(
     "spot", reason="Spot is not installed (pip install -r requirements/oracles.txt)"
 )
 buddy = pytest.importorskip("buddy")
-
-_INFIX = {syntax.And: "&", syntax.Or: "|", syntax.Implies: "->", syntax.Iff: "<->",
-          syntax.Xor: "xor"}  # fmt: skip
-
-
-def in_spots_words(formula) -> str:
-    """Return a formula without past operators in Spot's syntax."""
-    if isinstance(formula, Atom):
-        return formula.text
-    parts = [in_spots_words(part) for part in syntax.operands(formula)]
-    if isinstance(formula, syntax.Not):
-        return f"!({parts[0]})"
-    if isinstance(formula, syntax.Next):
-        return f"X({parts[0]})"
-    if type(formula) in _INFIX:
-        return f"({parts[0]}) {_INFIX[type(formula)]} ({parts[1]})"
-    ends = ""
-    if formula.interval is not None:
-        lower, upper = (int(end.value) for end in (formula.interval.lower, formula.interval.upper))
-        ends = f"[{lower}:{upper}]"
-    if isinstance(formula, (syntax.Always, syntax.Eventually)):
-        return f"{'G' if isinstance(formula, syntax.Always) else 'F'}{ends}({parts[0]})"
-    if isinstance(formula, syntax.Unless):
-        return f"({parts[0]}) W ({parts[1]})"
-    return _until(*parts, lower, upper)
-
-
-def _until(left: str, right: str, lower: int, upper: int) -> str:
-    """Spell out a bounded until, which Spot does not have."""
-    text = f"({right})"
-    for tick in reversed(range(upper)):
-        later = f"(({left}) & X({text}))"
-        text = f"(({right}) | {later})" if tick >= lower else later
-    return text
 
 
 def as_spots_automaton(automaton, dictionary):
@@ -98,7 +65,7 @@ def safety_formulas():
         return st.one_of(
             st.builds(syntax.Not, inner),
             st.builds(syntax.Next, inner),
-            *(st.builds(kind, inner, inner) for kind in _INFIX),
+            *(st.builds(kind, inner, inner) for kind in INFIX),
             *(st.builds(kind, inner, window) for kind in (syntax.Always, syntax.Eventually)),
             st.builds(syntax.Until, inner, inner, window),
         )

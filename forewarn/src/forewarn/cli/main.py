@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from importlib import import_module
+from itertools import pairwise
 from types import ModuleType
 
 from forewarn.cli.interrupt import Interrupt
@@ -33,6 +34,11 @@ COMMANDS = {
     "explain": "show what a formula means and the automaton that monitors it",
     "import": "read a chain of another tool as a model",
     "export": "write the chain of a model for another tool",
+    "spec grade": "tell whether formulas of translators mean what the references mean",
+}
+#: The first words of the commands that have two.
+GROUPS = {
+    "spec": "requirements and formulas",
 }
 
 DESCRIPTION = "Says how likely a robot is to break a safety rule, seconds before it does."
@@ -89,16 +95,16 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
 
 
 def _parse(given: Sequence[str]) -> tuple[argparse.Namespace, ModuleType]:
-    # Only the named command's module is imported: --help need not wait for scipy.
-    named = next((argument for argument in given if argument in COMMANDS), None)
-    parser = build_parser(() if named is None else (named,))
+    # Only the module of what is named is imported: --help need not wait for scipy.
+    pairs = (" ".join(pair) for pair in pairwise(given))
+    parser = build_parser([name for name in (*given, *pairs) if name in COMMANDS])
     namespace = parser.parse_args(given)
     return namespace, command_module(namespace.command)
 
 
 def command_module(name: str) -> ModuleType:
     """Return the module of a command."""
-    return import_module(f"forewarn.cli.{name}_command")
+    return import_module(f"forewarn.cli.{name.replace(' ', '_')}_command")
 
 
 def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
@@ -110,18 +116,27 @@ def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> argparse.Argument
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    groups = {
+        group: commands.add_parser(group, help=summary, description=summary).add_subparsers(
+            metavar="COMMAND", required=True, help="one of these"
+        )
+        for group, summary in GROUPS.items()
+    }
     for name, summary in COMMANDS.items():
+        group, _, word = name.rpartition(" ")
+        siblings = groups.get(group, commands)
         if name not in complete:
-            commands.add_parser(name, help=summary)
+            siblings.add_parser(word, help=summary)
             continue
         module = command_module(name)
-        child = commands.add_parser(
-            name,
+        child = siblings.add_parser(
+            word,
             help=summary,
             description=module.DESCRIPTION,
             epilog=module.EPILOG,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        child.set_defaults(command=name)
         module.add_arguments(child)
         child.add_argument(
             "--json", dest="as_json", action="store_true", help="print the result as JSON"
@@ -129,4 +144,16 @@ def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> argparse.Argument
         child.add_argument(
             "-q", "--quiet", action="store_true", help="no progress bars and no remarks"
         )
+    return parser
+
+
+def parser_of(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command, of one word or two, within that of all commands."""
+    for word in name.split():
+        (choices,) = (
+            action.choices
+            for action in parser._actions
+            if isinstance(action, argparse._SubParsersAction)
+        )
+        parser = choices[word]
     return parser

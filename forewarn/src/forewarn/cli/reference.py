@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from forewarn.cli.main import COMMANDS, DESCRIPTION, build_parser
+from forewarn.cli.main import COMMANDS, DESCRIPTION, build_parser, parser_of
 
 HEAD = """\
 # Command line
@@ -30,13 +30,11 @@ into. With `-o /dev/stdout`, results for people go to stderr.
 
 def reference() -> str:
     """Return the page in Markdown."""
-    table = "".join(f"| [`{name}`](#{name}) | {text} |\n" for name, text in COMMANDS.items())
-    (commands,) = (
-        action
-        for action in build_parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
+    table = "".join(
+        f"| [`{name}`](#{name.replace(' ', '-')}) | {text} |\n" for name, text in COMMANDS.items()
     )
-    sections = "".join(_section(name, commands.choices[name]) for name in COMMANDS)
+    parser = build_parser()
+    sections = "".join(_section(name, parser_of(parser, name)) for name in COMMANDS)
     return HEAD.format(description=DESCRIPTION) + table + sections
 
 

@@ -1,0 +1,66 @@
+"""What kind of requirement a formula is: SENTINEL's state invariants and ordering constraints."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from forewarn.errors import FormulaError
+from forewarn.logic.equivalence.lowering import lower
+from forewarn.logic.equivalence.nodes import (
+    AND,
+    FALSE,
+    NEXT,
+    RELEASE,
+    TRUE,
+    UNTIL,
+    LtlArena,
+    TooLarge,
+)
+from forewarn.logic.equivalence.words import parts
+from forewarn.logic.syntax import Formula
+
+
+class RequirementKind(Enum):
+    """The types of requirement that SENTINEL reports apart (arXiv 2510.12985)."""
+
+    INVARIANT = "state invariant"
+    ORDERING = "ordering constraint"
+    OTHER = "other"
+
+
+def kind_of(formula: Formula) -> RequirementKind:
+    """Return what kind of requirement a formula is, by its normal form.
+
+    A *state invariant* is ``always p``, with p about one step alone. An *ordering constraint* is
+    one in which something is awaited before something else may or must be: an `until`, `unless`
+    or `release` with two sides, as in ``not a until b``, or one `eventually` within another, as in
+    ``eventually(a and eventually b)``. All else is *other*: responses, recurrence, single goals.
+    """
+    arena = LtlArena(finite=False)
+    try:
+        root = lower(arena, formula)
+    except (TooLarge, FormulaError):
+        return RequirementKind.OTHER
+    node = arena.nodes[root]
+    temporal = [n for n in parts(arena, root) if arena.nodes[n].kind in (NEXT, UNTIL, RELEASE)]
+    endless = node.kind == RELEASE and node.args[0] == FALSE and node.upper is None
+    if endless and temporal == [root]:
+        return RequirementKind.INVARIANT
+    if any(_awaits(arena, number) for number in temporal):
+        return RequirementKind.ORDERING
+    return RequirementKind.OTHER
+
+
+def _awaits(arena: LtlArena, number: int) -> bool:
+    node = arena.nodes[number]
+    if node.kind == NEXT:
+        return False
+    left, right = node.args
+    if left not in (TRUE, FALSE):
+        return True
+    inner = arena.nodes[right]
+    return (
+        node.kind == UNTIL
+        and inner.kind == AND
+        and any(arena.nodes[arg].kind == UNTIL for arg in inner.args)
+    )

@@ -1,0 +1,108 @@
+"""Whether two formulas mean the same: what is told, what it costs, and where it gives up."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from forewarn.errors import FormulaError
+from forewarn.logic.equivalence import RequirementKind, Verdict, compare, kind_of
+from forewarn.logic.notations import read_formula
+
+
+def verdict(first: str, second: str, *, finite: bool = False) -> Verdict:
+    return compare(read_formula(first).formula, read_formula(second).formula, finite=finite).verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("!(a U b)", "!a R !b"),
+        ("a W b", "!b -> (a U b) | G a"),
+        ("G F a & G F b", "G(F a & F b)"),
+        ("F G(a & b)", "F G a & F G b"),
+        ("a U b", "b | a & X(a U b)"),
+        ("F(a & F b)", "F(a & (F b))"),
+        ("G(a -> b U c)", "G(!a | b U c)"),
+        ("G(a -> F b) -> G F c", "F(a & G !b) | G F c"),
+        ("F[0:2] a", "a | X a | XX a"),
+        ("G[1:2] a", "X a & XX a"),
+        ("a U[0:1] b", "b | a & X b"),
+        ("a R b", "(b U (a & b)) | G b"),
+    ],
+)
+def test_equal_on_infinite_traces(first: str, second: str) -> None:
+    assert verdict(first, second) is Verdict.EQUIVALENT
+
+
+def test_infinite_and_finite_traces_differ_at_the_end() -> None:
+    assert verdict("X !a", "!X a") is Verdict.EQUIVALENT
+    assert verdict("X !a", "!X a", finite=True) is Verdict.NOT_EQUIVALENT
+    assert verdict("weak_next !a", "!X a", finite=True) is Verdict.EQUIVALENT
+    # The last step is where all of these end.
+    assert verdict("F G a", "G F a", finite=True) is Verdict.EQUIVALENT
+    assert verdict("F G a", "G F a") is Verdict.NOT_EQUIVALENT
+    assert verdict("G[1:2] a", "X a & XX a", finite=True) is Verdict.NOT_EQUIVALENT
+
+
+def test_the_trace_shows_where_they_differ() -> None:
+    found = compare(read_formula("G(a -> X b)").formula, read_formula("G(a -> F b)").formula)
+    assert found.trace is not None
+    assert str(found.trace) == "{a, b} ({}) for ever"
+    assert (found.holds, found.shortest) == ("second", True)
+    found = compare(read_formula("F a").formula, read_formula("a").formula, finite=True)
+    assert str(found.trace) == "{} {a}"
+
+
+def test_what_looks_back_or_counts_seconds_is_named() -> None:
+    for text, named in (("once a", "once"), ("always[0:2 s] a", "2 s")):
+        with pytest.raises(FormulaError, match=named):
+            compare(read_formula(text).formula, read_formula("a").formula)
+
+
+def wide(n: int) -> str:
+    return " & ".join(f"(a{i} U b{i})" for i in range(n))
+
+
+@pytest.mark.parametrize("finite", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (" & ".join(f"G(a{i} -> F b{i})" for i in range(2_000)), "G a0"),
+        (f"{wide(40)} | F x", f"F x | {wide(39)} & (b39 | (a39 & X(a39 U b39)))"),
+        (" <-> ".join(f"F a{i}" for i in range(40)), " <-> ".join(f"G a{i}" for i in range(40))),
+        ("X " * 150 + "a", "X " * 149 + "a"),
+        ("F[0:900] G[0:900] (a U[0:900] b)", "G[0:900] F[0:900] (a U[0:900] b)"),
+        ("G[0:100000] a", "a"),
+        ("F(" * 60 + "a" + " & X b)" * 60, "F(" * 60 + "a" + " & b)" * 60),
+    ],
+)
+def test_hostile_formulas_end_within_the_budget(first: str, second: str, finite: bool) -> None:
+    one, other = read_formula(first).formula, read_formula(second).formula
+    begun = time.process_time()
+    found = compare(one, other, finite=finite, effort=200_000)
+    assert time.process_time() - begun < 10
+    assert found.verdict is not Verdict.UNDECIDED or found.reason.startswith("too large: ")
+
+
+@pytest.mark.parametrize(
+    ("formula", "kind"),
+    [
+        ("G(on -> !open)", "state invariant"),
+        ("!F(on & open)", "state invariant"),
+        ("G a & G !b", "state invariant"),
+        ("!a U b", "ordering constraint"),
+        ("F b -> (!a U b)", "ordering constraint"),
+        ("!a W b", "ordering constraint"),
+        ("F(a & F b)", "ordering constraint"),
+        ("G(a -> F b)", "other"),
+        ("G(a -> X b)", "other"),
+        ("F a & F b", "other"),
+        ("G F a", "other"),
+        ("F G a", "other"),
+        ("once a", "other"),
+    ],
+)
+def test_kinds_of_requirements(formula: str, kind: str) -> None:
+    assert kind_of(read_formula(formula).formula) is RequirementKind(kind)
