@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.cli.main import main
+from forewarn.config import load_spec
 from forewarn.models import load_model
+from forewarn.states.interface import terminal_code
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data" / "agents"
@@ -64,6 +66,32 @@ def test_a_first_file_is_proposed_and_a_run_can_be_replayed_alone(
     said = call(capsys, "replay", "runs.jsonl::run=1", "-c", "monitor.yaml", "-m", "model.json")
     steps = len(json.loads((folder / "runs.jsonl").read_text().splitlines()[1])["steps"])
     assert f"{steps + 1} steps watched" in said
+
+
+def test_what_only_the_end_of_a_run_knows_is_a_label_and_no_variable(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(capsys, "init", "runs.jsonl", "--rate", "steps", "-o", "first.yaml")
+    spec = load_spec(folder / "first.yaml")
+    assert spec.terminal == {"was_attack_succeeded": "attack_succeeded", "over": "proposed == ''"}
+    assert not any("attack" in text for text in spec.predicates.values())
+    assert spec.properties["no_was_attack_succeeded"].formula == "always(not was_attack_succeeded)"
+    call(capsys, "learn", "runs.jsonl", "-c", "first.yaml", "-o", "first.json")
+    model = load_model(folder / "first.json")
+    runs = (folder / "runs.jsonl").read_text().splitlines()
+    taken = sum(json.loads(line)["attack_succeeded"] for line in runs)
+    assert 0 < taken == int(model.counts[:, model.index[terminal_code(0)]].sum())
+    # Where the file knows no label, what would tell the outcome is left out all the same.
+    monitor = (folder / "monitor.yaml").read_text()
+    config = folder / "leak.yaml"
+    config.write_text(
+        monitor.replace("terminal:\n  over: proposed == ''\n", "").replace(
+            "  task: {}", "  task: {}\n  attack_succeeded: {}"
+        )
+    )
+    said = call(capsys, "abstract", "runs.jsonl", "-c", config, "--leaves", "8")
+    assert "attack_succeeded is known at the end of a run only: it is not asked about" in said
+    assert "attack_succeeded >" not in said and "split         attack" not in said
 
 
 REAL = """\

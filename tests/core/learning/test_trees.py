@@ -39,9 +39,16 @@ _numbers = st.one_of(
     st.none(), st.integers(-5, 5), st.sampled_from([0.1, 0.2, 0.30000000000000004])
 )
 _texts = st.one_of(
-    st.none(), st.sampled_from(["", "a file", "it's a file", 'say "no"', "no\\file"])
+    st.none(),
+    st.sampled_from(
+        ["", "a file", "it's a file", 'say "no"', "no\\file", "out/a12.txt", "a3@home.org", "x*?#"]
+    ),
 )
-_lists = st.one_of(st.none(), st.lists(st.sampled_from(["read", "write", "rm -rf"]), max_size=3))
+_lists = st.one_of(
+    st.none(),
+    st.lists(st.sampled_from(["read", "write", "rm -rf"]), max_size=3),
+    st.lists(st.sampled_from([0.5, 2, -3, float("inf")]), max_size=3),
+)
 _rows = st.lists(
     st.fixed_dictionaries(
         {"n": _numbers, "b": st.one_of(st.none(), st.booleans()), "t": _texts, "c": _lists}
@@ -212,3 +219,34 @@ def test_the_size_is_chosen_on_traces_that_were_held_out():
 def test_one_trace_cannot_choose_a_size():
     with pytest.raises(ConfigError, match="one trace"):
         choose_size(_examples({"v": [1, 2]}, ["a", "b"], [0, 0]), Growth())
+
+
+@pytest.mark.parametrize(
+    ("values", "condition"),
+    [
+        (["a1.txt", "a22.txt", "b", "c"], "like(v, 'a#.txt')"),
+        (["out/a", "out/b", "in/a", "in/b"], "like(v, 'out/*')"),
+        (["b.txt", "a.txt", "a.csv", "b.md"], "like(v, '*.txt')"),
+        (["x@evil.com", "y@evil.com", "x@home.org", "y@home.org"], "like(v, '*@evil.com')"),
+    ],
+)
+def test_texts_are_told_apart_by_their_form(values, condition):
+    grown = learn_tree(_examples({"v": values}, list("yynn")), Growth(text=("pattern",)))
+    (split,) = grown.splits
+    assert split.condition == condition or split.truth.tolist() in ([1, 1, 0, 0], [0, 0, 1, 1])
+    assert split.truth.tolist() == [_says(split.condition, {"v": value}) for value in values]
+
+
+def test_collections_are_told_apart_by_members_of_every_type():
+    for member in ("rm", 3, -2.5, True):
+        values = [[member], [member], [], []]
+        conditions = {
+            split.condition
+            for split in learn_tree(_examples({"v": values}, list("yynn")), Growth()).splits
+        }
+        assert conditions == {"len(v) > 0"}
+        other = "no" if isinstance(member, str) else False if member is True else 7
+        values = [[member, other], [member], [other, other], [other]]
+        (split,) = learn_tree(_examples({"v": values}, list("yynn")), Growth()).splits
+        assert split.truth.tolist() == [_says(split.condition, {"v": value}) for value in values]
+        assert f"{member!r}".lower() in split.condition or repr(other).lower() in split.condition

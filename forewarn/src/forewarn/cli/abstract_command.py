@@ -16,6 +16,7 @@ from forewarn.cli.growing import (
     chosen_variables,
     put_tree,
     read_runs,
+    running_variables,
 )
 from forewarn.cli.output import Output
 from forewarn.files.outputs import check_output
@@ -72,7 +73,8 @@ def run(options: Options, output: Output) -> int:
     classify = classifier(options.kind, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
     runs = read_runs(recordings, compiled, variables, options, output)
-    examples = examples_of(runs, classify)
+    variables = running_variables(runs, variables, output)
+    examples = examples_of(runs, classify, variables)
     growth = options.growth(options.leaves or 64)
     sizes: list[Size] = []
     if options.leaves is None and len(runs) > 1:

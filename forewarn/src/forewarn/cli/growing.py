@@ -21,7 +21,7 @@ from forewarn.cli.output import Output
 from forewarn.errors import ConfigError
 from forewarn.files.outputs import write_output
 from forewarn.learning.candidates import TEXT_KINDS
-from forewarn.learning.examples import Moment, read_run
+from forewarn.learning.examples import Moment, closing_variables, read_run
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings.interface import plural
@@ -147,6 +147,16 @@ def read_runs(
             )
             tell(number / len(paths))
     return runs
+
+
+def running_variables(
+    recordings: Sequence[Sequence[Sequence[Moment]]], variables: Sequence[str], output: Output
+) -> tuple[str, ...]:
+    """Return the variables without those that only the end of an episode knows; say which."""
+    closing = closing_variables(recordings, variables)
+    for name in closing:
+        output.note(f"note: {name} is known at the end of a run only: it is not asked about")
+    return tuple(name for name in variables if name not in closing)
 
 
 def put_tree(

@@ -17,6 +17,7 @@ from forewarn.cli.growing import (
     chosen_variables,
     put_tree,
     read_runs,
+    running_variables,
 )
 from forewarn.cli.output import Output
 from forewarn.errors import CheckingError, ConfigError
@@ -93,6 +94,7 @@ def run(options: Options, output: Output) -> int:
     question, goal = _question(options.query, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
     runs = read_runs(recordings, compiled, variables, options, output, goal)
+    variables = running_variables(runs, variables, output)
     if options.held_out:
         held_out = existing_recordings(options.held_out, compiled.spec)
         tried = read_runs(held_out, compiled, variables, options, output, goal)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import RecordingError
+from forewarn.expressions.functions.texts import is_like
 from forewarn.expressions.syntax import MAX_TEXT
 
 Truth = NDArray[np.int8]
@@ -27,7 +28,13 @@ MOST_ITEMS = 64
 MOST_COUNTED = 20_000
 """Different items of one variable that are counted to find them, the most frequent first."""
 
-TEXT_KINDS = ("value", "contains", "length")
+MOST_PATTERNS = 16
+"""Forms of one text variable that are tried."""
+
+LONGEST_PATTERN = 100
+"""Characters of a text from which forms are made."""
+
+TEXT_KINDS = ("value", "contains", "length", "pattern")
 
 
 class Scale(NamedTuple):
@@ -108,7 +115,7 @@ def candidates(
         Their classes by number.
     smallest : int
         Fewest examples on either side of a condition.
-    text : sequence of 'value', 'contains', 'length'
+    text : sequence of 'value', 'contains', 'length', 'pattern'
         What may be asked of a text.
     rows : ndarray of int, optional
         The examples that decide which words, members and values are tried; all by default.
@@ -175,9 +182,12 @@ def _of_items(
     found = []
     if kind == "collection":
         members = [() if value is None else _members(value) for value in values]
+        # With an unknown element, NaN, it is not known what else is a member.
+        known = known & np.array([all(item == item for item in row) for row in members], bool)
+        members = [row if sure else () for row, sure in zip(members, known, strict=True)]
         best = choose(members)
         holds = [[item in row for item in best] for row in map(frozenset, members)]
-        found.append(_flags(name, [f"{item!r} in {name}" for item in best], holds, known))
+        found.append(_flags(name, [f"{_literal(item)} in {name}" for item in best], holds, known))
     if kind == "text" and "value" in text:
         best = choose([() if value is None else (value,) for value in values])
         holds = [[item == value for item in best] for value in values]
@@ -189,7 +199,32 @@ def _of_items(
         none = [False] * len(best)
         holds = [within.get(value, none) for value in values]
         found.append(_flags(name, [f"{item!r} in {name}" for item in best], holds, known))
+    if kind == "text" and "pattern" in text:
+        forms = {v: tuple(_patterns(v)) for v in set(values) if v is not None}
+        best = choose([forms.get(value, ()) for value in values])[:MOST_PATTERNS]
+        within = {value: [is_like(value, str(item)) for item in best] for value in forms}
+        none = [False] * len(best)
+        holds = [within.get(value, none) for value in values]
+        found.append(_flags(name, [f"like({name}, {item!r})" for item in best], holds, known))
     return [flags for flags in found if flags.conditions]
+
+
+def _patterns(text: str) -> set[str]:
+    """Return forms that a text has: its digits left open, its folder, its ending, its host."""
+    if len(text) > LONGEST_PATTERN or set("*?#\n") & set(text):
+        return set()
+    folder, _, file = text.rpartition("/")
+    stem, _, ending = file.rpartition(".")
+    _, at, host = text.rpartition("@")
+    found = {re.sub("[0-9]+", "#", text)} - {text}
+    found |= {f"{folder}/*"} if folder else set()
+    found |= {f"*.{ending}"} if stem and re.fullmatch("[A-Za-z]{1,5}", ending) else set()
+    return found | ({f"*@{host}"} if at and re.fullmatch(r"[\w.-]+", host) else set())
+
+
+def _literal(item: Any) -> str:
+    """Return a member of a collection as the language writes it."""
+    return str(item).lower() if isinstance(item, bool) else repr(item)
 
 
 def _flags(

@@ -236,7 +236,9 @@ def _within(name: str, steps: int) -> Classify:
     return violation
 
 
-def examples_of(recordings: Sequence[Sequence[Run]], classify: Classify) -> Examples:
+def examples_of(
+    recordings: Sequence[Sequence[Run]], classify: Classify, variables: Sequence[str]
+) -> Examples:
     """Return the moments of recordings with their classes, without those whose class is unknown.
 
     Parameters
@@ -245,6 +247,8 @@ def examples_of(recordings: Sequence[Sequence[Run]], classify: Classify) -> Exam
         The episodes of each recording; examples of one recording share their number.
     classify : callable
         Gives a moment of an episode its class (`classifier`).
+    variables : sequence of str
+        Those that may be asked about.
 
     Raises
     ------
@@ -258,9 +262,27 @@ def examples_of(recordings: Sequence[Sequence[Run]], classify: Classify) -> Exam
         for i, moment in enumerate(run)
         if (kind := classify(run, i)) != UNKNOWN
     ]
-    names = found[0][0].values if found else ()
     return Examples(
-        {name: [moment.values[name] for moment, _, _ in found] for name in names},
+        {name: [moment.values[name] for moment, _, _ in found] for name in variables},
         [kind for _, kind, _ in found],
         [number for _, _, number in found],
+    )
+
+
+def closing_variables(
+    recordings: Sequence[Sequence[Run]], variables: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the variables that are known at the last moment of episodes alone.
+
+    They say what came of an episode, as labels do: nobody knows them while it goes on. There are
+    none where no episode has two moments.
+    """
+    running = [moment for runs in recordings for run in runs for moment in run[:-1]]
+    last = [run[-1] for runs in recordings for run in runs]
+    return tuple(
+        name
+        for name in variables
+        if running
+        and all(moment.values[name] is None for moment in running)
+        and any(moment.values[name] is not None for moment in last)
     )

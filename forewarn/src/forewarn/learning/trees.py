@@ -53,7 +53,7 @@ class Growth:
     thresholds : int
         Most thresholds of a number at a leaf: all midpoints of neighbouring values if they are no
         more, otherwise quantiles.
-    text : tuple of 'value', 'contains', 'length'
+    text : tuple of 'value', 'contains', 'length', 'pattern'
         What may be asked of a text.
     """
 

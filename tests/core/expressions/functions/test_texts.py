@@ -12,7 +12,7 @@ from forewarn.expressions import FUNCTIONS
 from forewarn.expressions.values import Notes
 
 TEXT = st.text(alphabet="aab1 .-é", max_size=12)
-taken, lower = FUNCTIONS["taken"], FUNCTIONS["lower"]
+taken, lower, like = FUNCTIONS["taken"], FUNCTIONS["lower"], FUNCTIONS["like"]
 
 
 def stands_in(item: str, text: str) -> bool:
@@ -53,3 +53,37 @@ def test_the_work_is_bounded() -> None:
     answer = taken.call(notes, ["a"] * 10_000, ["b" * 10_000])
     assert answer != answer and "50000000 characters" in notes[0]
     assert taken(["a" * 10_000], ["a" * 1_000_000]) == []
+
+
+def forms(pattern: str, text: str, at: int = 0) -> bool:
+    """Tell the same as `like` by trying every way: a sign takes what it may, and the rest follows.
+
+    A number is taken whole: from its first digit to its last.
+    """
+    if not pattern:
+        return at == len(text)
+    sign, rest = pattern[0], pattern[1:]
+    if sign == "*":
+        return any(forms(rest, text, end) for end in range(at, len(text) + 1))
+    if sign == "#":
+        digits = re.match("[0-9]+", text[at:])
+        begins = at == 0 or text[at - 1] not in "0123456789"
+        return digits is not None and begins and forms(rest, text, at + digits.end())
+    return at < len(text) and sign in ("?", text[at]) and forms(rest, text, at + 1)
+
+
+SIGNS = st.text(alphabet="ab12*?#.", max_size=7)
+
+
+@given(SIGNS, st.text(alphabet="ab123.\n", max_size=10))
+def test_like_is_what_trying_every_way_finds(pattern: str, text: str) -> None:
+    assert like(text, pattern) is forms(pattern, text)
+    assert like([text, "a"], pattern) == [forms(pattern, text), forms(pattern, "a")]
+
+
+def test_like_is_quick_on_long_texts_and_says_what_it_cannot_take() -> None:
+    assert like("a" * 20_000, "*a*b*a*b") is False
+    assert like("1" * 20_000 + "x", "*#y") is False
+    notes = Notes()
+    assert np.isnan(float(FUNCTIONS["like"].call(notes, 3, "*")))
+    assert np.isnan(float(FUNCTIONS["like"].call(notes, "a", 3)))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.cli.drafting.catalogue import CATALOGUE, Proposal, Role
+from forewarn.cli.drafting.closing import closing_names
 from forewarn.cli.drafting.relative import Candidate, with_relative_distances
 from forewarn.config.fields import Rate
 from forewarn.errors import ExpressionError, FieldError, RecordingError
@@ -22,6 +23,7 @@ from forewarn.logic.lexer import RESERVED
 from forewarn.messages import MessageType, compile_extractor
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 from forewarn.recordings import JsonTrace, Recording
+from forewarn.recordings.agents import AgentTrace
 from forewarn.recordings.interface import Sample, TopicInfo
 from forewarn.signals.clock import NANOSECONDS, Clock
 from forewarn.signals.clock_kinds import clock_of
@@ -71,6 +73,10 @@ class DraftSignal(NamedTuple):
         Empty for a derived signal and for a name in a trace.
     numbers : ndarray, shape (k,)
         Its value at each tick at which it was a number, infinite ones included.
+    closing : bool
+        It is known on the last line of a run alone.
+    is_label : bool
+        And it is a truth value.
     """
 
     name: str
@@ -80,6 +86,8 @@ class DraftSignal(NamedTuple):
     timeout: float
     statistics: Statistics | None
     numbers: NDArray[np.float64]
+    closing: bool = False
+    is_label: bool = False
 
     @property
     def is_derived(self) -> bool:
@@ -105,7 +113,13 @@ class DraftTopic(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """All that the file is written from."""
+    """All that the file is written from.
+
+    Attributes
+    ----------
+    calls : bool
+        It is of runs of agents, which say on each line what is called next.
+    """
 
     recording: str
     duration: float
@@ -114,6 +128,7 @@ class Draft(NamedTuple):
     step: str | None
     signals: tuple[DraftSignal, ...]
     topics: tuple[DraftTopic, ...]
+    calls: bool = False
 
 
 class Scan(NamedTuple):
@@ -161,6 +176,9 @@ def draft(
     scan = _scan(recording, candidates, clock, limit, progress)
     names = _names(candidates)
     rhythm = {topic: _rhythm(times) for topic, times in scan.arrivals.items()}
+    traced = isinstance(recording, JsonTrace) and not clock.timed
+    over = closing_names(recording) if traced else {}  # type: ignore[arg-type]
+    closing = {_identifier(name): is_label for name, is_label in over.items()}
     signals = tuple(
         DraftSignal(
             names[i],
@@ -170,6 +188,8 @@ def draft(
             _timeout(*rhythm.get(candidate.topic, (math.nan, math.nan)), clock),
             _statistics(scan.values[i], scan.ticks),
             _numbers(scan.values[i]),
+            names[i] in closing,
+            closing.get(names[i], False),
         )
         for i, candidate in enumerate(candidates)
     )
@@ -182,7 +202,10 @@ def draft(
         )
         for info in recording.topics.values()
     )
-    return Draft(recording.path.name, recording.duration, scan.seconds, rate, step, signals, topics)
+    agents = isinstance(recording, AgentTrace)
+    return Draft(
+        recording.path.name, recording.duration, scan.seconds, rate, step, signals, topics, agents
+    )
 
 
 def _candidates(recording: Recording, clock: Clock) -> list[Candidate]:

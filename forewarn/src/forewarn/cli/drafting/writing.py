@@ -37,9 +37,10 @@ def scalar(text: str) -> str:
 
 def compose(draft: Draft) -> str:
     """Return the monitor file."""
-    example = _example(draft.signals)
+    running = [signal for signal in draft.signals if not signal.closing]
+    example = _example(running or draft.signals)
     lines = [*_head(draft), *_signals(draft), *_unused(draft), *_predicates(example)]
-    lines += [*_terminal(draft.signals), *_properties(example)]
+    lines += [*_terminal(draft), *_properties(_with_labels(example, draft.signals))]
     return "\n".join(lines) + "\n"
 
 
@@ -84,6 +85,8 @@ def _signals(draft: Draft) -> Iterator[str]:
             yield f"    value: {scalar(signal.proposal.value)}{_comment(signal.proposal.remark)}"
         if not signal.is_derived:
             yield f"    timeout: {_timeout(signal)}"
+        if signal.is_label:
+            yield "    default: false  # while the run goes on"
         if signal.proposal.unit:
             yield f"    unit: {scalar(signal.proposal.unit)}"
 
@@ -98,6 +101,8 @@ def _comment(text: str) -> str:
 
 def _values(signal: DraftSignal) -> str:
     found = signal.statistics
+    if signal.closing:
+        return "known on the last line of a run only: a label, not a variable"
     if found is None:
         return "no value in the recording"
     often = "" if found.known > 0.995 else f", known {_percent(found.known)} of the time"
@@ -175,9 +180,32 @@ def _predicates(example: Example) -> Iterator[str]:
             yield f"  {signal}: [{', '.join(f'{cut:g}' for cut in cuts)}]{_comment(remark)}"
 
 
-def _terminal(signals: Sequence[DraftSignal]) -> Iterator[str]:
-    flags = [s.name for s in signals if s.proposal.role is Role.FLAG]
+def _with_labels(example: Example, signals: Sequence[DraftSignal]) -> Example:
+    """Return the examples with a property for the first label, if there is one."""
+    label = next((_label(signal) for signal in signals if signal.is_label), None)
+    if label is None:
+        return example
+    remark = "if it is what must not come; else: always(not over), and make `over` the failure"
+    rule = (f"no_{label}", f"always(not {label})", remark)
+    return example._replace(properties=(*example.properties, rule))
+
+
+def _label(signal: DraftSignal) -> str:
+    return f"was_{signal.name}"
+
+
+def _terminal(draft: Draft) -> Iterator[str]:
+    flags = [s.name for s in draft.signals if s.proposal.role is Role.FLAG]
+    labels = [(_label(signal), signal.name) for signal in draft.signals if signal.is_label]
+    labels += [("over", "proposed == ''")] if draft.calls else []
     yield ""
+    if labels:
+        yield "# A terminal label ends an episode and wins over all predicates, the first one over"
+        yield "# the others. These are known where a run is over."
+        yield "terminal:"
+        for name, value in labels:
+            yield f"  {name}: {scalar(value)}"
+        return
     yield "# A terminal label ends an episode and wins over all predicates, for example:"
     yield "# terminal:"
     yield f"#   collision: {flags[0] if flags else 'bumper'}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from forewarn.expressions.functions.registry import Function, register
@@ -54,8 +56,51 @@ def _stands_in(item: str, text: str) -> bool:
     return False
 
 
+def _like(notes: Notes, text: Any, pattern: Any) -> Any:
+    if not isinstance(pattern, str):
+        return NAN if is_unknown(pattern) else notes.unknown("like() needs a pattern, a text")
+    if isinstance(text, str):
+        return is_like(text, pattern)
+    texts = _texts(notes, "like", text)
+    return NAN if texts is None else [is_like(item, pattern) for item in texts]
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """Tell whether a whole text has the form of a pattern.
+
+    ``*`` stands for any text, ``?`` for one character, ``#`` for a number, all its digits; all
+    else stands for itself.
+    """
+    first, *rest = _parts(pattern)
+    if not rest:
+        return first.fullmatch(text) is not None
+    found = first.match(text)
+    for part in rest[:-1]:
+        found = found and part.search(text, found.end())
+    # The last part has to reach the end, and may begin nowhere before the others are over.
+    return found is not None and rest[-1].search(text, found.end()) is not None
+
+
+@lru_cache(maxsize=512)
+def _parts(pattern: str) -> tuple[re.Pattern[str], ...]:
+    texts = pattern.split("*")
+    last = len(texts) - 1
+    return tuple(
+        re.compile(
+            "".join(_SIGNS.get(sign) or re.escape(sign) for sign in text)
+            + (r"\Z" if last and number == last else ""),
+            re.DOTALL,
+        )
+        for number, text in enumerate(texts)
+    )
+
+
+_SIGNS = {"?": ".", "#": "(?<![0-9])[0-9]+(?![0-9])"}
+
+
 register(
     {
+        "like": Function(_like, 2, 2, "whether a text, or each of a list, has a form such as a#.*"),
         "lower": Function(_lower, 1, 1, "a text, or each text of a list, in small letters"),
         "taken": Function(_taken, 2, 2, "the texts of a list that stand within one of another"),
     }
