@@ -91,7 +91,7 @@ def run(options: Options, output: Output) -> int:
     }
     source = f"{plural(len(runs), 'recording')}, class {options.kind}"
     remark = f"learned by `forewarn abstract` from {source}"
-    change = put_tree(options, grown.tree, notes, variables, remark, output)
+    change = put_tree(options, grown.tree, notes, variables, compiled, remark, output)
     output.emit(_record(grown, sizes, len(examples.classes), change, options))
     return 0 if grown.splits else 1
 

@@ -18,7 +18,7 @@ from forewarn.cli.common import (
 )
 from forewarn.cli.editing import difference, with_section
 from forewarn.cli.output import Output
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, RecordingError
 from forewarn.files.outputs import write_output
 from forewarn.learning.candidates import TEXT_KINDS
 from forewarn.learning.examples import Moment, closing_variables, read_run
@@ -26,9 +26,15 @@ from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings.interface import plural
 from forewarn.states.tree import TREE
+from forewarn.states.tree.abstraction import Role, TreeSection
 from forewarn.states.tree.nodes import MAX_DEPTH, Leaf, Node
 
 at_least_one = partial(whole_number, least=1)
+Recordings = Sequence[Sequence[Sequence[Moment]]]
+"""Of each recording its episodes, of each episode its moments."""
+
+MOST_VARIABLES = 1_000
+"""What a tree of a variable asks is tried at every leaf: more of them take hours."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +121,20 @@ def add_tree_arguments(parser: argparse.ArgumentParser, leaf_size: int) -> None:
     add("--write", action="store_true", help="write the tree into the monitor file")
 
 
+def declared_roles(compiled: CompiledSpec) -> dict[str, Role]:
+    """Return what ``states.variables`` names, with roles; raises ConfigError."""
+    extra = compiled.spec.states.model_extra or {}
+    named = {"variables": extra["variables"]} if "variables" in extra else {}
+    return TreeSection.model_validate(named).roles
+
+
 def chosen_variables(options: TreeOptions, compiled: CompiledSpec) -> tuple[str, ...]:
     """Return the signals that may be asked about; raises ConfigError."""
-    spec = compiled.spec
-    given = options.variables or (spec.states.model_extra or {}).get("variables") or spec.signals
-    for name in given:
+    spec, roles = compiled.spec, declared_roles(compiled)
+    asked = [name for name, role in roles.items() if role != "ignored"]
+    others = [name for name in spec.signals if name not in roles]
+    given = options.variables or asked or others
+    for name in (*given, *roles):
         if name not in spec.signals:
             raise ConfigError(
                 f"{name!r} is no signal",
@@ -127,7 +142,47 @@ def chosen_variables(options: TreeOptions, compiled: CompiledSpec) -> tuple[str,
                 key="states.variables",
                 accepted=", ".join(spec.signals),
             )
+    if len(given) > MOST_VARIABLES:
+        raise ConfigError(
+            f"{len(given)} variables to ask about",
+            file=options.config,
+            key="states.variables",
+            accepted=f"at most {MOST_VARIABLES:,}; name those that matter",
+        )
     return tuple(dict.fromkeys(given))
+
+
+def check_roles(
+    paths: Sequence[Path], recordings: Recordings, compiled: CompiledSpec, variables: Sequence[str]
+) -> None:
+    """Check that goals stay the same through an episode, and that checkpoints are flags.
+
+    Raises
+    ------
+    RecordingError
+        Naming the recording, the variable and the values.
+    """
+    roles = declared_roles(compiled)
+    for path, episodes in zip(paths, recordings, strict=True):
+        for name in variables:
+            for run in episodes:
+                known = [value for moment in run if (value := moment.values[name]) is not None]
+                if roles.get(name) == "goal" and any(value != known[0] for value in known):
+                    other = next(value for value in known if value != known[0])
+                    raise RecordingError(
+                        f"the goal {name} changes within an episode: {known[0]!r}, then {other!r}",
+                        file=path,
+                        key="states.variables",
+                        accepted="one value all through it, or the role state",
+                    )
+                odd = [value for value in known if not isinstance(value, bool)]
+                if roles.get(name) == "checkpoint" and odd:
+                    raise RecordingError(
+                        f"the checkpoint {name} is {odd[0]!r}",
+                        file=path,
+                        key="states.variables",
+                        accepted="truth values, or the role state",
+                    )
 
 
 def read_runs(
@@ -146,11 +201,12 @@ def read_runs(
                 read_run(path, compiled, variables, goal, allow_missing=options.allow_missing)
             )
             tell(number / len(paths))
+    check_roles(paths, runs, compiled, variables)
     return runs
 
 
 def running_variables(
-    recordings: Sequence[Sequence[Sequence[Moment]]], variables: Sequence[str], output: Output
+    recordings: Recordings, variables: Sequence[str], output: Output
 ) -> tuple[str, ...]:
     """Return the variables without those that only the end of an episode knows; say which."""
     closing = closing_variables(recordings, variables)
@@ -164,6 +220,7 @@ def put_tree(
     tree: Node,
     notes: Mapping[str, str],
     variables: Sequence[str],
+    compiled: CompiledSpec,
     remark: str,
     output: Output,
 ) -> str:
@@ -175,6 +232,8 @@ def put_tree(
         The tree.
     notes : mapping of str to str
         What stands behind a leaf.
+    compiled : CompiledSpec
+        The monitor file as it is.
     remark : str
         Where the tree is from.
     """
@@ -183,7 +242,7 @@ def put_tree(
             "states:",
             f"  kind: {TREE}",
             f"  # {remark}; edit it as you like",
-            f"  variables: [{', '.join(variables)}]",
+            *_variables(variables, compiled),
             *_lines("tree", tree, notes, 1),
             "",
         )
@@ -197,6 +256,16 @@ def put_tree(
         output.say(change)
         output.say("not written: --write does it")
     return change
+
+
+def _variables(variables: Sequence[str], compiled: CompiledSpec) -> Iterator[str]:
+    extra = compiled.spec.states.model_extra or {}
+    if isinstance(extra.get("variables"), Mapping):
+        yield "  variables:"
+        for name, role in declared_roles(compiled).items():
+            yield f"    {name}: {role}"
+    else:
+        yield f"  variables: [{', '.join(variables)}]"
 
 
 def _lines(key: str, node: Node, notes: Mapping[str, str], depth: int) -> Iterator[str]:

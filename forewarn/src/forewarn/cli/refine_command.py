@@ -121,7 +121,7 @@ def run(options: Options, output: Output) -> int:
     change = ""
     if refined.rounds:
         remark = f"refined by `forewarn refine` for {options.query}"
-        change = put_tree(options, refined.tree, {}, variables, remark, output)
+        change = put_tree(options, refined.tree, {}, variables, compiled, remark, output)
     output.emit(_record(refined, options, change))
     return 0 if refined.ending == "holds" else 1
 

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from scipy import sparse
 
@@ -33,6 +33,7 @@ from forewarn.states.tree.space import TreeObservation, TreeSpace
 from forewarn.states.vocabulary import Observation, Vocabulary
 
 KEY = "states.tree"
+Role = Literal["goal", "checkpoint", "state", "ignored"]
 
 
 class TreeSection(Section):
@@ -42,12 +43,20 @@ class TreeSection(Section):
     ----------
     tree : Any
         The root; see `nodes`. One leaf, until ``forewarn abstract`` has learned more.
-    variables : tuple of str
-        Signals that ``forewarn abstract`` may ask about; all if there is none.
+    variables : tuple of str, or mapping of str to str
+        Signals that ``forewarn abstract`` may ask about; all if there is none. A mapping gives each
+        its role: ``goal`` stays the same all through an episode, ``checkpoint`` is a flag of the
+        workflow, ``state`` is any other, ``ignored`` is not asked about.
     """
 
     tree: Any = "s0"
-    variables: tuple[str, ...] = ()
+    variables: tuple[str, ...] | dict[str, Role] = ()
+
+    @property
+    def roles(self) -> dict[str, Role]:
+        """Return the variables that are named, each with its role."""
+        named = self.variables
+        return named if isinstance(named, dict) else dict.fromkeys(named, "state")
 
 
 Compiled = tuple[int, "Compiled", "Compiled"] | int
