@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import resource
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live_ros import Probe, monitor_parameters
+from live_ros import Probe, Process, Stepper, monitor_parameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
+from forewarn.assessment.record_replay import replay_record
+from forewarn.monitoring.carried import TablePacker
 from forewarn.monitoring.live_session import Watch
+from forewarn.recordings import open_recording
 from monitor_node import node as node_module
 from monitor_node.main import make_executor
 from monitor_node.node import MonitorNode
@@ -119,3 +124,53 @@ def test_an_unknown_executor_is_told_and_replaced(make: Make) -> None:
     executor = make_executor("fast", make())
     assert isinstance(executor, SingleThreadedExecutor)
     executor.shutdown()
+
+
+def test_a_full_disk_ends_the_record_and_not_the_monitor(
+    start: Callable[..., Process], probe: Probe, tmp_path: Path
+) -> None:
+    """The kernel refuses the process every byte beyond a size, as a full disk refuses it."""
+    record = tmp_path / "record.mcap"
+    process = start(record=str(record))
+    probe.wait(lambda: len(probe.risks) > 2, "ticks")
+    size = record.stat().st_size
+    resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (size, size))
+    probe.wait_for_status("record", "ERROR", f"{record}: cannot be written (File too large)")
+    known = len(probe.risks)
+    probe.wait(lambda: len(probe.risks) > known + 2, "ticks without a record")
+    ticks = [message.risks[0].tick for message in probe.risks]
+    assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "none is left out"
+    assert record.stat().st_size <= size
+    assert process.output.count("the record ends here") == 1
+    written = list(replay_record(record))
+    assert not [difference for tick in written for difference in tick.differences()]
+
+
+def test_no_tick_waits_for_the_tables_that_a_record_holds(
+    make: Make, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To pack large ones takes longer than a tick: it is done before, or in another thread."""
+    pack, packed = TablePacker.prepare, []
+
+    def watched(self: TablePacker, tables: Any) -> Any:
+        packed.append([frame.name for frame in traceback.extract_stack()])
+        return pack(self, tables)
+
+    monkeypatch.setattr(TablePacker, "prepare", watched)
+    record = tmp_path / "record.mcap"
+    node = make(record=str(record), use_sim_time=True)
+    node.trigger_configure()
+    node.trigger_activate()
+    stepper = Stepper(probe)
+    for beginning in (17_000, 18_000):  # the clock jumps
+        stepper.begin(beginning)
+        stepper.steps(3, speed=2.0, distance=20.0)
+    node.trigger_deactivate()
+    assert packed
+    assert not [names for names in packed if "pump" in names]
+    with open_recording(record) as recording:
+        stored = [name for name in recording.attachments() if name.startswith("tables-")]
+    assert len(stored) == len(packed)
+    ticks = list(replay_record(record))
+    assert len(ticks) == 6
+    assert not [difference for tick in ticks for difference in tick.differences()]

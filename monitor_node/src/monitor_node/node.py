@@ -181,7 +181,7 @@ class MonitorNode(ReportingNode):
         self.runtime.bounds = self._bounds
         self.runtime.take_bounds()
         if self._model is not None:
-            self.runtime.recording.model(self._model)
+            self.runtime.recording.begin(self._model, self.watch.monitor)
         self.runtime.learning = self._learning(self.watch, self.runtime)
         inputs.open()
         self._hide()

@@ -41,6 +41,7 @@ class Recording:
         self.model_name: str | None = None
         self._writer = writer
         self._warn = warn
+        self._packed: PackedTables | None = None  # the tables in force: ticks may begin again
         self._unwritten: list[tuple[int, str, bytes]] = []
 
     @property
@@ -72,7 +73,7 @@ class Recording:
 
     def start(self, start: Start, watch: Watch) -> None:
         """Write that ticks begin, and what differs from the monitor file from there on."""
-        tables = self.tables(watch.monitor)
+        tables = self.tables(watch.monitor, self._packed)
         if self._writer is None:
             return
         bounded = watch.monitor.bounded
@@ -87,6 +88,16 @@ class Recording:
         if self._writer is not None:
             self._try(self._writer.event, event)
 
+    def begin(self, model: CountModel, monitor: Monitor) -> None:
+        """Put a model into the record and pack its tables: before ticks, since it takes long."""
+        self.model(model)
+        if self._writer is not None:
+            self.keep(self._writer.pack_tables(monitor))
+
+    def keep(self, packed: PackedTables | None) -> None:
+        """Keep the tables in force ready for the next beginning of ticks."""
+        self._packed = packed
+
     def model(self, model: CountModel, packed: Packed | None = None) -> str | None:
         """Put a model into the record and return the name of the newest one there."""
         if self._writer is not None:
@@ -97,6 +108,7 @@ class Recording:
         """Put the tables of a monitor into the record and return their name there."""
         if self._writer is None or monitor.model is None:
             return None
+        self.keep(packed)
         name: str | None = self._try(self._writer.tables, monitor, packed)
         return name
 

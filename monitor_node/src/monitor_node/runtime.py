@@ -314,7 +314,10 @@ class Runtime:
 
     def _tables(self, packed: PackedTables | None = None) -> str | None:
         """Put the tables in force into the record, once ticks have begun."""
-        return self.recording.tables(self.watch.monitor, packed) if self.pacer.started else None
+        if self.pacer.started:
+            return self.recording.tables(self.watch.monitor, packed)
+        self.recording.keep(packed)
+        return None
 
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""
