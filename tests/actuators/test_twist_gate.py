@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 from acting import config
 from builtin_interfaces.msg import Time
-from forewarn_msgs.msg import Intervention
+from forewarn_msgs.msg import Intervention, RiskArray
 from geometry_msgs.msg import Twist
 from live_ros import Probe, Process, Stepper, monitor_parameters
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.serialization import deserialize_message
 from robots import QUICK, Monitor, Robot, gated
-from small_world import MONITOR
+from small_world import MONITOR, serialized
 
 from forewarn_ros.status import Severity
+from monitor_node.node import MonitorNode
 from monitor_node.twist_gate_node import output_status
 
 pytestmark = pytest.mark.ros
@@ -176,6 +179,67 @@ def test_a_gate_without_a_base_is_an_error(gate: Callable[..., Robot]) -> None:
     assert time.monotonic() - begun < 1.0 + SLACK
     base.destroy_node()
     probe.wait_for_status("output", "ERROR", "/base does not subscribe", node="twist_gate")
+
+
+def test_a_first_intervention_that_the_middleware_refuses_stops_the_robot(
+    gate: Callable[..., Robot], world: Path, tmp_path: Path
+) -> None:
+    """The monitor says no risk that the gate could take for an answer, and tries again."""
+    robot = gate()
+    probe, said = robot.probe, list[tuple[str, bool, int]]()
+    file = config(tmp_path, f"{{twist: {{{QUICK}}}}}", MONITOR)
+    given = monitor_parameters(world, config=file, mode="act")
+    node = MonitorNode(
+        context=probe.context,
+        parameter_overrides=[Parameter(name, value=value) for name, value in given.items()],
+    )
+    probe.executor.add_node(node)
+    node.trigger_configure()
+    assert node._outputs is not None
+    intervention, risk = node._outputs.intervention, node._outputs.risk
+    publish, publish_risk = intervention.publish, risk.publish
+    refuses = False
+
+    def asked(message: Intervention) -> None:
+        if message.active and refuses:
+            said.append(("refused", message.active, message.id))
+            raise RuntimeError("the middleware refuses it")
+        said.append(("intervention", message.active, message.id))
+        publish(message)
+
+    def judged(message: bytes) -> None:
+        risk_array = deserialize_message(message, RiskArray)
+        said.append(("risk", risk_array.active, risk_array.intervention_id))
+        publish_risk(message)
+
+    intervention.publish, risk.publish = asked, judged
+    inputs = {"/world/odometry": 3.0, "/world/distance": 20.0}
+
+    def feed() -> None:
+        for topic, value in inputs.items():
+            probe.publisher(topic).publish(serialized(topic, value))
+
+    timer = probe.node.create_timer(0.05, feed)
+    node.trigger_activate()
+    robot.wait_for(1.0, "nothing is asked for")
+    said.clear()
+    refuses = True
+    inputs["/world/distance"] = 5.0
+    robot.wait_for(0.0)
+    first = next(place for place, (kind, *_) in enumerate(said) if kind == "refused")
+    probe.wait(lambda: len(said) > first + 5, "more attempts")
+    assert {kind for kind, *_ in said[first:]} == {"refused"}, "no risk without its intervention"
+    refuses = False
+    probe.wait(lambda: robot.applied[-1].reason == "the monitor", "what was asked for")
+    assert robot.speed == 0.0
+    after = next(place for place, (kind, *_) in enumerate(said[first:], first) if kind != "refused")
+    assert said[after][:2] == ("intervention", True)
+    assert said[after + 1] == ("risk", *said[after][1:]), "the risk repeats what was asked for"
+    assert not [active for _, active, _ in said[:first] if active], "the first one was refused"
+    probe.node.destroy_timer(timer)
+    node.trigger_shutdown()
+    probe.executor.remove_node(node)
+    node.destroy_node()
 
 
 @pytest.mark.parametrize(
