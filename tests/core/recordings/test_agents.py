@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings import agent_calls, agents, find_recordings, open_recording
 from forewarn.recordings.agent_calls import MOST_CALLS, TAKEN
 from forewarn.recordings.agent_steps import KEPT_OUTPUTS, LONGEST_TEXT
 
@@ -236,3 +236,20 @@ def test_real_runs_of_four_structures_are_read_whole() -> None:
     assert found["tau_bench"] == (120, 810), "as many calls as messages of the tools"
     assert found["agentdojo"] == (1746, 8038)
     assert found["toolemu"][0] == 2016
+
+
+def test_the_first_run_is_looked_at_once_on_the_way_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+
+    def key_of_calls(record: dict[str, Any]) -> str | None:
+        looked.append(record)
+        return agent_calls.key_of_calls(record)
+
+    monkeypatch.setattr(agents, "key_of_calls", key_of_calls)
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps([OBJECTS, AS_TEXT]))
+    runs = find_recordings(path, "run")
+    assert [open_recording(run).count for run in runs] == [4, 3]
+    assert looked == [OBJECTS]
