@@ -46,7 +46,9 @@ def test_tables_by_prompt_and_model(forewarn: Run, rules: Path, tmp_path: Path) 
     assert (words["success"]["count"], words["both"]["count"], words["tokens"]) == (1, 1, 7.5)
     assert words["safe"]["lower"] == pytest.approx(0.1581, abs=1e-4)  # Clopper-Pearson, 2 of 2
     assert found["judgements"][0]["findings"][0]["outcome"] == "pending"
-    assert found["rules"] == {"closed": {"satisfied": 2, "pending": 1}}
+    assert found["rules"]["closed"] == {
+        "satisfied": 2, "violated": 0, "pending": 1, "unknown": 0,
+    }  # fmt: skip
 
 
 def test_all_safe_is_zero(forewarn: Run, rules: Path, tmp_path: Path) -> None:
