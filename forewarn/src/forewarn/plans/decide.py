@@ -11,7 +11,7 @@ for `always`. All operators take time linear in the trace, but for a factor log 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,16 +229,14 @@ def either(left: Decision, right: Decision) -> Decision:
     return opposite(both(opposite(left), opposite(right)))
 
 
-def _ahead(
-    values: Positions, width: int, extreme: Callable[..., Positions], beyond: int
-) -> Positions:
+def _ahead(values: Positions, width: int, extreme: Callable[..., Any], beyond: int) -> Positions:
     """Return the extreme of each window of `width` positions that begins at a position."""
     if width == 1:
         return values
     padded = np.concatenate([values, np.full(width - 1, beyond)])
     # Centred windows: the one around position i + width // 2 begins at i.
     shift = width // 2
-    found: Positions = extreme(padded, size=width, mode="nearest")
+    found = np.asarray(extreme(padded, size=width, mode="nearest"), dtype=np.int64)
     return found[shift : shift + len(values)]
 
 
