@@ -254,4 +254,5 @@ def _scan(reach: Positions, hold: Positions, beyond: int) -> Positions:
         joined_bottom = np.maximum(first_bottom, next_bottom)
         top[:-step], bottom[:-step] = joined_top, np.minimum(joined_top, joined_bottom)
         step *= 2
-    return np.minimum(top, np.maximum(bottom, beyond))
+    found: Positions = np.minimum(top, np.maximum(bottom, beyond))
+    return found
