@@ -141,6 +141,15 @@ def test_a_signal_that_never_came_is_stale_without_age() -> None:
     assert feed().snapshot(0).stale == (("x", None), ("y", None))
 
 
+def test_a_default_may_be_a_list_of_numbers() -> None:
+    external = SourceSignal("at", "", None, None, 2 * TICK, [5.0, 5.0])
+    inputs = Feed((external,), {}, Grid(10.0))
+    assert inputs.snapshot(0).values == ([5.0, 5.0],)
+    inputs.accept("", TICK, {"at": [1.0, 2.0]})
+    assert inputs.snapshot(1).values == ([1.0, 2.0],)
+    assert inputs.snapshot(9).values == (None,)
+
+
 def test_a_default_stands_in_before_the_first_message_only() -> None:
     inputs = Feed((source("x", "/x", 2, default=0.5),), {"/x": FLOAT}, Grid(10.0))
     assert inputs.snapshot(0).values == (0.5,)

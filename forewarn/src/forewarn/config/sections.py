@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, Asked
 from forewarn.config.fields import LARGEST, Duration, Finite, Positive, Seconds, Section, endless
 from forewarn.config.fields import no_bool as _no_bool
-from forewarn.config.templates import with_formula
 
-SCALAR = float | bool | str
+VALUE = float | bool | str | list[float]
 
 
 def _expression(value: object) -> object:
@@ -41,7 +40,7 @@ class SignalSpec(Section):
     timeout : float
         Seconds after which a sample counts as unknown; infinite for ``never``. Not for derived
         signals.
-    default : float or bool or str or None
+    default : float or bool or str or list of float or None
         Value before the first message, for topics that speak only when something happens.
     stale : str
         What a value that is too old means. ``worst``: anything is possible, and the worst of it
@@ -57,7 +56,7 @@ class SignalSpec(Section):
     message: str | None = None
     value: Expr | None = None
     timeout: Limit | None = None
-    default: SCALAR | None = None
+    default: VALUE | None = None
     stale: Literal["worst", "hold", "ignore"] = "worst"
     unit: str = ""
     description: str = ""
@@ -224,8 +223,7 @@ class PropertySpec(Section):
     Attributes
     ----------
     formula : str
-        Temporal formula over predicates and terminal labels. `template` with its parts may stand in
-        its place (`templates`).
+        Temporal formula over predicates and terminal labels.
     horizon : float
         Seconds to look ahead; infinite for ``unbounded``.
     thresholds : Thresholds
@@ -272,11 +270,6 @@ class PropertySpec(Section):
     paper_counting: bool = False
     description: str = ""
     source: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_template(cls, data: Any) -> Any:
-        return with_formula(data) if isinstance(data, dict) and "template" in data else data
 
     @model_validator(mode="after")
     def _speed_limit(self) -> PropertySpec:

@@ -40,6 +40,9 @@ class Moment(NamedTuple):
         Properties that this moment violates.
     reached : bool
         The goal that was asked for holds.
+    ends : tuple of str or None
+        Properties that the terminal label violates with which the episode ends right after this
+        moment; None if no label ends it here.
     """
 
     values: dict[str, Any]
@@ -47,6 +50,7 @@ class Moment(NamedTuple):
     state: str | None
     violated: tuple[str, ...]
     reached: bool = False
+    ends: tuple[str, ...] | None = None
 
 
 Run = Sequence[Moment]
@@ -130,8 +134,10 @@ class _Episodes:
         if ended or not counts:
             if self._here and counts and moment.reached and not self._here[-1].reached:
                 self._here.append(moment)
+            elif self._here and ended and counts:
+                self._here[-1] = self._here[-1]._replace(ends=moment.violated)
             elif self._here and moment.violated:
-                # What a label violates is told of the moment before it.
+                # What violates without being a moment is told of the one before it.
                 last = self._here[-1]
                 self._here[-1] = last._replace(violated=(*last.violated, *moment.violated))
             self._here = None
@@ -191,8 +197,8 @@ def classifier(text: str, compiled: CompiledSpec) -> Classify:
     text : str
         ``action``: what is done next (the paper's). ``state``: the state that follows, by the
         monitor file as it is. ``suffix:3``: the next three actions. ``violation:calm:2``:
-        whether a violation of the property ``calm`` follows within so many seconds or steps; the
-        class is unknown where the run ends before.
+        whether a violation of the property ``calm`` follows within so many seconds or steps, in
+        the same episode; the class is unknown where the recording ends before.
 
     Raises
     ------
@@ -229,9 +235,15 @@ def _steps(text: str, compiled: CompiledSpec) -> int:
 
 def _within(name: str, steps: int) -> Classify:
     def violation(run: Run, i: int) -> str:
-        if any(name in run[j].violated for j in range(i + 1, min(i + steps + 1, len(run)))):
-            return "violation"
-        return "none" if i + steps < len(run) else UNKNOWN
+        for j in range(i, i + steps):
+            ends = run[j].ends
+            if ends is not None:
+                return "violation" if name in ends else "none"
+            if j + 1 == len(run):
+                return UNKNOWN
+            if name in run[j + 1].violated:
+                return "violation"
+        return "none"
 
     return violation
 

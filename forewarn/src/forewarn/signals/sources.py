@@ -27,7 +27,7 @@ class SourceSignal:
     message_type: str
     expression: Expression | None
     timeout_ns: int
-    default: float | bool | str | None
+    default: float | bool | str | list[float] | None
     stale: str = "worst"
 
 
