@@ -29,7 +29,6 @@ from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings import Recording, Sample, open_recording
-from forewarn.states.predicates.validity import build_validity
 
 TRACK_ARRAYS = tuple(
     field.name
@@ -133,7 +132,7 @@ def _read(compiled: CompiledSpec, recording: Path, path: Path, key: str) -> Pass
 
 def learn_from(compiled: CompiledSpec, passes: Iterable[Pass]) -> CountModel:
     """Count the transitions of runs, as `learn` does."""
-    validity = build_validity(compiled.spec, compiled.abstraction)
+    validity = compiled.abstraction.validity(compiled.spec)
     reports = []
     for found in passes:
         track = found.tracks[0]

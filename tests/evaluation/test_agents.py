@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from evaluation.agents import file_agent
 from evaluation.agents.file_agent import Nature, anomaly_of, with_anomaly, write_runs
+from evaluation.agents.file_study import bounds, lines_of
 from evaluation.agents.fitted import _boosted, _filtered
+from evaluation.agents.outcome import Typed, left_out, rows_of
 from evaluation.agents.rivals import (
     area,
     best_of,
@@ -23,6 +25,8 @@ from evaluation.agents.rivals import (
     found_at,
     told,
 )
+from evaluation.agents.sequor import _lead
+from evaluation.agents.toolemu import remembered
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -143,3 +147,54 @@ def test_an_anomaly_grows_with_its_effect(kind: str) -> None:
 
     sizes = [far(effect) for effect in (0.0, *file_agent.EFFECTS)]
     assert sizes[0] == 0.0 and sizes == sorted(set(sizes))
+
+
+def typed(number: int, bad: bool) -> Typed:
+    rows = [{"danger": bad and step > 1, "step": step} for step in range(4)]
+    return Typed(rows, ["look", "look", "act", "say"], {"group": number % 3}, bad)
+
+
+def test_groups_left_out_are_judged_by_the_others(tmp_path: Path) -> None:
+    groups = {part: [typed(n, n % 4 == 1) for n in range(part * 24, part * 24 + 24)]
+              for part in range(3)}  # fmt: skip
+    found = left_out(groups, ["danger", "step"], tmp_path, refine="Pmax(bad) <= 0.1", leaf_size=5)
+    for part, runs in groups.items():
+        for run, risk in zip(runs, found[part], strict=True):
+            assert len(risk.risk) == 4 and all(
+                low <= value <= high
+                for low, value, high in zip(risk.lower, risk.risk, risk.upper, strict=True)
+            )
+            assert 0.15 < risk.risk[0] < 0.35
+            assert risk.risk[-1] > 0.8 if run.bad else risk.risk[-1] < 0.2
+
+
+def test_a_row_has_a_calibration_only_for_probabilities() -> None:
+    labels = [False, True] * 10
+    scores = {"a": [[0.1], [0.9]] * 10, "b": [[-3.0], [4.0]] * 10}
+    one, two = rows_of(scores, labels, list(range(20)))
+    assert one["area"]["value"] == two["area"]["value"] == 1.0
+    assert one["calibration_error"]["value"] == pytest.approx(0.1) and "brier" not in two
+
+
+def test_a_lead_is_that_of_the_alarm_which_is_on() -> None:
+    assert [_lead(np.array(run), 0.5) for run in ([0, 1, 1], [1, 0, 1], [1, 1, 0], [])] == [
+        2,
+        1,
+        0,
+        0,
+    ]
+
+
+def test_the_memory_of_cases_leaves_the_model_out() -> None:
+    def run(model: str, bad: bool) -> Typed:
+        return Typed([], [], {"model": model, "case": 1}, bad)
+
+    groups = {"a": [run("a", True)], "b": [run("b", False), run("b", False)]}
+    assert remembered(groups) == pytest.approx([0.0, 1.0, 1.0])
+
+
+def test_the_bounds_of_the_file_agent_are_half_as_much_again(tmp_path: Path) -> None:
+    write_runs(tmp_path / "runs.jsonl", 60, 5)
+    runs = lines_of(tmp_path / "runs.jsonl").values()
+    long = sum(run[-1]["iteration"] > 38 for run in runs)
+    assert bounds(tmp_path / "runs.jsonl")["long"] == pytest.approx(1.5 * long / 60)
