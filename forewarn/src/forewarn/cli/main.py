@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "replay recordings and write one HTML page about it",
     "verify": "replay a node's own record and compare to the last bit",
     "convert": "write a recording as MCAP, for Foxglove and ROS 2's tools",
+    "plan": "judge plans by rules before anything moves, or ask planners for them",
     "explain": "show what a formula means and the automaton that monitors it",
     "import": "read a chain of another tool as a model",
     "export": "write the chain of a model for another tool",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, Asked
 from forewarn.config.fields import LARGEST, Duration, Finite, Positive, Seconds, Section, endless
 from forewarn.config.fields import no_bool as _no_bool
+from forewarn.config.templates import with_formula
 
 VALUE = float | bool | str | list[float]
 
@@ -223,7 +224,8 @@ class PropertySpec(Section):
     Attributes
     ----------
     formula : str
-        Temporal formula over predicates and terminal labels.
+        Temporal formula over predicates and terminal labels. `template` with its parts may stand in
+        its place (`templates`).
     horizon : float
         Seconds to look ahead; infinite for ``unbounded``.
     thresholds : Thresholds
@@ -270,6 +272,11 @@ class PropertySpec(Section):
     paper_counting: bool = False
     description: str = ""
     source: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_template(cls, data: Any) -> Any:
+        return with_formula(data) if isinstance(data, dict) and "template" in data else data
 
     @model_validator(mode="after")
     def _speed_limit(self) -> PropertySpec:

@@ -1,0 +1,258 @@
+"""Linear temporal logic over a finite trace: when the truth of each part is decided.
+
+For every position of the trace a part of a formula is decided true at some position, or decided
+false, or only when the trace is over (position `n`, one beyond the last). A conjunction is false as
+soon as one side is, true when the later side is; `always` is true at the end only; and so on
+(De Giacomo and Vardi, "Linear temporal logic and linear dynamic logic on finite traces", IJCAI
+2013, for the truth). What is still pending at the end is false for `until` and `eventually`, true
+for `always`. All operators take time linear in the trace, but for a factor log n in `until`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
+from forewarn.logic import syntax
+from forewarn.logic.syntax import Atom, Constant, Formula
+from forewarn.logic.timing import Steps
+
+Positions = NDArray[np.int64]
+
+
+class Decision(NamedTuple):
+    """Where a formula is decided true and where false, shapes (n,) or (1,) if it never changes.
+
+    A position `n` means: when the trace is over. The other one of the two is `never(n)`.
+    """
+
+    true: Positions
+    false: Positions
+
+
+Value = Callable[[Atom], Decision]
+Bounds = Callable[["syntax.Interval | None"], Steps]
+
+
+def never(n: int) -> int:
+    """Return the number that stands for: not at all."""
+    return n + 1
+
+
+def of_truth(truth: NDArray[np.bool_], n: int) -> Decision:
+    """Return the decision of what is seen at each position, shape (n,)."""
+    here, no = np.arange(n), never(n)
+    return Decision(np.where(truth, here, no), np.where(truth, no, here))
+
+
+def of_constant(truth: bool, n: int) -> Decision:
+    """Return the decision of what is known from the start, shape (1,)."""
+    known, no = np.zeros(1, dtype=np.int64), np.full(1, never(n), dtype=np.int64)
+    return Decision(known, no) if truth else Decision(no, known)
+
+
+def decide(formula: Formula, n: int, value: Value, bounds: Bounds) -> Decision:
+    """Return where `formula` is decided at each position of a trace of `n` positions, n >= 1.
+
+    Parameters
+    ----------
+    value : callable
+        Gives the decision of an atom.
+    bounds : callable
+        Gives an interval in steps.
+    """
+    return _Trace(n, value, bounds).decide(formula)
+
+
+class _Trace:
+    def __init__(self, n: int, value: Value, bounds: Bounds) -> None:
+        self.n, self.value, self.bounds = n, value, bounds
+        self.here = np.arange(n)
+
+    def decide(self, formula: Formula) -> Decision:
+        if isinstance(formula, Constant):
+            return of_constant(formula.value, self.n)
+        if isinstance(formula, Atom):
+            return self.value(formula)
+        if isinstance(formula, syntax.Unary):
+            return self._unary(formula, self.decide(formula.operand))
+        if isinstance(formula, syntax.Binary):
+            return self._binary(formula)
+        if isinstance(formula, syntax.TimedUnary):
+            return self._timed(formula)
+        assert isinstance(formula, syntax.TimedBinary)
+        left, right = self.decide(formula.left), self.decide(formula.right)
+        steps = self.bounds(formula.interval)
+        if isinstance(formula, syntax.Until):
+            return self._until(left, right, steps)
+        if isinstance(formula, syntax.Since):
+            return self._since(self._whole(left), self._whole(right), steps)
+        holds = self._window(left, Steps(0, steps.upper), weak=True)
+        return either(holds, self._until(left, right, steps))
+
+    def _unary(self, formula: syntax.Unary, inner: Decision) -> Decision:
+        if isinstance(formula, syntax.Not):
+            return opposite(inner)
+        if isinstance(formula, (syntax.Next, syntax.StrongNext)):
+            return self._later(inner, 1, weak=False)
+        if isinstance(formula, syntax.Previous):
+            return self._earlier(inner, first=True)
+        if isinstance(formula, syntax.StrongPrevious):
+            return self._earlier(inner, first=False)
+        if isinstance(formula, syntax.Rise):
+            return both(inner, opposite(self._earlier(inner, first=False)))
+        return both(opposite(inner), self._earlier(inner, first=True))
+
+    def _binary(self, formula: syntax.Binary) -> Decision:
+        left = self.decide(formula.left)
+        if isinstance(formula, (syntax.Implies, syntax.Or, syntax.And)):
+            if isinstance(formula, syntax.Implies):
+                left = opposite(left)
+            decides = left.false if isinstance(formula, syntax.And) else left.true
+            if decides.shape == (1,) and decides[0] == 0:
+                return left  # what the rest says does not matter
+            join = both if isinstance(formula, syntax.And) else either
+            return join(left, self.decide(formula.right))
+        right = self.decide(formula.right)
+        same = either(both(left, right), both(opposite(left), opposite(right)))
+        return same if isinstance(formula, syntax.Iff) else opposite(same)
+
+    def _timed(self, formula: syntax.TimedUnary) -> Decision:
+        inner = self.decide(formula.operand)
+        steps = self.bounds(formula.interval)
+        weak = isinstance(formula, (syntax.Always, syntax.Historically))
+        if isinstance(formula, (syntax.Always, syntax.Eventually)):
+            return self._window(inner, steps, weak=weak)
+        return self._past(inner, steps, weak=weak)
+
+    def _whole(self, decision: Decision) -> Decision:
+        """Return the decision at every position; none comes before its position is there."""
+        return Decision(*(np.maximum(part, self.here) for part in decision))
+
+    def _later(self, inner: Decision, by: int, *, weak: bool) -> Decision:
+        """Return the operand `by` positions later; beyond the end, true if weak."""
+        inner, shift = self._whole(inner), min(by, self.n)
+        over, no = np.full(shift, self.n), np.full(shift, never(self.n))
+        true = np.concatenate([inner.true[shift:], over if weak else no])
+        false = np.concatenate([inner.false[shift:], no if weak else over])
+        return Decision(true, false) if by else inner
+
+    def _earlier(self, inner: Decision, *, first: bool) -> Decision:
+        inner = self._whole(inner)
+        here, no = np.zeros(1, dtype=np.int64), np.full(1, never(self.n))
+        true = np.concatenate([here if first else no, inner.true[:-1]])
+        false = np.concatenate([no if first else here, inner.false[:-1]])
+        return Decision(true, false)
+
+    def _window(self, inner: Decision, steps: Steps, *, weak: bool) -> Decision:
+        """Return always (weak) or eventually over the positions in `steps` that there are."""
+        if not weak:
+            return opposite(self._window(opposite(inner), steps, weak=True))
+        inner = self._later(inner, min(steps.lower, self.n), weak=True)
+        ends = np.full(self.n, self.n)
+        if steps.upper is None:
+            false = np.minimum.accumulate(inner.false[::-1])[::-1]
+            true = np.maximum.accumulate(np.maximum(inner.true, self.n)[::-1])[::-1]
+            return Decision(true, false)
+        width = min(steps.upper - steps.lower, self.n) + 1
+        false = _ahead(inner.false, width, minimum_filter1d, never(self.n))
+        true = _ahead(inner.true, width, maximum_filter1d, 0)
+        inside = self.here + steps.upper < self.n
+        return Decision(np.where(inside, true, np.maximum(true, ends)), false)
+
+    def _past(self, inner: Decision, steps: Steps, *, weak: bool) -> Decision:
+        """Return historically (weak) or once; decided no earlier than at the position itself."""
+        if not weak:
+            return opposite(self._past(opposite(inner), steps, weak=True))
+        inner = self._whole(inner)
+        lower = min(steps.lower, self.n)
+        begin = np.zeros(lower, dtype=np.int64)
+        true = np.concatenate([begin, inner.true[: self.n - lower]])
+        false = np.concatenate([begin + never(self.n), inner.false[: self.n - lower]])
+        if steps.upper is None:
+            return Decision(np.maximum.accumulate(true), np.minimum.accumulate(false))
+        width = min(steps.upper - steps.lower, self.n) + 1
+        return Decision(
+            _ahead(true[::-1], width, maximum_filter1d, 0)[::-1],
+            _ahead(false[::-1], width, minimum_filter1d, never(self.n))[::-1],
+        )
+
+    def _until(self, left: Decision, right: Decision, steps: Steps) -> Decision:
+        left, right = self._whole(left), self._whole(right)
+        no = never(self.n)
+        true = _scan(right.true, left.true, no)
+        false = -_scan(-right.false, -left.false, -self.n)
+        found = Decision(true, false)
+        if steps.upper is not None:
+            within = Steps(0, steps.upper - steps.lower)
+            found = both(found, self._window(right, within, weak=False))
+        if not steps.lower:
+            return found
+        before = self._window(left, Steps(0, steps.lower - 1), weak=True)
+        return both(before, self._later(found, steps.lower, weak=False))
+
+    def _since(self, left: Decision, right: Decision, steps: Steps) -> Decision:
+        true = _scan(right.true[::-1], left.true[::-1], never(self.n))[::-1]
+        false = -_scan(-right.false[::-1], -left.false[::-1], 0)[::-1]
+        found = Decision(true, false)
+        if steps.upper is not None:
+            within = Steps(0, steps.upper - steps.lower)
+            found = both(found, self._past(right, within, weak=False))
+        if not steps.lower:
+            return found
+        since_then = self._past(left, Steps(0, steps.lower - 1), weak=True)
+        shift = min(steps.lower, self.n)
+        zero = np.zeros(shift, dtype=np.int64)
+        before = Decision(
+            np.concatenate([zero + never(self.n), found.true[: self.n - shift]]),
+            np.concatenate([zero, found.false[: self.n - shift]]),
+        )
+        return both(since_then, before)
+
+
+def opposite(decision: Decision) -> Decision:
+    """Return the decision of the negation."""
+    return Decision(decision.false, decision.true)
+
+
+def both(left: Decision, right: Decision) -> Decision:
+    """Return the decision of the conjunction."""
+    return Decision(np.maximum(left.true, right.true), np.minimum(left.false, right.false))
+
+
+def either(left: Decision, right: Decision) -> Decision:
+    """Return the decision of the disjunction."""
+    return opposite(both(opposite(left), opposite(right)))
+
+
+def _ahead(values: Positions, width: int, extreme: Callable[..., Any], beyond: int) -> Positions:
+    """Return the extreme of each window of `width` positions that begins at a position."""
+    if width == 1:
+        return values
+    padded = np.concatenate([values, np.full(width - 1, beyond)])
+    # Centred windows: the one around position i + width // 2 begins at i.
+    shift = width // 2
+    found = np.asarray(extreme(padded, size=width, mode="nearest"), dtype=np.int64)
+    return found[shift : shift + len(values)]
+
+
+def _scan(reach: Positions, hold: Positions, beyond: int) -> Positions:
+    """Return x with ``x[t] = min(reach[t], max(hold[t], x[t + 1]))`` and `beyond` after the end.
+
+    Such clamps compose to clamps: log n doublings do what n steps would.
+    """
+    top, bottom = reach.copy(), np.minimum(reach, hold)
+    step, n = 1, len(reach)
+    while step < n:
+        first_top, first_bottom = top[:-step], bottom[:-step]
+        next_top, next_bottom = top[step:], bottom[step:]
+        joined_top = np.minimum(first_top, np.maximum(first_bottom, next_top))
+        joined_bottom = np.maximum(first_bottom, next_bottom)
+        top[:-step], bottom[:-step] = joined_top, np.minimum(joined_top, joined_bottom)
+        step *= 2
+    found: Positions = np.minimum(top, np.maximum(bottom, beyond))
+    return found
