@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from forewarn.cli.common import existing_recordings, load_compiled, whole_number
@@ -18,6 +19,7 @@ from forewarn.cli.growing import (
     read_runs,
     running_variables,
 )
+from forewarn.cli.label_step import LEAVES, run_label
 from forewarn.cli.output import Output
 from forewarn.files.outputs import check_output
 from forewarn.learning.examples import WAYS, classifier, examples_of
@@ -29,14 +31,18 @@ Learn a predicate tree from recordings, and write it into the monitor file: its 
 with the predicates that the file declares, are the states then. The tree is split where that tells
 most about a class: what is done next (the default), which state follows, the next actions, or
 whether a violation follows within a time. How many leaves it has is chosen on recordings that it
-is not learned from, unless --leaves says it. Learn the model anew afterwards."""
+is not learned from, unless --leaves says it. Learn the model anew afterwards.
+
+With --label it learns an expression for a label that only few runs have, says how often that is
+right on runs held out, and writes it as the predicate learned_NAME."""
 
 EPILOG = """\
 exit codes: 0 a tree was learned, 1 nothing tells the classes apart, 2 wrong usage or input.
 
 examples: forewarn abstract runs/ -c monitor.yaml
           forewarn abstract runs/ -c monitor.yaml --class violation:calm:2 --write
-          forewarn abstract runs/ -c monitor.yaml --variable files --variable errors --leaves 8"""
+          forewarn abstract runs/ -c monitor.yaml --variable files --variable errors --leaves 8
+          forewarn abstract runs/ -c monitor.yaml --label solved --labels labels.jsonl --write"""
 
 SHOWN = 4
 
@@ -48,6 +54,8 @@ class Options(TreeOptions):
     kind: str
     leaves: int | None
     folds: int
+    label: str | None
+    labels: Path | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +70,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="parts of the recordings by which the number of leaves is chosen (5)",
     )
+    add(
+        "--label",
+        metavar="NAME",
+        help="learn no states, but an expression for a label that few runs have: a signal of that "
+        "name, or --labels; a small tree over the variables at the end of runs",
+    )
+    add(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help='labels beside the traces, lines like {"run": "a17", "NAME": true}',
+    )
     add_tree_arguments(parser, leaf_size=20)
 
 
@@ -72,6 +92,21 @@ def run(options: Options, output: Output) -> int:
     variables = chosen_variables(options, compiled)
     classify = classifier(options.kind, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
+    if options.label is not None:
+        growth = replace(options.growth(min(options.leaves or LEAVES, LEAVES)), leaf_size=1)
+        return run_label(
+            options.label,
+            options.labels,
+            recordings,
+            compiled,
+            variables,
+            growth,
+            options.folds,
+            options.config,
+            output,
+            write=options.write,
+            allow_missing=options.allow_missing,
+        )
     runs = read_runs(recordings, compiled, variables, options, output)
     variables = running_variables(runs, variables, output)
     examples = examples_of(runs, classify, variables)

@@ -8,6 +8,7 @@ the values that were asked for, and in nothing more.
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -188,4 +189,50 @@ def with_section(path: Path, key: str, block: str) -> tuple[str, str]:
     data[key] = parse_document(block, path).data[key]
     if parse_document(after, path).data != data:
         raise _shared(path, (key,))
+    return before, after
+
+
+def with_predicate(path: Path, name: str, expression: str, remark: str) -> tuple[str, str]:
+    """Return the text of a monitor file before and after a predicate was added or written anew.
+
+    Parameters
+    ----------
+    path : Path
+        The monitor file.
+    name, expression : str
+        The predicate.
+    remark : str
+        A comment behind it, where the section is no flow mapping.
+
+    Raises
+    ------
+    ConfigError
+        If something else would change.
+    """
+    data = _unshared(load_document(path).data)
+    before = path.read_bytes().decode("utf-8")
+    root = yaml.compose(before, Loader=yaml.SafeLoader)
+    assert isinstance(root, yaml.MappingNode)
+    section = next((v for k, v in root.value if k.value == "predicates"), None)
+    quoted = json.dumps(expression, ensure_ascii=False)
+    entry, comment = f"{name}: {quoted}", f"  # {remark}"
+    if section is None:
+        gap = "" if before.endswith("\n") else "\n"
+        after = f"{before}{gap}predicates:\n  {entry}{comment}\n"
+    elif not isinstance(section, yaml.MappingNode):
+        raise _misplaced(path, ("predicates",), "no mapping")
+    else:
+        comment = "" if section.flow_style else comment
+        old = next((v for k, v in section.value if k.value == name), None)
+        if old is None:
+            after = _insert(before, section, entry + comment, path, ("predicates", name))
+        else:
+            line_end = before.find("\n", old.end_mark.index)
+            line_end = len(before) if line_end < 0 else line_end
+            rest = before[old.end_mark.index : line_end]
+            tail = comment if rest.lstrip().startswith("#") or not rest.strip() else rest
+            after = before[: old.start_mark.index] + quoted + tail + before[line_end:]
+    data.setdefault("predicates", {})[name] = expression
+    if parse_document(after, path).data != data:
+        raise _shared(path, ("predicates", name))
     return before, after

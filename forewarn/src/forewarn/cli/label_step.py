@@ -1,0 +1,113 @@
+"""Learning an expression for a label that few runs have, for ``forewarn abstract --label``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from forewarn.cli.editing import difference, with_predicate
+from forewarn.cli.output import Output
+from forewarn.errors import ConfigError
+from forewarn.files.outputs import write_output
+from forewarn.learning.labels import (
+    End,
+    LearnedLabel,
+    learn_label,
+    name_of_run,
+    read_end,
+    read_labels,
+)
+from forewarn.learning.trees import Growth
+from forewarn.logic.specification import CompiledSpec
+from forewarn.recordings.interface import plural
+
+LEAVES = 8
+
+
+def run_label(
+    label: str,
+    file: Path | None,
+    recordings: Sequence[Path],
+    compiled: CompiledSpec,
+    variables: Sequence[str],
+    growth: Growth,
+    folds: int,
+    config: Path,
+    output: Output,
+    *,
+    write: bool,
+    allow_missing: bool,
+) -> int:
+    """Read how runs ended, learn, show, and write if asked to; raises InputError."""
+    signal = _signal(label, file, compiled, config)
+    labels = {} if file is None else read_labels(file, label)
+    names = [name_of_run(path) for path in recordings]
+    missing = sorted(set(labels) - set(names))
+    if missing:
+        raise ConfigError(
+            f"labels a run {missing[0]!r} that is not among the recordings",
+            file=file,
+            accepted=", ".join(names[:5]),
+        )
+    asked = [name for name in variables if name != label]
+    ends = []
+    with output.progress(f"reading {plural(len(recordings), 'recording')}") as tell:
+        for number, path in enumerate(recordings, 1):
+            end = read_end(path, compiled, asked, signal, allow_missing=allow_missing)
+            known = labels.get(names[number - 1], end.label)
+            ends.append(End(end.values, known))
+            tell(number / len(recordings))
+    found = learn_label(ends, growth, folds)
+    _show(label, found, output)
+    name, change = f"learned_{label}", ""
+    if found.expression:
+        remark = f"learned by `forewarn abstract --label`: {_accuracy(found)}; edit it as you like"
+        before, after = with_predicate(config, name, found.expression, remark)
+        change = difference(config, before, after)
+        if write:
+            write_output(config, after)
+            output.say(f"written: {config}")
+        else:
+            output.say(change)
+            output.say("not written: --write does it")
+    output.emit({"label": label, "predicate": name, **found._asdict(), "diff": change})
+    return 0 if found.expression else 1
+
+
+def _signal(label: str, file: Path | None, compiled: CompiledSpec, config: Path) -> str | None:
+    """Return the signal that is the label, if there is one; raises ConfigError."""
+    section = compiled.spec.signals.get(label)
+    if section is not None and section.default is not None:
+        raise ConfigError(
+            "has a default: which runs are not labelled cannot be told",
+            file=config,
+            key=f"signals.{label}.default",
+            accepted="no default, or labels beside the traces by --labels",
+        )
+    if section is None and file is None:
+        raise ConfigError(
+            f"{label!r} is no signal",
+            file=config,
+            key="signals",
+            accepted=f"{', '.join(compiled.spec.signals)}; or --labels FILE",
+        )
+    return None if section is None or label not in compiled.abstraction.signals else label
+
+
+def _accuracy(found: LearnedLabel) -> str:
+    return (
+        f"right for {found.right} of {found.runs} held-out runs "
+        f"({found.lower:.0%} to {found.upper:.0%}; a constant: {found.common:.0%})"
+    )
+
+
+def _show(label: str, found: LearnedLabel, output: Output) -> None:
+    if not found.expression:
+        output.say(f"{label}: nothing tells the runs apart; {_accuracy(found)}")
+        return
+    output.say(f"{label}: {found.expression}")
+    output.say(_accuracy(found))
+    if found.right <= found.common * found.runs:
+        output.note("note: it is no better than a constant on runs that were held out")
+    if found.unlabelled:
+        output.note(f"note: {plural(found.unlabelled, 'run')} without a label did not count")
