@@ -117,6 +117,7 @@ def test_the_variables_of_the_file_are_those_that_are_asked_about(forewarn, conf
         (("--class", "violation:few:soon"), "'soon' is no duration"),
         (("--variable", "colour"), "'colour' is no signal"),
         (("--leaves", "5000"), "leaves 5000"),
+        (("--group", "colour"), "--group: 'colour' is no signal"),
     ],
 )
 def test_what_cannot_be_is_refused(forewarn, config, runs, arguments, said):
@@ -136,3 +137,38 @@ def test_nothing_to_tell_apart_is_a_finding(forewarn, config, tmp_path):
     trace.write_text('{"written": 1, "action": "a"}\n{"written": 1, "action": "a"}\n' * 30)
     found = forewarn("abstract", trace, "-c", config)
     assert found.code == 1 and "s0" in found.out
+
+
+ENDING = """\
+version: 1
+clock: steps
+signals: {near: {}, broken: {}, task: {}}
+terminal: {bad: broken, good: not broken}
+properties: {whole: {formula: always(not bad), horizon: 9, thresholds: {act: 0.5}}}
+"""
+
+
+def test_a_terminal_label_settles_what_follows(forewarn, config, tmp_path):
+    config.write_text(ENDING)
+    trace, chance = tmp_path / "trace.jsonl", random.Random(2)
+    lines, known = [], {"violation": 0, "none": 0}
+    for run in range(60):
+        broken, length = chance.random() < 0.4, chance.randrange(1, 9)
+        lines += [{"run": run, "near": broken, "task": f"t{run % 3}"}] * length
+        lines.append({"run": run, "near": broken, "broken": broken, "task": f"t{run % 3}"})
+        known["violation" if broken else "none"] += length
+    trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ("abstract", trace, "-c", config, "--class", "violation:whole:9", "--json")
+    found = json.loads(forewarn(*words, "--variable", "near").out)
+    assert found["moments"] == sum(known.values())
+    assert found["leaves"] == {
+        "s0": {"violation": known["violation"]}, "s1": {"none": known["none"]},
+    }  # fmt: skip
+    by_task = json.loads(forewarn(*words, "--variable", "near", "--group", "task").out)
+    assert by_task["leaves"] == found["leaves"]
+    # Three tasks make three parts, however many are asked for: whole tasks are held out.
+    three = json.loads(forewarn(*words, "--group", "task", "--folds", 3).out)
+    assert (
+        three["sizes"] == json.loads(forewarn(*words, "--group", "task", "--folds", 5).out)["sizes"]
+    )
+    assert three["sizes"] != json.loads(forewarn(*words, "--folds", 5).out)["sizes"]

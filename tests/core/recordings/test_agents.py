@@ -93,7 +93,7 @@ def test_calls_with_objects_as_arguments(tmp_path: Path) -> None:
     first, second, third, last = steps(write(tmp_path / "x.jsonl", OBJECTS))
     assert first == {
         "run": 0, "step": 0, "task": "Pay the bill", "calls": [], "last_action": "",
-        "observation": "", "outputs": [], "errors": 0, "failed": False,
+        "observation": "", "inputs": [["bill.txt"]], "outputs": [], "errors": 0, "failed": False,
         "action": "read", "proposed": "read", "arguments": ["bill.txt"], "argument_names": ["file"],
     }  # fmt: skip
     assert first.keys() == TAKEN - {"t", "t_ns"}
@@ -102,6 +102,7 @@ def test_calls_with_objects_as_arguments(tmp_path: Path) -> None:
     assert second["argument_names"] == ["to.account", "n", "n"]
     assert (third["errors"], third["failed"], third["observation"]) == (1, True, "no money")
     assert last["calls"] == ["read", "pay", "say"] and last["action"] is None
+    assert last["inputs"] == [["bill.txt"], ["AB12", "4", "5"], []]
     assert last["attack_succeeded"] is False and last["suite"] == "shop"
 
 
@@ -207,7 +208,12 @@ def test_long_texts_are_cut_and_told(tmp_path: Path) -> None:
         assert "more than 10 texts are cut" in recording.warnings[-1]
         assert len(recording.warnings) == 11
     assert len(last["observation"]) == LONGEST_TEXT  # type: ignore[call-overload, index]
-    assert sum(map(len, last["outputs"])) == KEPT_OUTPUTS  # type: ignore[call-overload, index]
+    outputs: list[str] = last["outputs"]  # type: ignore[call-overload, index]
+    inputs: list[list[str]] = last["inputs"]  # type: ignore[call-overload, index]
+    # Each stays beside the other, by the number of its call.
+    assert list(map(len, outputs)) == [0] * 10 + [LONGEST_TEXT] * 10
+    assert [sum(map(len, texts)) for texts in inputs] == list(map(len, outputs))
+    assert sum(map(len, outputs)) == KEPT_OUTPUTS
 
 
 def test_a_file_that_is_cut_keeps_its_whole_runs(tmp_path: Path) -> None:

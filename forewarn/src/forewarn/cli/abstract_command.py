@@ -21,9 +21,11 @@ from forewarn.cli.growing import (
 )
 from forewarn.cli.label_step import LEAVES, run_label
 from forewarn.cli.output import Output
+from forewarn.errors import ConfigError
 from forewarn.files.outputs import check_output
 from forewarn.learning.examples import WAYS, classifier, examples_of
 from forewarn.learning.trees import Grown, Size, choose_size, learn_tree
+from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
@@ -56,6 +58,7 @@ class Options(TreeOptions):
     folds: int
     label: str | None
     labels: Path | None
+    group: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +85,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help='labels beside the traces, lines like {"run": "a17", "NAME": true}',
     )
+    add(
+        "--group",
+        metavar="SIGNAL",
+        help="recordings in which this signal begins with the same value stay in one part",
+    )
     add_tree_arguments(parser, leaf_size=20)
 
 
@@ -107,9 +115,10 @@ def run(options: Options, output: Output) -> int:
             write=options.write,
             allow_missing=options.allow_missing,
         )
-    runs = read_runs(recordings, compiled, variables, options, output)
+    asked = variables if options.group is None else (*variables, _group(options.group, compiled))
+    runs = read_runs(recordings, compiled, asked, options, output)
     variables = running_variables(runs, variables, output)
-    examples = examples_of(runs, classify, variables)
+    examples = examples_of(runs, classify, variables, options.group)
     growth = options.growth(options.leaves or 64)
     sizes: list[Size] = []
     if options.leaves is None and len(runs) > 1:
@@ -129,6 +138,17 @@ def run(options: Options, output: Output) -> int:
     change = put_tree(options, grown.tree, notes, variables, compiled, remark, output)
     output.emit(_record(grown, sizes, len(examples.classes), change, options))
     return 0 if grown.splits else 1
+
+
+def _group(name: str, compiled: CompiledSpec) -> str:
+    """Return the signal that says which recordings belong together; raises ConfigError."""
+    if name not in compiled.spec.signals:
+        raise ConfigError(
+            f"--group: {name!r} is no signal",
+            file=compiled.spec.file,
+            accepted=", ".join(compiled.spec.signals),
+        )
+    return name
 
 
 def _show(grown: Grown, sizes: Sequence[Size], examples: int, output: Output) -> None:

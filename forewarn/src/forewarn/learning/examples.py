@@ -249,7 +249,10 @@ def _within(name: str, steps: int) -> Classify:
 
 
 def examples_of(
-    recordings: Sequence[Sequence[Run]], classify: Classify, variables: Sequence[str]
+    recordings: Sequence[Sequence[Run]],
+    classify: Classify,
+    variables: Sequence[str],
+    group: str | None = None,
 ) -> Examples:
     """Return the moments of recordings with their classes, without those whose class is unknown.
 
@@ -261,15 +264,22 @@ def examples_of(
         Gives a moment of an episode its class (`classifier`).
     variables : sequence of str
         Those that may be asked about.
+    group : str, optional
+        A signal: recordings in which it begins with the same value share their number.
 
     Raises
     ------
     RecordingError
         If no class is known.
     """
+    numbers: Sequence[int] = range(len(recordings))
+    if group is not None:
+        first = [repr(episodes[0][0].values[group]) for episodes in recordings]
+        places = {value: number for number, value in enumerate(dict.fromkeys(first))}
+        numbers = [places[value] for value in first]
     found = [
         (moment, kind, number)
-        for number, episodes in enumerate(recordings)
+        for number, episodes in zip(numbers, recordings, strict=True)
         for run in episodes
         for i, moment in enumerate(run)
         if (kind := classify(run, i)) != UNKNOWN

@@ -74,6 +74,18 @@ def infer(expression: Expression, struct: Struct) -> Typed:
 Scope: TypeAlias = "Mapping[str, Kind]"
 Result: TypeAlias = "tuple[ast.expr, Kind]"
 
+_LIST: tuple[Kind, ...] = (Many(TEXT),)
+_TEXT_OR_LIST: tuple[Kind, ...] = (TEXT, Many(TEXT))
+_OF_TEXTS: Mapping[str, tuple[tuple[tuple[Kind, ...], ...], Kind | None]] = {
+    "lower": ((_TEXT_OR_LIST,), None),
+    "taken": ((_LIST, _LIST), None),
+    "without": ((_LIST, _LIST), None),
+    "words": ((_TEXT_OR_LIST,), Many(TEXT)),
+    "identifiers": ((_TEXT_OR_LIST,), Many(TEXT)),
+    "order_strength": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
+}
+"""What functions of texts take, argument by argument, and give; None: as the first argument."""
+
 _REDUCERS = {"sum", "mean", "any", "all", "count", "argmin", "argmax"}
 
 
@@ -371,13 +383,13 @@ class _Inference:
             if not isinstance(kinds[0], Many) and kinds[0] != TEXT:
                 raise self.fail(node, f"len() of {describe(kinds[0])}", "arrays and text")
             return NUMBER
-        if name in ("lower", "taken"):
-            texts: list[Kind] = [Many(TEXT)] if name == "taken" else [TEXT, Many(TEXT)]
-            for kind in kinds:
+        if name in _OF_TEXTS:
+            accepted, result = _OF_TEXTS[name]
+            for kind, texts in zip(kinds, accepted, strict=True):
                 if kind not in texts:
-                    accepted = " or ".join(map(describe, texts))
-                    raise self.fail(node, f"{name}() of {describe(kind)}", accepted)
-            return kinds[0]
+                    expected = " or ".join(map(describe, texts))
+                    raise self.fail(node, f"{name}() of {describe(kind)}", expected)
+            return kinds[0] if result is None else result
         if name == "where":
             self.scalar_or_vector(node.args[0], kinds[0], "a condition")
             return self._choice(node, *kinds)

@@ -17,8 +17,8 @@ MOST_CALLS = 1_000
 MOST_FIELDS = 200
 MEMBERS_OF_A_CALL = ("args", "arguments", "observation", "error", "success", "errorMessage")
 TAKEN = frozenset(
-    {"run", "step", "task", "calls", "last_action", "observation", "outputs", "errors", "failed",
-     "action", "proposed", "arguments", "argument_names", "t", "t_ns"}
+    {"run", "step", "task", "calls", "last_action", "observation", "inputs", "outputs", "errors",
+     "failed", "action", "proposed", "arguments", "argument_names", "t", "t_ns"}
 )  # fmt: skip
 """Names that other fields of a run cannot have: those of the signals of a step, and of times."""
 

@@ -7,8 +7,8 @@ to both.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from forewarn.recordings.agent_calls import Call
 
@@ -37,8 +37,10 @@ class Progress(NamedTuple):
         What the agent was asked to do.
     calls : tuple of str
         Names of the calls so far.
+    inputs : tuple of tuple of str
+        Texts of the arguments of each of these calls, the oldest empty where they are too long.
     outputs : tuple of str
-        Texts of the results so far, the oldest left out where they are too long.
+        Texts of the results so far, the oldest empty where they are too long.
     errors : int
         How many calls failed so far.
     failed : bool
@@ -48,6 +50,7 @@ class Progress(NamedTuple):
     step: int = 0
     task: str = ""
     calls: tuple[str, ...] = ()
+    inputs: tuple[tuple[str, ...], ...] = ()
     outputs: tuple[str, ...] = ()
     errors: int = 0
     failed: bool = False
@@ -59,11 +62,13 @@ class Progress(NamedTuple):
 
     def proposing(self, run: object, call: Call, note: Note = unheard) -> dict[str, Any]:
         """Return the signals of the step before a call: it can still be stopped."""
+        arguments = [cut(text, "arguments", note) for _, text in call.arguments]
         return {
             **self._known(run),
             "action": call.action,
             "proposed": call.action,
-            "arguments": [cut(text, "arguments", note) for _, text in call.arguments],
+            "inputs": [*map(list, self.inputs), arguments],
+            "arguments": arguments,
             "argument_names": [name for name, _ in call.arguments],
         }
 
@@ -77,17 +82,22 @@ class Progress(NamedTuple):
             "argument_names": [],
         }
 
-    def made(self, name: str) -> Progress:
-        """Return what is known once a call is made, and its result is not known yet."""
-        return self._replace(step=self.step + 1, calls=(*self.calls, name))
+    def made(self, name: str, arguments: Sequence[str] = (), note: Note = unheard) -> Progress:
+        """Return what is known once a call is made, and its result is not known yet.
+
+        Parameters
+        ----------
+        arguments : sequence of str
+            As the signal `arguments` had them before the call.
+        """
+        inputs = [*self.inputs, tuple(arguments)]
+        _empty_oldest(inputs, lambda texts: sum(map(len, texts)), (), "inputs", note)
+        return self._replace(step=self.step + 1, calls=(*self.calls, name), inputs=tuple(inputs))
 
     def answered(self, text: str, failed: bool, note: Note = unheard) -> Progress:
         """Return what is known once a call has been answered."""
         outputs = [*self.outputs, cut(text, "observation", note)]
-        total = sum(map(len, outputs))
-        while total > KEPT_OUTPUTS:
-            total -= len(outputs.pop(0))
-            note(f"the outputs have more than {KEPT_OUTPUTS} characters; the oldest are left out")
+        _empty_oldest(outputs, len, "", "outputs", note)
         errors = self.errors + failed
         return self._replace(outputs=tuple(outputs), errors=errors, failed=failed)
 
@@ -99,6 +109,7 @@ class Progress(NamedTuple):
             "calls": list(self.calls),
             "last_action": self.calls[-1] if self.calls else "",
             "observation": self.outputs[-1] if self.outputs else "",
+            "inputs": [list(texts) for texts in self.inputs],
             "outputs": list(self.outputs),
             "errors": self.errors,
             "failed": self.failed,
@@ -107,6 +118,20 @@ class Progress(NamedTuple):
 
 KNOWN_AFTERWARDS = (KEY, "step", "calls", "last_action")
 """Signals of the step after a call that the call alone determines, whatever comes of it."""
+
+
+T = TypeVar("T")
+
+
+def _empty_oldest(
+    parts: list[T], size: Callable[[T], int], empty: T, name: str, note: Note
+) -> None:
+    """Empty the oldest parts of too many characters: each part keeps the number of its call."""
+    total, at = sum(map(size, parts)), 0
+    while total > KEPT_OUTPUTS:
+        total -= size(parts[at])
+        parts[at], at = empty, at + 1
+        note(f"the {name} have more than {KEPT_OUTPUTS} characters; the oldest are left out")
 
 
 def cut(text: str, name: str, note: Note) -> str:

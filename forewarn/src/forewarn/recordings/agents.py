@@ -130,8 +130,10 @@ class AgentTrace(JsonTrace):
         for step, call in enumerate(run.calls):
             note = partial(self._tell, number, step)
             progress = progress.told(call.told, note)
-            yield progress.proposing(number, call, note)
-            progress = progress.made(call.action).answered(call.observation, call.failed, note)
+            signals = progress.proposing(number, call, note)
+            yield signals
+            progress = progress.made(call.action, signals["arguments"], note)
+            progress = progress.answered(call.observation, call.failed, note)
         note = partial(self._tell, number, len(run.calls))
         progress = progress.told(run.told, note)
         fields = {

@@ -1,6 +1,15 @@
 """The functions that expressions may call: each part registers its own."""
 
-from forewarn.expressions.functions import arithmetic, conflict, roads, texts
+from forewarn.expressions.functions import arithmetic, conflict, provenance, roads, texts
 from forewarn.expressions.functions.registry import CONSTANTS, FUNCTIONS, arity_problem
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "arithmetic", "arity_problem", "conflict", "roads", "texts"]
+__all__ = [
+    "CONSTANTS",
+    "FUNCTIONS",
+    "arithmetic",
+    "arity_problem",
+    "conflict",
+    "provenance",
+    "roads",
+    "texts",
+]

@@ -14,7 +14,7 @@ MAX_COMPARED = 50_000_000
 """Characters that one call of `taken` looks through at most."""
 
 
-def _texts(notes: Notes, name: str, items: Any) -> Sequence[str] | None:
+def list_of_texts(notes: Notes, name: str, items: Any) -> Sequence[str] | None:
     """Return a list of texts, or None if it is none (a note says why)."""
     if isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items):
         return items
@@ -28,12 +28,12 @@ def _texts(notes: Notes, name: str, items: Any) -> Sequence[str] | None:
 def _lower(notes: Notes, text: Any) -> Any:
     if isinstance(text, str):
         return text.lower()
-    texts = _texts(notes, "lower", text)
+    texts = list_of_texts(notes, "lower", text)
     return NAN if texts is None else [item.lower() for item in texts]
 
 
 def _taken(notes: Notes, items: Any, sources: Any) -> Any:
-    wanted, held = _texts(notes, "taken", items), _texts(notes, "taken", sources)
+    wanted, held = list_of_texts(notes, "taken", items), list_of_texts(notes, "taken", sources)
     if wanted is None or held is None:
         return NAN
     if len(wanted) * sum(map(len, held)) > MAX_COMPARED:
@@ -61,7 +61,7 @@ def _like(notes: Notes, text: Any, pattern: Any) -> Any:
         return NAN if is_unknown(pattern) else notes.unknown("like() needs a pattern, a text")
     if isinstance(text, str):
         return is_like(text, pattern)
-    texts = _texts(notes, "like", text)
+    texts = list_of_texts(notes, "like", text)
     return NAN if texts is None else [is_like(item, pattern) for item in texts]
 
 

@@ -1,0 +1,190 @@
+"""Functions that follow words: where they come from, and whether that place gives orders.
+
+What an agent writes into a call stands in what the user asked for, in the outputs of tools, or
+nowhere. Prompt injection is a value from an output that tells its reader what to do. How strongly
+a sentence does so is told by its form and by English words that serve grammar, never by names or
+values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forewarn.expressions.functions.registry import Function, register
+from forewarn.expressions.functions.texts import list_of_texts
+from forewarn.expressions.values import NAN, Notes
+
+MAX_READ = 500_000
+"""Characters that one call reads at most."""
+
+LONGEST_REMEMBERED = 32_768
+"""Texts up to this length are remembered with their words: outputs come again at each step."""
+
+MOST_REMEMBERED = 256
+
+NEIGHBOURS = 2
+"""Sentences before and after one that count with it."""
+
+_WORD = re.compile(r"\w+(?:[.@'’+-]\w+)*")
+_NAMING = re.compile(r"\d|@|\w\.\w")
+# A line that goes on with a small letter belongs to the sentence before, unless it is `key: ...`.
+_SENTENCE = re.compile(r"""\n\s*\n|\n(?!\s*["']*[a-z])|\n(?=\s*\w+:)|(?<=[.!?])\s+""")
+_SECOND_PERSON = frozenset("you your yours yourself yourselves".split())
+_FIRST_PERSON = frozenset("i me my mine myself".split())
+_DEMANDS = frozenset("please must should ignore".split())
+_BEFORE_A_VERB = frozenset("please then and now instead do first also finally next".split())
+_AFTER_A_VERB = frozenset(
+    "a an the all my your this that these those me any every it to out for".split()
+)
+_NO_VERBS = frozenset(
+    "a an the this that these those it he she they we i you who which what when where why how "
+    "there here and or but if so as at by for from in into of on onto off to with without within "
+    "about over under before after during until since than then my your his her its our their "
+    "some any no not all each every both either is are was were be been being am has had does did "
+    "will would can could should must may might yes ok dear hi hello thanks regards best most more "
+    "other another such only also just still".split()
+)
+
+
+def _words(notes: Notes, texts: Any) -> Any:
+    held = _readable(notes, "words", texts)
+    if held is None:
+        return NAN
+    if len(held) == 1:
+        return list(_strengths(held[0]))
+    return list(dict.fromkeys(word for text in held for word in _strengths(text)))
+
+
+def _identifiers(notes: Notes, texts: Any) -> Any:
+    held = _readable(notes, "identifiers", texts)
+    if held is None:
+        return NAN
+    found = dict.fromkeys(word for text in held for word in _strengths(text))
+    return [word for word in found if _NAMING.search(word)]
+
+
+def _without(notes: Notes, items: Any, others: Any) -> Any:
+    wanted = list_of_texts(notes, "without", items)
+    left_out = list_of_texts(notes, "without", others)
+    if wanted is None or left_out is None:
+        return NAN
+    unwanted = frozenset(left_out)
+    return [item for item in wanted if item not in unwanted]
+
+
+def _order_strength(notes: Notes, words: Any, texts: Any) -> Any:
+    wanted = list_of_texts(notes, "order_strength", words)
+    held = _readable(notes, "order_strength", texts)
+    if wanted is None or held is None:
+        return NAN
+    if not notes.afford(len(wanted) * len(held), each=1):
+        return NAN
+    tables = [_strengths(text) for text in held]
+    found = [max((table.get(word, 0) for table in tables), default=0) for word in wanted]
+    return np.array(found, dtype=np.int64)
+
+
+def _readable(notes: Notes, name: str, texts: Any) -> Sequence[str] | None:
+    """Return a text or a list of texts as a list, or None if it is none, or too long to read."""
+    held = [texts] if isinstance(texts, str) else list_of_texts(notes, name, texts)
+    if held is not None and sum(map(len, held)) > MAX_READ:
+        notes.unknown(f"{name}() would read more than {MAX_READ} characters")
+        return None
+    return held
+
+
+def _strengths(text: str) -> Mapping[str, int]:
+    """Return the words of a text in order, each with its order strength."""
+    return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _read(text)
+
+
+class _Sentence(NamedTuple):
+    """A sentence: its words, how many signs of an order it shows, and whether it is one."""
+
+    words: list[str]
+    signs: int
+    orders: bool
+    announces: bool
+
+
+def _read(text: str) -> Mapping[str, int]:
+    sentences = [
+        _sentence(part, words)
+        for part in _SENTENCE.split(_unescaped(text))
+        if (words := _WORD.findall(part.lower()))
+    ]
+    total = np.cumsum([0, *(sentence.signs for sentence in sentences)]).tolist()
+    found: dict[str, int] = {}
+    announced = False
+    for at, sentence in enumerate(sentences):
+        strength = 0
+        if sentence.orders or announced:
+            end = min(at + NEIGHBOURS + 1, len(sentences))
+            strength = total[end] - total[max(at - NEIGHBOURS, 0)]
+        announced = sentence.orders and sentence.announces
+        for word in sentence.words:
+            if strength > found.get(word, -1):
+                found[word] = strength
+    return found
+
+
+_remembered = lru_cache(MOST_REMEMBERED)(_read)
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with its line ends; dumps of YAML and JSON write them as two characters."""
+    if "\\" not in text:
+        return text
+    return text.replace("\\\n", "").replace("\\n", "\n").replace("\\ ", " ")
+
+
+def _sentence(text: str, words: list[str]) -> _Sentence:
+    """Return which of four signs of an order a sentence shows.
+
+    It addresses the reader; the writer speaks of himself; it has a word that demands; it begins
+    with what looks like an imperative. The last two make it an order.
+    """
+    different = frozenset(words)
+    demands = not different.isdisjoint(_DEMANDS)
+    imperative = _is_imperative(words)
+    persons = (not different.isdisjoint(_SECOND_PERSON)) + (not different.isdisjoint(_FIRST_PERSON))
+    announces = text.rstrip().endswith(":")
+    return _Sentence(words, persons + demands + imperative, demands or imperative, announces)
+
+
+def _is_imperative(words: Sequence[str]) -> bool:
+    """Tell whether no pronoun or the like begins, and an article or the like follows."""
+    at = 0
+    while at + 1 < len(words) and words[at] in _BEFORE_A_VERB:
+        at += 1
+    verb, *rest = words[at : at + 2]
+    return (
+        bool(rest)
+        and rest[0] in _AFTER_A_VERB
+        and verb not in _NO_VERBS
+        and not verb.endswith(("ing", "ed"))
+    )
+
+
+register(
+    {
+        "words": Function(
+            _words, 1, 1, "the different words of a text or of texts, in small letters"
+        ),
+        "identifiers": Function(
+            _identifiers, 1, 1, "those words that have a digit, an @ or a dot inside"
+        ),
+        "without": Function(_without, 2, 2, "the texts of a list that are not in another"),
+        "order_strength": Function(
+            _order_strength,
+            2,
+            2,
+            "how strongly the sentences in which each word stands tell their reader what to do",
+        ),
+    }
+)
