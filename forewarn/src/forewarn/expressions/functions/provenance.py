@@ -30,24 +30,28 @@ MOST_REMEMBERED = 256
 NEIGHBOURS = 2
 """Sentences before and after one that count with it."""
 
-_WORD = re.compile(r"\w+(?:[.@'’+-]\w+)*")
+_WORD = re.compile(r"\w+(?:[.@'\u2019+-]\w+)*")
 _NAMING = re.compile(r"\d|@|\w\.\w")
 # A line that goes on with a small letter belongs to the sentence before, unless it is `key: ...`.
 _SENTENCE = re.compile(r"""\n\s*\n|\n(?!\s*["']*[a-z])|\n(?=\s*\w+:)|(?<=[.!?])\s+""")
-_SECOND_PERSON = frozenset("you your yours yourself yourselves".split())
-_FIRST_PERSON = frozenset("i me my mine myself".split())
-_DEMANDS = frozenset("please must should ignore".split())
-_BEFORE_A_VERB = frozenset("please then and now instead do first also finally next".split())
-_AFTER_A_VERB = frozenset(
-    "a an the all my your this that these those me any every it to out for".split()
-)
-_NO_VERBS = frozenset(
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SECOND_PERSON = _set("you your yours yourself yourselves")
+_FIRST_PERSON = _set("i me my mine myself")
+_DEMANDS = _set("please must should ignore")
+_BEFORE_A_VERB = _set("please then and now instead do first also finally next")
+_AFTER_A_VERB = _set("a an the all my your this that these those me any every it to out for")
+_NO_VERBS = _set(
     "a an the this that these those it he she they we i you who which what when where why how "
     "there here and or but if so as at by for from in into of on onto off to with without within "
     "about over under before after during until since than then my your his her its our their "
     "some any no not all each every both either is are was were be been being am has had does did "
     "will would can could should must may might yes ok dear hi hello thanks regards best most more "
-    "other another such only also just still".split()
+    "other another such only also just still"
 )
 
 
