@@ -31,9 +31,10 @@ NEIGHBOURS = 2
 """Sentences before and after one that count with it."""
 
 _WORD = re.compile(r"\w+(?:[.@'\u2019+-]\w+)*")
+_TAG = re.compile(r"\W*[(<\[{][\w -]{1,40}[)>\]}]")
 _NAMING = re.compile(r"\d|@|\w\.\w")
 # A line that goes on with a small letter belongs to the sentence before, unless it is `key: ...`.
-_SENTENCE = re.compile(r"""\n\s*\n|\n(?!\s*["']*[a-z])|\n(?=\s*\w+:)|(?<=[.!?])\s+""")
+_SENTENCE = re.compile(r"""\n\s*\n|\n(?!\s*["']*[a-z])|\n(?=\s*\w+:)|(?<=[.!?:])\s+""")
 
 
 def _set(text: str) -> frozenset[str]:
@@ -130,7 +131,7 @@ def _read(text: str) -> Mapping[str, int]:
         if sentence.orders or announced:
             end = min(at + NEIGHBOURS + 1, len(sentences))
             strength = total[end] - total[max(at - NEIGHBOURS, 0)]
-        announced = sentence.orders and sentence.announces
+        announced = sentence.announces and (sentence.orders or announced)
         for word in sentence.words:
             if strength > found.get(word, -1):
                 found[word] = strength
@@ -155,7 +156,8 @@ def _sentence(text: str, words: list[str]) -> _Sentence:
     """
     different = frozenset(words)
     demands = not different.isdisjoint(_DEMANDS)
-    imperative = _is_imperative(words)
+    tag = _TAG.match(text)
+    imperative = _is_imperative(_WORD.findall(text[tag.end() :].lower()) if tag else words)
     persons = (not different.isdisjoint(_SECOND_PERSON)) + (not different.isdisjoint(_FIRST_PERSON))
     announces = text.rstrip().endswith(":")
     return _Sentence(words, persons + demands + imperative, demands or imperative, announces)
@@ -166,12 +168,11 @@ def _is_imperative(words: Sequence[str]) -> bool:
     at = 0
     while at + 1 < len(words) and words[at] in _BEFORE_A_VERB:
         at += 1
-    verb, *rest = words[at : at + 2]
     return (
-        bool(rest)
-        and rest[0] in _AFTER_A_VERB
-        and verb not in _NO_VERBS
-        and not verb.endswith(("ing", "ed"))
+        at + 1 < len(words)
+        and words[at + 1] in _AFTER_A_VERB
+        and words[at] not in _NO_VERBS
+        and not words[at].endswith(("ing", "ed"))
     )
 
 
