@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,24 @@ def test_two_runs_are_too_few_to_hold_any_out(forewarn, config, recorded):
 def test_runs_that_never_burn_are_an_error(forewarn, config, recorded):
     found = forewarn("refine", recorded(0.0), "-c", config, "--query", "Pmax(fire) <= 0.3")
     assert found.code == 2 and "no run reaches the goal" in found.err
+
+
+def test_the_page_shows_what_abstract_and_refine_print(
+    forewarn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path
+) -> None:
+    page = (repository / "docs" / "howto" / "steps.md").read_text(encoding="utf-8")
+    page = page.partition("## States learned from traces")[2]
+
+    def blocks(language: str) -> list[str]:
+        return [part.split("```")[0] for part in page.split(f"```{language}\n")[1:]]
+
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("python")[0], "make_runs.py", "exec"), {})
+    Path("monitor.yaml").write_text(blocks("yaml")[0])
+    for command, block in zip(("abstract", "refine"), blocks("text"), strict=False):
+        typed, _, shown = block.partition("\n")
+        words = shlex.split(typed)
+        assert words[:3] == ["$", "forewarn", command]
+        printed = forewarn(*words[2:]).out
+        assert shown in "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+    assert load_spec(Path("monitor.yaml")).states.kind == "tree"
