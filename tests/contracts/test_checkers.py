@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
+from small_chains import bounded_response
 
 from forewarn.checking import ENDED, RiskTable, numeric, storm
 from forewarn.checking.credible import Question, credible_tables
@@ -43,24 +44,11 @@ class Case(NamedTuple):
         return estimate_chain(self.model)
 
 
-def response(bound: int) -> Automaton:
-    """Return ``always(a implies eventually[0:bound](b))``; class 1 is a without b."""
-    violated = bound + 1
-    moves = np.zeros((bound + 2, 3), dtype=np.int32)
-    moves[0, 1] = bound or violated
-    for waiting in range(1, bound + 1):
-        moves[waiting, :2] = waiting - 1 or violated
-    moves[violated] = violated
-    names = ("idle", *(f"waiting {k}" for k in range(1, bound + 1)), "violated")
-    letters = np.array([0, 1, 2, 2], dtype=np.int32)
-    return Automaton(("a", "b"), letters, moves, 0, violated, None, names, bound)
-
-
 @st.composite
 def automata(draw: st.DrawFn) -> Automaton:
     """Return bounded responses, and any automaton whose last state is `violated`."""
     if draw(st.booleans()):
-        return response(draw(st.integers(0, 3)))
+        return bounded_response(draw(st.integers(0, 3)))
     size = draw(st.integers(2, 4))
     row = st.lists(st.integers(0, size - 1), min_size=3, max_size=3)
     moves = np.array([draw(row) for _ in range(size)], dtype=np.int32)
@@ -163,7 +151,7 @@ class CheckerContract:
             Smoothing("none"),
         )
         with pytest.raises(CheckingError):
-            self.table(Case(model, response(1), np.array(classes), horizon))
+            self.table(Case(model, bounded_response(1), np.array(classes), horizon))
 
 
 class TestNumeric(CheckerContract):

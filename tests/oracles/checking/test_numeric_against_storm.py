@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
+from small_chains import bounded_response
 
 from forewarn.checking import ENDED, risk_table
 from forewarn.checking.storm_api import Storm
@@ -14,19 +15,6 @@ from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
-
-
-def bounded_response(bound: int) -> Automaton:
-    """Automaton of ``always(a implies eventually[0:bound](b))``; class 1 is a without b."""
-    violated = bound + 1
-    moves = np.zeros((bound + 2, 3), dtype=np.int32)
-    moves[0, 1] = bound or violated
-    for r in range(1, bound + 1):
-        moves[r, :2] = r - 1 or violated
-    moves[violated] = violated
-    names = ("idle", *(f"waiting {r}" for r in range(1, bound + 1)), "violated")
-    classes = np.array([0, 1, 2, 2], dtype=np.int32)
-    return Automaton(("a", "b"), classes, moves, 0, violated, None, names, bound)
 
 
 def some_automaton(rng: np.random.Generator, states: int) -> Automaton:
