@@ -12,7 +12,7 @@ from scipy import sparse
 
 from forewarn.checking import reachability, risk_table
 from forewarn.checking.elimination import absorption, sparse_absorption
-from forewarn.checking.mdp import extreme_reach
+from forewarn.checking.mdp import optimal
 from forewarn.checking.reachability import reach
 from forewarn.checking.response import unbounded as idle
 from forewarn.errors import CheckingError
@@ -165,7 +165,7 @@ def test_a_decision_process_equals_its_best_policy(seed: int, maximise: bool) ->
         matrix[choice, targets] = rng.dirichlet(np.ones(targets.size))
     process = DecisionProcess(sparse.csr_matrix(matrix), groups)
     psi, phi = np.arange(n) == n - 1, rng.random(n) < 0.8
-    found = extreme_reach(process, psi, phi, maximise=maximise)
+    found = optimal(process, psi, phi, maximise=maximise).values
     policies = itertools.product(*(range(groups[s], groups[s + 1]) for s in range(n)))
     values = [reach(sparse.csr_matrix(matrix[list(policy)]), psi, phi)[0] for policy in policies]
     expected = np.max(values, axis=0) if maximise else np.min(values, axis=0)

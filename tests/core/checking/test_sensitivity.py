@@ -10,10 +10,8 @@ from scipy import sparse
 
 from forewarn.checking import ENDED, risk_table
 from forewarn.checking.sensitivity import (
-    drift,
     estimator_sensitivity,
     reach_sensitivity,
-    row_change,
 )
 from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
@@ -79,26 +77,6 @@ def test_a_chain_that_never_ends_is_infinitely_sensitive_without_a_horizon() -> 
     for _ in range(5):
         total = spread + np.where(spread > 0, chain.to_csr().toarray() @ total, 0.0)
     assert reach_sensitivity(counted, chain, 5) == pytest.approx(total.max())
-
-
-@pytest.mark.parametrize("horizon", [3, 20, None])
-def test_drift_bounds_the_change_of_the_tables(response: Response, horizon: int | None) -> None:
-    counted = model()
-    before = estimate_chain(counted)
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        counts = COUNTS.copy()
-        counts[:4] += rng.integers(0, 4, size=(4, 5)) * (counts[:4] > 0)
-        after = estimate_chain(model(counts))
-        change = row_change(before, after)
-        old = risk_table(before, response(2), CLASSES, horizon).values
-        new = risk_table(after, response(2), CLASSES, horizon).values
-        assert np.abs(new - old).max() <= drift(before, change, horizon) + 1e-12
-
-
-def test_nothing_changed_means_no_drift() -> None:
-    chain = estimate_chain(model())
-    assert drift(chain, row_change(chain, chain), None) == 0.0
 
 
 def test_estimators_are_compared_on_what_was_visited(response: Response) -> None:

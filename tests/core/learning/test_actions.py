@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from forewarn.checking.mdp import extreme_reach
+from forewarn.checking.mdp import optimal
 from forewarn.errors import ModelError
 from forewarn.learning import TransitionCounter, build_model
 from forewarn.models import (
@@ -175,8 +175,8 @@ def test_worst_and_best_over_what_can_be_done() -> None:
     process = model_of("r", ACTED).process
     crash = np.array([state == CRASH for state in process.states])
     start = process.states.index(0)
-    worst = extreme_reach(process, crash, np.ones_like(crash), maximise=True)
-    best = extreme_reach(process, crash, np.ones_like(crash), maximise=False)
+    worst = optimal(process, crash, np.ones_like(crash), maximise=True).values
+    best = optimal(process, crash, np.ones_like(crash), maximise=False).values
     assert worst[start] == pytest.approx(1.0)
     assert best[start] == 0.0
 

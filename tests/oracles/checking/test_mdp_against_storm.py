@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forewarn.checking.mdp import extreme_reach, extreme_within
+from forewarn.checking.mdp import extreme_within, optimal
 from forewarn.checking.storm_api import Storm
 from forewarn.models.process import DecisionProcess
 
@@ -32,7 +32,7 @@ def compare(process: DecisionProcess, phi: Any, psi: Any, horizon: int) -> None:
     model = storm.mdp(process, {"phi": phi, "psi": psi})
     for word, maximise in (("max", True), ("min", False)):
         theirs = storm.check(model, f'P{word}=? [ "phi" U "psi" ]', 1e-11)
-        ours = extreme_reach(process, psi, phi, maximise=maximise)
+        ours = optimal(process, psi, phi, maximise=maximise).values
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
         theirs = storm.check(model, f'P{word}=? [ "phi" U<={horizon} "psi" ]')
         ours = extreme_within(process, psi, phi, horizon, maximise=maximise)
@@ -71,6 +71,6 @@ def test_rational_arithmetic_knows_a_trap_of_end_components(maximise: bool) -> N
     storm = Storm()
     word = "max" if maximise else "min"
     theirs = storm.check(storm.mdp(process, {"psi": psi}, exact=True), f'P{word}=? [ F "psi" ]')
-    ours = extreme_reach(process, psi, np.ones(4, dtype=bool), maximise=maximise)
+    ours = optimal(process, psi, np.ones(4, dtype=bool), maximise=maximise).values
     np.testing.assert_allclose(ours, theirs, atol=1e-15)
     assert ours[0] == (pytest.approx(0.3) if maximise else 0.0)

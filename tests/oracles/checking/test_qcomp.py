@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forewarn.checking.mdp import extreme_reach
+from forewarn.checking.mdp import optimal
 from forewarn.checking.reachability import reach
 from forewarn.models.process import DecisionProcess
 
@@ -44,5 +44,5 @@ def test_the_published_value_is_reproduced(entry: dict[str, Any]) -> None:
         values, _ = reach(matrix, psi, phi)
     else:
         process = DecisionProcess(matrix, loaded["groups"].astype(np.int64))
-        values = extreme_reach(process, psi, phi, maximise=entry["opt"] == "maximize")
+        values = optimal(process, psi, phi, maximise=entry["opt"] == "maximize").values
     assert values[start] == pytest.approx(published(entry), rel=1e-9, abs=1e-15)

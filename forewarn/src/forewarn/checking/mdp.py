@@ -32,19 +32,6 @@ class Extreme(NamedTuple):
     policy: Choices
 
 
-def extreme_reach(
-    process: DecisionProcess, targets: Mask, through: Mask, *, maximise: bool
-) -> Floats:
-    """Return the extreme probability, over all policies, to reach `targets`, shape (n,).
-
-    Parameters
-    ----------
-    process, targets, through, maximise
-        As in `optimal`.
-    """
-    return optimal(process, targets, through, maximise=maximise).values
-
-
 def optimal(process: DecisionProcess, targets: Mask, through: Mask, *, maximise: bool) -> Extreme:
     """Return the extreme probability, over all policies, to reach `targets`, and such a policy.
 

@@ -98,36 +98,3 @@ def _compared(model: CountModel, choice: Smoothing, values: Floats, own: Floats)
     away = np.where(known, np.abs(values - own), -1.0)
     mean = float(np.average(values[known], weights=model.visits[known]))
     return EstimatorRisk(name, mean, float(away.max()), int(away.argmax()))
-
-
-def row_change(before: Chain, after: Chain) -> Floats:
-    """Return the total variation between the rows of two chains, shape (n,).
-
-    With these, ``sum_{h < H} max(change)`` bounds how much any risk within H steps can have
-    changed: while it is small, a refresh of the tables can wait.
-    """
-    difference = abs(before.to_csr() - after.to_csr())
-    return np.asarray(difference.sum(axis=1)).ravel() / 2.0
-
-
-def drift(before: Chain, rows: NDArray[np.float64], horizon: int | None) -> float:
-    """Return a bound on the change of any risk when rows change by `rows`.
-
-    Parameters
-    ----------
-    before : Chain
-        The chain of the tables in use.
-    rows : ndarray, shape (n,)
-        Total variation of each row (`row_change`).
-    horizon : int or None
-        Steps; None is unbounded, where the bound may be infinite.
-    """
-    if not rows.any():
-        return 0.0
-    if horizon is None:
-        error = total_error(before, np.asarray(rows, dtype=np.float64))
-        return float(min(error.max(initial=0.0), 1.0))
-    total: Floats = np.zeros(before.size)
-    for _ in range(horizon):
-        total = np.minimum(rows + np.where(before.live, before.apply(total), 0.0), 1.0)
-    return float(total.max(initial=0.0))
