@@ -6,8 +6,8 @@ import pytest
 from formula_semantics import ATOMS, intervals
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from spots_words import INFIX, in_spots_words
 
+from evaluation.translators.spots_words import INFIX, in_spots_words
 from forewarn.errors import FormulaError
 from forewarn.logic import compile_formula, format_formula, parse_formula, syntax
 from forewarn.logic.syntax import Atom

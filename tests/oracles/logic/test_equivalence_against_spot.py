@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from spots_words import in_spots_words
 from trace_semantics import formulas
 
+from evaluation.translators.spots_words import in_spots_words
 from forewarn.errors import FormulaError
 from forewarn.logic.equivalence import Verdict, compare
 from forewarn.logic.notations import read_formula, unwrapped

@@ -12,6 +12,7 @@ from forewarn.logic import syntax
 from forewarn.logic.lexer import failure
 from forewarn.logic.notations import bounds
 from forewarn.logic.notations.tables import (
+    FRET,
     INFIX,
     MIXED,
     PREFIX,
@@ -109,7 +110,7 @@ def read_formula(text: str, known: Collection[str] = (), notation: str | None = 
 
 def _read_infix(text: str, tokens: list[Token], name: str | None) -> Reading:
     if name is not None:
-        chosen = next(notation for notation in INFIX if notation.name == name)
+        chosen = next(notation for notation in (*INFIX, FRET) if notation.name == name)
         return Reading(_Infix(text, tokens, chosen).read(), name)
     first = _Infix(text, tokens, SPOT)
     formula = first.read()
@@ -168,7 +169,7 @@ class _Infix:
             if token.kind == "operator" and token.text in UNARY:
                 power = self.notation.not_power if token.text == "not" else self.notation.prefix
                 self._push(token, power, is_prefix=True)
-            elif token.kind == "symbol" and token.text == "(":
+            elif self._opens(token):
                 self._pending.append(_Pending("(", -1, None, token, False))
                 self.at += 1
             else:
@@ -184,6 +185,11 @@ class _Infix:
             self._value(Constant(token.text == "true"), self.at + 1)
         else:
             raise ends_early(self.source, token, _OPERAND)
+
+    def _opens(self, token: Token) -> bool:
+        """Tell whether a parenthesis begins a formula, and not one side of a comparison."""
+        opens = token.kind == "symbol" and token.text == "("
+        return opens and comparison(self.tokens, self.at) is None
 
     def _value(self, formula: Formula, after: int) -> None:
         self._values.append((formula, 0))

@@ -74,10 +74,14 @@ _RTAMT = {"xor": 10, "iff": 20, "implies": 30, "or": 40, "and": 50, "since": 60,
 _PRISM = {"until": 10, "unless": 10, "release": 10, "since": 10, "strong_release": 10, "iff": 20,
           "implies": 30, "xor": 35, "or": 40, "and": 50}  # fmt: skip
 
+_FRET = {"iff": 20, "implies": 20, "xor": 40, "or": 40, "and": 50}
+
 SPOT = Notation("spot", "s", _SPOT, _RIGHT)
 WORDS = Notation("words", "w", _SPOT, _RIGHT)
 RTAMT = Notation("rtamt", "r", _RTAMT, frozenset())
 PRISM = Notation("prism", "p", _PRISM, frozenset({"implies"}), prefix=10)
+#: Boolean conditions of FRET's structured English; only where it is asked for.
+FRET = Notation("fret", "f", _FRET, frozenset())
 #: In the order in which they are taken for a text that several of them could have written.
 INFIX = (SPOT, WORDS, RTAMT, PRISM)
 #: What is read as well: Polish notation, as in Lang2LTL.

@@ -24,7 +24,9 @@ _TOKEN = re.compile(
     r"|(?P<string>\"[^\"\n]+\"|'[^'\n]+')"
     rf"|(?P<symbol>{'|'.join(map(re.escape, _SYMBOLS))}))"
 )
-_ARGUMENTS = re.compile(r"\(\s*[\w.,'\"\s:-]*(?:\([\w.,'\"\s:-]*\)[\w.,'\"\s:-]*)*\)")
+_INSIDE = r"[\w.,'\"\s:+*/-]*"
+_ARGUMENTS = re.compile(rf"\({_INSIDE}(?:\({_INSIDE}\){_INSIDE})*\)")
+_MOST_PARENTHESES = 8
 _SPLIT = re.compile(r"([GFX]{1,8})([a-z_][\w.]*)?")
 _LETTERS = {"G": "always", "F": "eventually", "X": "next"}
 COMPARISONS = {"<=": "<=", ">=": ">=", "==": "==", "=": "==", "!=": "!=", "<": "<", ">": ">"}
@@ -123,7 +125,7 @@ def _plain(text: str) -> str:
 def comparison(tokens: list[Token], at: int) -> tuple[str, int] | None:
     """Return the text of a comparison that begins at a token, and where it ends.
 
-    Sides are names and numbers joined by ``+``, ``-``, ``*`` and ``/``.
+    Sides are names and numbers joined by ``+``, ``-``, ``*`` and ``/``, with parentheses.
     """
     left = _side(tokens, at)
     if left is None:
@@ -135,19 +137,33 @@ def comparison(tokens: list[Token], at: int) -> tuple[str, int] | None:
     return f"{left[0]} {symbol} {right[0]}", right[1]
 
 
-def _side(tokens: list[Token], at: int) -> tuple[str, int] | None:
+def _side(tokens: list[Token], at: int, depth: int = 0) -> tuple[str, int] | None:
     texts: list[str] = []
-    if tokens[at].text == "-" and tokens[at].kind == "symbol":
-        texts, at = ["-"], at + 1
     while True:
-        if tokens[at].kind not in ("atom", "number"):
+        term = _term(tokens, at, depth)
+        if term is None:
             return None
-        texts.append(tokens[at].text)
-        at += 1
+        text, at = term
+        texts.append(text)
         if tokens[at].kind != "symbol" or tokens[at].text not in ("+", "-", "*", "/"):
             return "".join(texts), at
         texts.append(f" {tokens[at].text} ")
         at += 1
+
+
+def _term(tokens: list[Token], at: int, depth: int) -> tuple[str, int] | None:
+    token = tokens[at]
+    if token.kind in ("atom", "number"):
+        return token.text, at + 1
+    if token.kind != "symbol" or depth > _MOST_PARENTHESES:
+        return None
+    if token.text == "-":
+        inner = _term(tokens, at + 1, depth + 1)
+        return None if inner is None else (f"-{inner[0]}", inner[1])
+    inner = _side(tokens, at + 1, depth + 1) if token.text == "(" else None
+    if inner is None or tokens[inner[1]].text != ")":
+        return None
+    return f"({inner[0]})", inner[1] + 1
 
 
 def ends_early(source: str, token: Token, accepted: str) -> FormulaError:

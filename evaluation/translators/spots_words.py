@@ -1,6 +1,8 @@
-"""Formulas without past operators in Spot's syntax."""
+"""Formulas without past operators in Spot's syntax, for comparisons with Spot."""
 
 from __future__ import annotations
+
+import re
 
 from forewarn.logic import syntax
 from forewarn.logic.syntax import Atom, Constant
@@ -12,7 +14,7 @@ INFIX = {syntax.And: "&", syntax.Or: "|", syntax.Implies: "->", syntax.Iff: "<->
 def in_spots_words(formula, *, finite: bool = False) -> str:
     """Return a formula in Spot's syntax; `finite` is for its ``from_ltlf``."""
     if isinstance(formula, Atom):
-        return f'"{formula.text}"'
+        return '"' + formula.text.replace('"', "") + '"'
     if isinstance(formula, Constant):
         return "1" if formula.value else "0"
     parts = [in_spots_words(part, finite=finite) for part in syntax.operands(formula)]
@@ -50,3 +52,35 @@ def _until(left: str, right: str, lower: int, upper: int, finite: bool) -> str:
         later = f"(({left}) & {_next(text, finite)})"
         text = f"(({right}) | {later})" if tick >= lower else later
     return text
+
+
+_WORDS = {
+    "globally": "G", "always": "G", "finally": "F", "eventually": "F", "next": "X", "until": "U",
+    "and": "&", "or": "|", "not": "!", "implies": "->", "double_implies": "<->", "iff": "<->",
+    "release": "R", "unless": "W", "weak_until": "W", "xor": "xor",
+    "true": "1", "false": "0", **{letter: letter for letter in "GFXURWMV"},
+}  # fmt: skip
+_SIGNS = {"⇒": "->", "→": "->", "⇔": "<->", "↔": "<->", "∧": "&", "∨": "|", "¬": "!"}  # noqa: RUF001
+_PIECE = re.compile(r"([A-Za-z_][\w.]*)(\((?:[\w.,:'\" -]|\([\w.,:'\" -]*\))*\))?")
+
+
+def words_replaced(text: str) -> str:
+    """Return a text with words for operators in Spot's syntax, without parsing it.
+
+    Every name that is no operator is quoted, with the arguments that follow it.
+    """
+
+    def replaced(found: re.Match[str]) -> str:
+        name, arguments = found[1], found[2] or ""
+        operator = _WORDS.get(name) or (_WORDS.get(name.lower()) if len(name) > 1 else None)
+        if operator is not None:
+            return f" {operator} " + (words_replaced(arguments) if arguments else "")
+        split = re.fullmatch(r"([GFX]+)(prop_\d+|[a-z])?", name)
+        if split is not None and (len(split[1]) > 1 or split[2]):
+            return " ".join(split[1]) + (f' "{split[2]}"' if split[2] else " ") + arguments
+        plain = re.sub(r"\s*([(),:])\s*", r"\1", name + arguments).removesuffix("()")
+        return '"' + plain.replace('"', "") + '"'
+
+    for sign, word in _SIGNS.items():
+        text = text.replace(sign, f" {word} ")
+    return _PIECE.sub(replaced, text)
