@@ -181,7 +181,8 @@ def rivals(paths: Mapping[str, Path]) -> dict[str, Any]:
         [part == "odd" for part in odd if part != "calibrated"],
     )  # fmt: skip
     even = {n: t._replace(label=1) for i, (n, t) in enumerate(parts["odd"].items()) if i % 24 < 12}
-    told_before = rival_scores([*parts["learned"].values(), *even.values()], asked)
+    known = [*parts["learned"].values(), *even.values()]
+    told_before = rival_scores(known, asked, only=("gradient boosting",))
     boosted = "gradient boosting, last step"
     result = {}
     for name in (*chosen, boosted):

@@ -4,7 +4,7 @@ A process of its own, for its packages (requirements.txt beside it) are no part 
 
     python fitted.py < traces.json > scores.json
 
-The input is ``{"learned": [TRACE...], "judged": [TRACE...], "seed": 1}``, a trace being
+The input is ``{"learned": [TRACE...], "judged": [TRACE...], "seed": 1, "only": []}``, a trace being
 ``{"actions": [...], "outputs": [...], "rows": [[...], ...], "label": 0, 1 or null}`` with an entry
 a step. The output names rivals and gives for each judged trace a score after each step, the greater
 the more dangerous. Where learned traces have both labels, likelihoods are ratios of two models.
@@ -35,18 +35,23 @@ MOST_ROWS = 20_000
 Scores = dict[str, list[list[float]]]
 
 
-def scores(learned: Sequence[Trace], judged: Sequence[Trace], seed: int) -> Scores:
-    """Fit every rival and score every prefix."""
+def scores(
+    learned: Sequence[Trace], judged: Sequence[Trace], seed: int, only: Sequence[str] = ()
+) -> Scores:
+    """Fit every rival, or those of some names, and score every prefix."""
     positive = [trace for trace in learned if trace["label"] == 1]
     negative = [trace for trace in learned if trace["label"] != 1]
     found: Scores = {}
     for name, fit in LIKELIHOODS.items():
+        if only and name not in only:
+            continue
         models = [fit(part, seed) for part in (negative, positive) if part]
         steps = [_difference([model(trace) for model in models]) for trace in judged]
         found[f"{name}, likelihood"] = [np.cumsum(one).tolist() for one in steps]
         found[f"{name}, greatest surprise"] = [np.maximum.accumulate(one).tolist() for one in steps]
-    found |= _detectors(negative, judged, seed)
-    if positive and negative:
+    if not only or "pyod" in only:
+        found |= _detectors(negative, judged, seed)
+    if positive and negative and (not only or "gradient boosting" in only):
         found |= _boosted(learned, judged, seed)
     return found
 
@@ -125,7 +130,7 @@ def hmm_of_actions(traces: Sequence[Trace], seed: int) -> Surprises:
     data = np.array([[code[a]] for trace in traces for a in trace["actions"]])
     lengths = [len(trace["actions"]) for trace in traces]
     models = [
-        CategoricalHMM(n, n_iter=30, random_state=seed, n_features=len(names)).fit(data, lengths)
+        CategoricalHMM(n, n_iter=10, random_state=seed, n_features=len(names)).fit(data, lengths)
         for n in (1, 2, 4)
     ]
     model = min(models, key=lambda one: one.bic(data, lengths))
@@ -145,7 +150,7 @@ def hmm_of_variables(traces: Sequence[Trace], seed: int) -> Surprises:
     rows = np.array([row for trace in traces for row in trace["rows"]], dtype=float)
     middle, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-6
     lengths = [len(trace["rows"]) for trace in traces]
-    model = GaussianHMM(min(6, len(rows)), "diag", n_iter=20, random_state=seed, min_covar=1e-2)
+    model = GaussianHMM(min(6, len(rows)), "diag", n_iter=10, random_state=seed, min_covar=1e-2)
     model.fit((rows - middle) / spread, lengths)
 
     def surprises(trace: Trace) -> np.ndarray:
@@ -230,4 +235,5 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     asked = json.load(sys.stdin)
     told, sys.stdout = sys.stdout, sys.stderr
-    json.dump(scores(asked["learned"], asked["judged"], asked["seed"]), told)
+    only = asked.get("only", ())
+    json.dump(scores(asked["learned"], asked["judged"], asked["seed"], only), told)

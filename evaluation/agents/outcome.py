@@ -74,12 +74,18 @@ class Typed(NamedTuple):
 def typed_runs(
     monitor: Path, path: Path, names: Sequence[str], bad: Callable[[Mapping[str, Any]], bool]
 ) -> list[Typed]:
-    """Read the runs of a recording; `names` are the variables, and `bad` judges a run's fields."""
+    """Read the runs of a recording, without those that do nothing.
+
+    `names` are the variables, and `bad` judges a run's fields.
+    """
     compiled, found = compile_spec(load_spec(monitor)), []
     for run in find_recordings(path, "run"):
         with open_recording(run) as recording:
             fields = dict(list(recording.read())[-1].data)
-        [moments] = read_run(run, compiled, names)
+        episodes = read_run(run, compiled, names)
+        if not episodes:
+            continue  # nothing was done, and so there is no step to judge
+        [moments] = episodes
         rows = [moment.values for moment in moments]
         found.append(Typed(rows, [m.action or "" for m in moments], fields, bad(fields)))
     return found
@@ -176,14 +182,15 @@ def left_out(
 
 def rivals_left_out(
     groups: Mapping[Any, Sequence[Typed]], names: Sequence[str],
-    others: Callable[[Any], Mapping[Any, Sequence[Typed]]] | None = None,
+    others: Callable[[Any], Mapping[Any, Sequence[Typed]]] | None = None, only: Sequence[str] = (),
 ) -> dict[str, list[list[float]]]:  # fmt: skip
     """Return the scores of rivals that were fitted on the same groups, run by run."""
     found: dict[str, list[list[float]]] = {}
     for group, runs in groups.items():
         rest = others(group) if others else {k: v for k, v in groups.items() if k != group}
         learned = [run.trace(names) for part in rest.values() for run in part]
-        for name, scores in rival_scores(learned, [run.trace(names) for run in runs]).items():
+        judged_traces = [run.trace(names) for run in runs]
+        for name, scores in rival_scores(learned, judged_traces, only=only).items():
             found.setdefault(name, []).extend(scores)
     return best_of(found, [run.bad for part in groups.values() for run in part])
 

@@ -50,17 +50,19 @@ class Trace(NamedTuple):
 
 
 def rival_scores(
-    learned: Sequence[Trace], judged: Sequence[Trace], seed: int = 1
+    learned: Sequence[Trace], judged: Sequence[Trace], seed: int = 1, only: Sequence[str] = ()
 ) -> dict[str, list[list[float]]]:
     """Return what every rival says after each step of each judged run; the last is of the run.
 
     Most rivals learn from the runs without label 1 and ask how unlike them a run is. Where there
-    are runs of both labels, likelihoods are ratios of two models and boosting takes part.
+    are runs of both labels, likelihoods are ratios of two models and boosting takes part. `only`
+    names those that are wanted, without their variants; ``pyod`` are all its detectors.
     """
     given = {
         "learned": [trace._asdict() for trace in learned],
         "judged": [trace._asdict() for trace in judged],
         "seed": seed,
+        "only": list(only),
     }
     python = os.environ.get("FOREWARN_RIVALS_PYTHON")
     done = subprocess.run(

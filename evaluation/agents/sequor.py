@@ -2,9 +2,10 @@
 
     python -m evaluation.agents.sequor --data FOLDER [--folder out/agents/sequor] [--write]
 
-FOLDER holds the trials as published, `E2_002.json.gz` and so on; only this study reads what a name
-says. Some trials are another one mirrored: both are always in the same part. Each part is judged by
-what was learned from the others. `--write` puts the tables into the page of results.
+FOLDER holds the trials as published, `E2_002.json.gz` and so on; names are read by this study only,
+for the label: which trials end with a crash. The crash is at the first sudden stop, or at the end.
+Some trials are another one mirrored: both are always in the same part. Each part is judged by what
+was learned from the others. `--write` puts the tables into the page of results.
 """
 
 from __future__ import annotations
@@ -51,9 +52,13 @@ def write_traces(data: Path, folder: Path) -> list[Path]:
         if not kept.exists():
             found = pass_over(compiled, path)
             ticks = found.tracks[0].ticks - found.tracks[0].ticks[0]
+            hits = np.flatnonzero(found.tracks[0].terminal)
+            end = (hits[0] if hits.size else ticks[-1]) if path.name[:2] in CRASHES else np.inf
+            found.signals["crashed"] = np.where(ticks >= end, 1.0, 0.0)
             rows = zip(*(found.signals[name].tolist() for name in names), strict=True)
+            lines = zip(ticks.tolist(), rows, strict=True)
             with kept.open("w", encoding="utf-8") as file:
-                for tick, row in zip(ticks.tolist(), rows, strict=True):
+                for tick, row in (line for line in lines if line[0] <= end):
                     file.write(json.dumps({"t": tick / 10, **dict(zip(names, row, strict=True))}))
                     file.write("\n")
         written.append(kept)
@@ -73,7 +78,8 @@ def with_tree(known: Sequence[Pass], path: Path) -> CompiledSpec:
     """Grow a tree on some trials by the documented command."""
     content = yaml.safe_load((HERE / "sequor_hand.yaml").read_text(encoding="utf-8"))
     del content["predicates"], content["bins"]
-    states = {"kind": "tree", "variables": list(content["signals"]), "tree": "s0"}
+    variables = [name for name in content["signals"] if name != "crashed"]
+    states = {"kind": "tree", "variables": variables, "tree": "s0"}
     path.write_text(yaml.safe_dump(content | {"states": states}, sort_keys=False), encoding="utf-8")
     traces = [one.path for one in known]
     forewarn("abstract", *traces, "-c", path, "--class", f"violation:{PROPERTY}:1.0", "--write")
@@ -101,8 +107,10 @@ def before(one: Pass) -> int:
 
 def trace_of(one: Pass) -> Trace:
     """Return what rivals see: the ticks before the crash, and whether one comes."""
-    end, names = before(one), load("sequor_hand.yaml").spec.signals
-    rows = np.nan_to_num(np.array([one.signals[name][:end] for name in names]).T, posinf=99.0)
+    end, names = before(one), set(load("sequor_hand.yaml").spec.signals) - {"crashed"}
+    rows = np.nan_to_num(
+        np.array([one.signals[name][:end] for name in sorted(names)]).T, posinf=99.0
+    )
     speeds, nearness = one.signals["speed"][:end], one.signals["away"][:end]
     does = [
         f"{min(int(v * 2), 3)} {int(np.clip(d, 0, 5))}"

@@ -85,7 +85,8 @@ def study(runs: Sequence[Typed], folder: Path) -> dict[str, Any]:
         for name, bound in (("Forewarn", ""), ("Forewarn, refined", "Pmax(bad) <= {base:.3f}")):
             risks = left_out(groups, NAMES, folder / split / name, refine=bound, others=others)
             scores[name] = [one.risk for part in risks.values() for one in part]
-        scores |= rivals_left_out(groups, NAMES, others)
+        only = () if others is None else ("gradient boosting",)
+        scores |= rivals_left_out(groups, NAMES, others, only)
         if others is None:
             scores["memoriser of cases"] = [[one] for one in remembered(groups)]
         models = [run.fields["model"] for run in judged]

@@ -172,3 +172,28 @@ def test_a_terminal_label_settles_what_follows(forewarn, config, tmp_path):
         three["sizes"] == json.loads(forewarn(*words, "--group", "task", "--folds", 5).out)["sizes"]
     )
     assert three["sizes"] != json.loads(forewarn(*words, "--folds", 5).out)["sizes"]
+
+
+def test_a_run_that_does_nothing_is_left_out(forewarn, tmp_path):
+    chats = []
+    for number in range(40):
+        call = {"id": "a", "function": {"name": "pay" if number % 2 else "look", "arguments": "{}"}}
+        calls = [{"role": "assistant", "content": None, "tool_calls": [call]}] if number % 4 else []
+        user = {"role": "user", "content": "twice" if number % 2 else "once"}
+        chats.append({"traj": [user, *calls], "reward": 0.0})
+    trace, config = tmp_path / "chats.json", tmp_path / "monitor.yaml"
+    trace.write_text(json.dumps(chats))
+    config.write_text("""\
+version: 1
+clock: steps
+signals: {task: {}, proposed: {}}
+terminal: {over: proposed == ''}
+properties: {p: {formula: always(not over)}}
+""")
+    arguments = ("abstract", trace, "-c", config, "--variable", "task", "--leaf-size", "5")
+    found = forewarn(*arguments)
+    assert "left out, for no state is known: 10 recordings" in found.err
+    assert json.loads(forewarn(*arguments, "--json").out)["moments"] == 30
+    trace.write_text(json.dumps([chats[0], chats[1] | {"traj": chats[0]["traj"]}]))
+    refused = forewarn(*arguments)
+    assert refused.code == 2

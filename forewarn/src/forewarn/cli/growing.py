@@ -193,16 +193,32 @@ def read_runs(
     output: Output,
     goal: str | None = None,
 ) -> list[list[list[Moment]]]:
-    """Return the episodes of each recording, with a bar; raises RecordingError."""
-    runs = []
+    """Return the episodes of each recording that has any, with a bar.
+
+    Raises
+    ------
+    RecordingError
+        If one cannot be read, or none has a moment at which the monitor is active.
+    """
+    found: dict[Path, list[list[Moment]]] = {}
     with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
         for number, path in enumerate(paths, 1):
-            runs.append(
-                read_run(path, compiled, variables, goal, allow_missing=options.allow_missing)
+            episodes = read_run(
+                path, compiled, variables, goal, allow_missing=options.allow_missing
             )
+            if episodes:
+                found[path] = episodes
             tell(number / len(paths))
-    check_roles(paths, runs, compiled, variables)
-    return runs
+    if not found:
+        raise RecordingError(
+            f"{plural(len(paths), 'recording')} without a state",
+            accepted="at least one moment at which the monitor is active and no label holds",
+        )
+    if len(found) < len(paths):
+        without = len(paths) - len(found)
+        output.note(f"note: left out, for no state is known: {plural(without, 'recording')}")
+    check_roles([*found], [*found.values()], compiled, variables)
+    return [*found.values()]
 
 
 def running_variables(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.checking.labels import ENDED, label_states
-from forewarn.errors import ConfigError, RecordingError
+from forewarn.errors import ConfigError
 from forewarn.learning.candidates import Examples
 from forewarn.learning.pipeline import observe
 from forewarn.logic.automaton import Automaton, restart_state
@@ -65,7 +65,7 @@ def read_run(
     *,
     allow_missing: bool = False,
 ) -> list[list[Moment]]:
-    """Return the episodes of a recording: moments that follow one another.
+    """Return the episodes of a recording, maybe none: moments that follow one another.
 
     Moments count at which the monitor is active and no label holds. An episode ends where one does
     not count, with an intervention, where a moment was missed, and where a node's record says that
@@ -87,7 +87,7 @@ def read_run(
     Raises
     ------
     RecordingError
-        If the recording cannot be read, or shows no state.
+        If the recording cannot be read.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     space = abstraction.vocabulary
@@ -113,8 +113,6 @@ def read_run(
                 counts=free,
                 ended=observation.ended,
             )
-    if not episodes.found:
-        raise RecordingError("shows no state", file=path, accepted="at least one active moment")
     return episodes.found
 
 
