@@ -175,7 +175,7 @@ def versions(sumo: Path | None) -> dict[str, str | None]:
     """Return what made the figures: the commit, and the versions of what it ran on."""
     ask = "import importlib.metadata as m; print(m.version('eclipse-sumo'))"
     return {
-        "forewarn": _said_by(["git", "-C", str(HERE), "log", "-1", "--format=%h", "--", str(HERE)]),
+        "forewarn": _said_by(["git", "-C", str(HERE), "log", "-1", "--format=%h"]),
         "sumo": _said_by([str(sumo), "-c", ask]) if sumo else None,
         "numpy": np.__version__,
         "rtamt": metadata.version("rtamt"),
