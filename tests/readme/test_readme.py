@@ -59,7 +59,7 @@ def shown_in(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
-PAGES = ("README.md", "docs/howto/requirements.md", "docs/howto/plans.md")
+PAGES = ("README.md", "docs/howto/requirements.md", "docs/howto/plans.md", "docs/howto/trees.md")
 
 
 @pytest.mark.timeout(600)

@@ -100,14 +100,10 @@ def test_every_ctl_operator_equals_its_meaning_on_all_paths() -> None:
         edges[-1] = np.arange(n) == n - 1
         p, q = rng.random(n) < 0.6, rng.random(n) < 0.3
         names = {"p": p, "q": q}
-        made = Storm()
         matrix = sparse.csr_matrix(edges / edges.sum(axis=1, keepdims=True))
 
-        def ask(text: str, labels: dict, matrix=matrix, made=made) -> NDArray[np.bool_]:
-            return np.asarray(made.check(made.dtmc(matrix, labels), text), dtype=bool)
-
         for text in ("AX p", "EX p", "AG p", "EG p", "AF p", "EF p", "A [p U q]", "E [p U q]"):
-            found = ctl.evaluate(ctl.parse(text), names.__getitem__, matrix, ask)
+            found = ctl.evaluate(ctl.parse(text), names.__getitem__, matrix)
             for s in range(n):
                 assert found[s] == meaning(text, list(lassos(edges, s)), edges[s], p, q), text
 
@@ -125,6 +121,30 @@ def meaning(text: str, paths: list, following: NDArray, p: NDArray, q: NDArray) 
     if text[1] == "F":
         return quantifier(any(p[s] for s in path) for path, _ in paths)
     return quantifier(until(path) for path, _ in paths)
+
+
+BOUNDED = {
+    "AF[<=3] q": 'P>=1 [F<=3 "q"]', "EF[<=2] q": 'P>0 [F<=2 "q"]',
+    "AG[<=2] p": 'P<=0 [F<=2 !"p"]', "EG[<=2] p": 'P<1 [F<=2 !"p"]',
+    "A [p U[<=3] q]": 'P>=1 ["p" U<=3 "q"]', "E [p U[1:3] q]": 'P>0 ["p" U[1,3] "q"]',
+    "AF[2:4] q": 'P>=1 [F[2,4] "q"]', "AX q": 'P>=1 [X "q"]', "AG p": 'P>=1 [G "p"]',
+    "E [p U q]": 'P>0 ["p" U "q"]',
+}  # fmt: skip
+
+
+def test_bounded_ctl_is_what_storm_says_of_probabilities_0_and_1() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        n = 6
+        edges = rng.random((n, n)) < 0.3
+        edges[np.arange(n), rng.integers(0, n, size=n)] = True
+        names = {"p": rng.random(n) < 0.7, "q": rng.random(n) < 0.3}
+        matrix = sparse.csr_matrix(edges / edges.sum(axis=1, keepdims=True))
+        made = Storm()
+        for text, asked in BOUNDED.items():
+            found = ctl.evaluate(ctl.parse(text), names.__getitem__, matrix)
+            expected = made.check(made.dtmc(matrix, names), asked)
+            assert found.tolist() == [bool(value) for value in expected], text
 
 
 def test_ctl_speaks_of_models_by_name() -> None:

@@ -88,9 +88,8 @@ def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
     """Answer a PCTL or CTL query about the states of a model.
 
     Names of predicates and terminal labels stand in double quotes; in CTL they may stand bare.
-    PCTL goes to Storm. CTL's AX, AG, EX, EF and EU go to Storm as qualitative PCTL; AF, AU and EG
-    are no qualitative PCTL (``P>=1 [F p]`` overlooks paths of probability 0) and are found as
-    fixpoints on the graph.
+    PCTL goes to Storm; CTL, with bounds in steps, is found on the graph, for which Storm need not
+    be there.
 
     Parameters
     ----------
@@ -102,7 +101,6 @@ def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
     CheckingError
         If the query is not understood, or stormpy is missing.
     """
-    storm = Storm()
     matrix = staying(chain.to_csr())
     notes: tuple[str, ...] = ()
     if chain.unseen.any():
@@ -113,10 +111,8 @@ def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
         def leaf(name: str) -> Mask:
             return where_holds(name, model.vocabulary, model.states, query)
 
-        def ask(text: str, labels: dict[str, Mask]) -> Mask:
-            return np.asarray(storm.check(storm.dtmc(matrix, labels), text), dtype=bool)
-
-        return QueryResult(query, ctl.evaluate(formula, leaf, matrix, ask), notes)
+        return QueryResult(query, ctl.evaluate(formula, leaf, matrix), notes)
+    storm = Storm()
     labels: dict[str, Mask] = {}
     text = re.sub(r'"([^"]*)"', lambda found: _label(model, found[1], labels, query), query)
     starts = model.starts > 0

@@ -41,11 +41,11 @@ from forewarn.monitoring.build import check_model
 from forewarn.states.abstraction import Abstraction
 
 DESCRIPTION = """\
-Answer queries about a model through Storm (stormpy has to be installed): PCTL over predicates and
-terminal labels, in double quotes, and CTL (AX AG AF AU EX EG EF EU), where names may stand bare.
-A step is a tick: at 10 Hz, F<=50 looks five seconds ahead. With a monitor file, a query may be the
-name of one of its properties, whose risk is then computed by Storm and by Forewarn itself, and the
-names in quotes may be comparisons that its predicates stand for.
+Answer queries about a model: PCTL over predicates and terminal labels, in double quotes, through
+Storm (stormpy has to be installed), and CTL (AX AG AF AU EX EG EF EU, with bounds as in AF[<=5]),
+where names may stand bare. A step is a tick: at 10 Hz, F<=50 looks five seconds ahead. With a
+monitor file, a query may be the name of one of its properties, whose risk is then computed by Storm
+and by Forewarn itself, and the names in quotes may be comparisons that its predicates stand for.
 
 Of a model that counts actions, Pmax and Pmin ask for the greatest and the least probability over
 all ways to choose among the actions that were seen: Pmax=? [ F "arrived" ],
@@ -129,7 +129,7 @@ def run(options: Options, output: Output) -> int:
     """Ask, and print the answers for the states where they matter most."""
     model = load_model(options.model)
     compiled = None if options.config is None else _fitting(options.config, model, options.model)
-    if any(not _is_ours(query) for query in options.queries):
+    if not all(_is_ours(query) or is_ctl(query) for query in options.queries):
         _need_storm()
     chain = chain_of(model, options.model, options.unsmoothed)
     first = model.starts > 0

@@ -32,6 +32,7 @@ COMMANDS = {
     "verify": "replay a node's own record and compare to the last bit",
     "convert": "write a recording as MCAP, for Foxglove and ROS 2's tools",
     "plan": "judge plans by rules before anything moves, or ask planners for them",
+    "merge-runs": "merge executions into a tree, and check CTL with time on it",
     "explain": "show what a formula means and the automaton that monitors it",
     "import": "read a chain of another tool as a model",
     "export": "write the chain of a model for another tool",
@@ -42,6 +43,8 @@ COMMANDS = {
 GROUPS = {
     "spec": "requirements and formulas",
 }
+
+_TO_MODULE = str.maketrans(" -", "__")
 
 DESCRIPTION = "Says how likely a robot is to break a safety rule, seconds before it does."
 EPILOG = """\
@@ -106,7 +109,7 @@ def _parse(given: Sequence[str]) -> tuple[argparse.Namespace, ModuleType]:
 
 def command_module(name: str) -> ModuleType:
     """Return the module of a command."""
-    return import_module(f"forewarn.cli.{name.replace(' ', '_')}_command")
+    return import_module(f"forewarn.cli.{name.translate(_TO_MODULE)}_command")
 
 
 def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:

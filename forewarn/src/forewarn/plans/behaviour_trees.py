@@ -17,7 +17,7 @@ MOST_CHARACTERS = 4_000_000
 MOST_NODES = 20_000
 DEEPEST = 60
 MOST_WAYS = 1_000
-MOST_WORK = 200_000_000
+MOST_WORK = 30_000_000
 ACCEPTED = "the XML of a behaviour tree: <root><BehaviorTree ID=...><Sequence>..."
 
 _SEQUENCES = {

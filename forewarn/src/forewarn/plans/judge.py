@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -117,6 +117,35 @@ def _finding(history: History, named: NamedRule, rules: Rules) -> Finding:
     elif not missing:
         reason = f"not all objects say {', '.join(sorted(names.values())[:5])}"
     return Finding(named.name, "unknown", None, "", objects, reason)
+
+
+def facts_along(
+    plan: Plan, rules: Rules, statements: Iterable[Rule]
+) -> tuple[int, NDArray[np.bool_]]:
+    """Return up to which position all statements are known, and whether they hold there.
+
+    Parameters
+    ----------
+    statements : iterable of Rule
+        Formulas that say nothing of time.
+
+    Returns
+    -------
+    known : int
+        Positions from the first on at which each of them is true or false.
+    values : ndarray of bool, shape (positions, statements)
+    """
+    history = History(plan, rules.actions, rules.facts)
+    n = history.length
+    here = np.arange(n)
+    values, known = [], n
+    for statement in statements:
+        decision = _Judging(history, rules, statement.text)._decide(statement, {})
+        true, false = (np.broadcast_to(part, (n,)) <= here for part in decision)
+        values.append(true)
+        undecided = np.flatnonzero(~(true | false))
+        known = min(known, int(undecided[0]) if len(undecided) else n)
+    return known, np.column_stack(values) if values else np.zeros((n, 0), dtype=bool)
 
 
 Bound = Mapping[str, str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ LISTS = (
     "steps",
     "intermediate_steps",
     "traj",
-    "high_pddl",
     "low_actions",
+    "high_pddl",
     "step",
 )
 _OWN = {"objects", "facts", "initial", "goal", *LISTS}
@@ -50,7 +51,8 @@ def read_plans(path: Path) -> Iterator[Plan]:
     if path.is_dir():
         files = sorted(child for child in path.iterdir() if child.is_file())
         for child in files:
-            yield from read_plans(child)
+            for plan in read_plans(child):
+                yield replace(plan, name=f"{child.name}: {plan.name}")
         return
     count = 0
     try:

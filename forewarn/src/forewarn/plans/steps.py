@@ -71,7 +71,11 @@ def step_of(entry: Any) -> Step:
         return parse_step(entry)
     if not isinstance(entry, Mapping):
         raise PlanError(f"{entry!r:.60} is no step", accepted=ACCEPTED)
-    inner = entry.get("discrete_action", entry)  # ALFRED
+    done = entry.get("api_action")
+    if isinstance(done, Mapping) and isinstance(done.get("action"), str):  # ALFRED, what was done
+        ids = (done.get(name) for name in ("objectId", "receptacleObjectId"))
+        return Step(done["action"], tuple(one for one in ids if isinstance(one, str)))
+    inner = entry.get("discrete_action", entry)  # ALFRED, what was planned
     action = inner.get("action") if isinstance(inner, Mapping) else None
     result = entry.get("observation")
     came = result if isinstance(result, Mapping) else entry
