@@ -123,7 +123,7 @@ class PlanRuns:
         self.named = {rule.name: rule.rule for rule in self.rules.rules}
         self.statements: dict[str, Rule] = {}
         self._keys: dict[bytes, int] = {}
-        self._values: list[np.ndarray] = []
+        self._values: list[Mask] = []
 
     def name_all(self, names: set[str]) -> None:
         """Read every name as a statement, or take the rule of that name."""
@@ -158,7 +158,7 @@ class PlanRuns:
         if empty:
             output.warn(f"{empty} executions are left out: nothing is known of them")
 
-    def _state(self, row: np.ndarray) -> int:
+    def _state(self, row: Mask) -> int:
         key = row.tobytes()
         number = self._keys.get(key)
         if number is None:
