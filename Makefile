@@ -36,7 +36,7 @@ coverage: setup ## branch coverage by all tests, with the processes that they st
 	@rm -rf out/coverage && mkdir -p out/coverage
 	@$(BIN)/python -m coverage run -m pytest $(WORKERS) $(PYTEST_ARGS); status=$$?; \
 	$(BIN)/python -m coverage combine -q && \
-	for package in forewarn monitor_node apollo_bridge; do \
+	for package in forewarn monitor_node apollo_bridge agent_guard; do \
 		$(BIN)/python -m coverage report --skip-covered --include="$$package/src/*"; \
 	done; exit $$status
 

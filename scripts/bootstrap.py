@@ -24,7 +24,7 @@ WORK = ROOT / ".ros"
 LOG = WORK / "setup.log"
 STAMP = VENV / ".forewarn-setup.json"
 PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--prefer-binary")
-PYTHON_PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
+PYTHON_PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
 # 3.10 first: it is Humble's, and the only one for which Apollo's Cyber RT has a wheel.
 MINORS = (10, 11, 12, 13)
 NEEDED = "import ctypes, ensurepip, ssl, venv"

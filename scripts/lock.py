@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 REQUIREMENTS = ROOT / "requirements"
 LOCK = REQUIREMENTS / "lock"
-PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
+PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
 UV = "uv>=0.9,<0.14"
 # What each lock is made from; those after the first keep to the versions of the first.
 LOCKS = {
@@ -24,6 +24,7 @@ LOCKS = {
     "bootstrap": ("bootstrap",),
     "cmake": ("cmake",),
     "oracles": ("oracles",),
+    "guard": ("guard",),
     "cyber": ("cyber",),
 }
 HEADER = "# Made by `make lock` from {}: do not edit.\n"

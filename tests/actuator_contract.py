@@ -44,7 +44,7 @@ class ActuatorContract:
     forgotten: ClassVar[tuple[str, ...]] = ()
 
     not_carried_out: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("WARN", "REPLAN"), "howto/interventions.md"
+        ("WARN", "ASK", "REPLACE", "REPLAN"), "howto/interventions.md"
     )
 
     @pytest.fixture(autouse=True)

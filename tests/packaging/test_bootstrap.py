@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
+PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
 SCRIPT = Path(__file__).parents[2] / "scripts" / "bootstrap.py"
 
 

@@ -1,4 +1,4 @@
-"""The six packages as colcon sees them, at the top of the repository and in a user's workspace."""
+"""The seven packages as colcon sees them, at the top and in a user's workspace."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 PACKAGES = {
+    "agent_guard": "ros.ament_python",
     "apollo_bridge": "ros.ament_python",
     "forewarn": "ros.ament_python",
     "forewarn_bringup": "ros.ament_cmake",
@@ -19,7 +20,7 @@ PACKAGES = {
     "monitor_node": "ros.ament_python",
 }
 SOURCES = (
-    "Makefile", "apollo_bridge", "config", "forewarn", "forewarn_ros", "launch",
+    "Makefile", "agent_guard", "apollo_bridge", "config", "forewarn", "forewarn_ros", "launch",
     "monitor_node", "pyproject.toml", "ros2_ws", "tests",
 )  # fmt: skip
 COLCON = Path(sys.executable).with_name("colcon")
@@ -64,12 +65,12 @@ def workspace(repository: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_lists_six_packages_at_the_top(repository: Path, tmp_path: Path) -> None:
+def test_lists_seven_packages_at_the_top(repository: Path, tmp_path: Path) -> None:
     # An invalid package.xml would silently degrade to a plain "python" or "cmake" package.
     assert listed(repository, tmp_path) == PACKAGES
 
 
-def test_lists_six_packages_in_a_workspace(workspace: Path) -> None:
+def test_lists_seven_packages_in_a_workspace(workspace: Path) -> None:
     assert listed(workspace, workspace) == PACKAGES
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PYTHON_PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
+PYTHON_PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
 MANIFESTS = (
     *(f"{name}/package.xml" for name in PYTHON_PACKAGES),
     "ros2_ws/src/forewarn_msgs/package.xml",
@@ -71,13 +71,15 @@ def test_setup_and_manifest_agree(repository: Path, package: str) -> None:
     assert root.findtext("export/build_type") == "ament_python"
 
 
-@pytest.mark.parametrize("package", ["forewarn_ros", "monitor_node", "apollo_bridge"])
+@pytest.mark.parametrize("package", PYTHON_PACKAGES[1:])
 def test_what_is_imported_is_declared(repository: Path, package: str) -> None:
     root = ET.parse(repository / package / "package.xml").getroot()
     declared = {e.text for e in root if e.tag.endswith("depend")} | {package}
-    required = requirement_names(
-        setup_cfg(repository / package)["options"]["install_requires"].splitlines()
-    )
+    options = setup_cfg(repository / package)
+    lines = options["options"]["install_requires"].splitlines()
+    if options.has_section("options.extras_require"):
+        lines += "\n".join(options["options.extras_require"].values()).splitlines()
+    required = requirement_names(lines)
     declared |= {name.replace("-", "_") for name in required}
     modules = imports(repository / package / "src") - sys.stdlib_module_names
     foreign = {MODULES.get(name, name) for name in modules}

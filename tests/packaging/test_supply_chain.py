@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
+PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
 LOCKS = sorted((ROOT / "requirements" / "lock").glob("*.txt"))
 INPUTS = sorted({*ROOT.glob("requirements/*.txt"), *ROOT.glob("evaluation/*/requirements.txt")})
 INTERPRETERS = ("3.10.0", "3.11.0", "3.12.0", "3.13.0")

@@ -26,7 +26,11 @@ STOPPING = {
 }
 LIMITING = frozenset(name for name, action in ACTIONS.items() if action.limits)
 NO_LIMITS = "planning has no command that carries a target speed before Apollo 9"
-NEVER = {"REPLAN": "planning makes a new plan every 100 ms and has no command for it"}
+NEVER = {
+    name: "planning makes its plans by itself, every 100 ms, and has no command for it"
+    for name, action in ACTIONS.items()
+    if action.effect in ("ask", "replace", "plan")
+}
 NO_PREEMPTION = "STOP cannot end a PULL_OVER that has begun: Apollo goes on pulling over"
 NEEDS_ROUTE = "a limit of speed can be given only for a route that is sent while the bridge runs"
 

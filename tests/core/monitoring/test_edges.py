@@ -343,7 +343,10 @@ def test_rows_that_do_not_fit_together_are_a_mistake_of_the_caller() -> None:
         ask([row("p", stale_signals=("x",), stale_ages=())], [STOP])
 
 
-ORDER = ("WARN", "REPLAN", "LIMIT_SPEED", "PULL_OVER", "COMFORTABLE_STOP", "EMERGENCY_STOP")
+ORDER = (
+    "WARN", "ASK", "REPLACE", "REPLAN", "LIMIT_SPEED", "PULL_OVER", "COMFORTABLE_STOP",
+    "EMERGENCY_STOP",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("milder", "stronger"), list(itertools.combinations(ORDER, 2)))

@@ -24,7 +24,7 @@ SHELLS = {"system", "popen", "spawnl", "spawnv", "execv", "execl"}
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = sorted(
     path
-    for package in ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge")
+    for package in ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
     for path in (ROOT / package / "src").rglob("*.py")
 )
 
@@ -62,6 +62,7 @@ def test_there_are_sources() -> None:
         "forewarn_ros",
         "monitor_node",
         "apollo_bridge",
+        "agent_guard",
     }
 
 

@@ -6,9 +6,23 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 NO_ACTION = "NONE"
 WARN = "WARN"
+REPLAN = "REPLAN"
 LIMIT_SPEED = "LIMIT_SPEED"
 COMFORTABLE_STOP = "COMFORTABLE_STOP"
 EMERGENCY_STOP = "EMERGENCY_STOP"
+
+
+ForAgents = Literal["pass", "warn", "ask", "replace", "reflect", "stop"]
+FOR_AGENTS: dict[str, ForAgents | None] = {
+    "none": "pass",
+    "tell": "warn",
+    "ask": "ask",
+    "replace": "replace",
+    "plan": "reflect",
+    "limit": None,
+    "stop": "stop",
+}
+"""What becomes of a call that an agent proposes, by the effect of the action."""
 
 
 class Action(NamedTuple):
@@ -18,27 +32,30 @@ class Action(NamedTuple):
     ----------
     name : str
         Its name in monitor files, and its constant in forewarn_msgs/msg/Intervention.
-    effect : 'none', 'tell', 'plan', 'limit' or 'stop'
-        What happens: nothing is asked for; somebody is told; another plan is made; there is a speed
-        limit, which the action carries; the robot comes to a stop.
+    effect : 'none', 'tell', 'ask', 'replace', 'plan', 'limit' or 'stop'
+        What happens: nothing is asked for; somebody is told; a person decides first; something
+        safer is done instead; another plan is made; there is a speed limit, which the action
+        carries; the robot comes to a stop.
     hard : bool
         A stop with the largest safe deceleration.
     drives_on : bool
         A stop that needs to drive to its place first.
-    vehicle : bool
-        Only something that moves can do it; an agent without a body can do the others.
     """
 
     name: str
-    effect: Literal["none", "tell", "plan", "limit", "stop"]
+    effect: Literal["none", "tell", "ask", "replace", "plan", "limit", "stop"]
     hard: bool = False
     drives_on: bool = False
-    vehicle: bool = True
 
     @property
     def askable(self) -> bool:
         """Tell whether a property may ask for it."""
         return self.effect != "none"
+
+    @property
+    def agent(self) -> ForAgents | None:
+        """Return what it is to an agent that calls tools; None if that needs a body."""
+        return None if self.drives_on else FOR_AGENTS[self.effect]
 
     @property
     def limits(self) -> bool:
@@ -53,7 +70,7 @@ class Action(NamedTuple):
     @property
     def shapes(self) -> bool:
         """Tell whether what follows is the action's doing."""
-        return self.effect not in ("none", "tell")
+        return self.effect not in ("none", "tell", "ask")
 
     @property
     def moves(self) -> bool:
@@ -64,9 +81,11 @@ class Action(NamedTuple):
 ACTIONS = {
     action.name: action
     for action in (
-        Action(NO_ACTION, "none", vehicle=False),
-        Action(WARN, "tell", vehicle=False),
-        Action("REPLAN", "plan", vehicle=False),
+        Action(NO_ACTION, "none"),
+        Action(WARN, "tell"),
+        Action("ASK", "ask"),
+        Action("REPLACE", "replace"),
+        Action(REPLAN, "plan"),
         Action(LIMIT_SPEED, "limit"),
         Action("PULL_OVER", "stop", drives_on=True),
         Action(COMFORTABLE_STOP, "stop"),

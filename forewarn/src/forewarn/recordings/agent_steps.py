@@ -116,7 +116,7 @@ class Progress(NamedTuple):
         }
 
 
-KNOWN_AFTERWARDS = (KEY, "step", "calls", "last_action")
+KNOWN_AFTERWARDS = (KEY, "step", "calls", "inputs", "last_action")
 """Signals of the step after a call that the call alone determines, whatever comes of it."""
 
 

@@ -1,0 +1,70 @@
+"""What a person answered, who was asked about a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from agent_guard.decisions import Decision, Proposal, plain
+
+ACCEPTED = "True, False, {'type': 'approve' | 'reject' | 'edit', 'message': ..., 'args': {...}}"
+
+
+class Answer(NamedTuple):
+    """An answer that was understood, or one that was not, which refuses.
+
+    Attributes
+    ----------
+    kind : str
+        ``approve``, ``reject``, or ``edit``.
+    message : str
+        What the person says of it.
+    proposal : Proposal or None
+        The call as it was edited.
+    """
+
+    kind: Literal["approve", "reject", "edit"]
+    message: str = ""
+    proposal: Proposal | None = None
+
+
+def question(decision: Decision) -> dict[str, Any]:
+    """Return what a person is asked, as plain data."""
+    proposal = decision.proposal
+    arguments = proposal.arguments
+    return {
+        "question": f"May the agent call {plain(proposal.tool, 80)}?",
+        "tool": proposal.tool,
+        "args": arguments if isinstance(arguments, str) else dict(arguments),
+        "run": decision.run,
+        "step": decision.step,
+        "rule": decision.rule,
+        "reason": decision.reason,
+        "risk": None if decision.risk != decision.risk else decision.risk,
+        "evidence": list(decision.evidence),
+        "answers": ACCEPTED,
+    }
+
+
+def read_answer(answer: object, proposal: Proposal) -> Answer:
+    """Return what an answer means; one that is not understood refuses the call."""
+    if answer is None:
+        return Answer("reject", "nobody answered")
+    if isinstance(answer, bool):
+        return Answer("approve" if answer else "reject")
+    told: Mapping[str, Any] = {"type": answer} if isinstance(answer, str) else {}
+    if isinstance(answer, Mapping):
+        told = answer
+    decisions = told.get("decisions")  # as LangChain's HumanInTheLoopMiddleware is answered
+    if isinstance(decisions, (list, tuple)) and len(decisions) == 1:
+        told = decisions[0] if isinstance(decisions[0], Mapping) else {}
+    kind = told.get("type")
+    if kind in ("approve", "reject"):
+        return Answer(kind, str(told.get("message") or ""))
+    if kind == "edit":
+        edited = told.get("edited_action", told)
+        args = edited.get("args") if isinstance(edited, Mapping) else None
+        if isinstance(args, Mapping):
+            tool = str(edited.get("name") or proposal.tool)
+            return Answer("edit", "", Proposal(tool, dict(args), proposal.id))
+    return Answer("reject", f"the answer was not understood; accepted: {ACCEPTED}")

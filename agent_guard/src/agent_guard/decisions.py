@@ -1,0 +1,157 @@
+"""What a guard decides about a call, and how it says so."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from forewarn.config.actions import ACTIONS, NO_ACTION
+
+LONGEST_MESSAGE = 2_000
+LONGEST_NAME = 80
+
+
+class Proposal(NamedTuple):
+    """A call that an agent wants to make.
+
+    Attributes
+    ----------
+    tool : str
+        Name of the tool.
+    arguments : mapping or str
+        Its arguments; JSON as text is read.
+    id : str
+        Tells it from other calls of the run; may be empty.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any] | str
+    id: str = ""
+
+
+class Decision(NamedTuple):
+    """What is to become of a proposed call.
+
+    Attributes
+    ----------
+    run : str
+        The run or thread.
+    step : int
+        Number of the call in its run, from 0.
+    proposal : Proposal
+        The call.
+    action : str
+        What is asked for, of the one vocabulary: NONE, WARN, ASK, REPLACE, REPLAN, a stop.
+    active : bool
+        It is to be done. False where the monitor file only observes.
+    rule : str
+        The rule that decided; empty if none did.
+    says : str
+        What that rule says: its description, else its formula.
+    rules : tuple of str
+        All rules that have something against the call.
+    certain : bool
+        The call breaks a rule for certain, whatever it returns.
+    risk : float
+        Figure of that rule, 0 to 1; NaN where there is none.
+    reason : str
+        Why, in one sentence.
+    evidence : tuple of str
+        What that rests on.
+    attempt, attempts : int
+        How many reflections there were with this one, and how many there may be.
+    failure : str
+        Why the guard could not decide; empty if it could.
+    replacement : Proposal or None
+        The call to make instead.
+    held : bool
+        The call may be proposed again: one before it waits for a person.
+    """
+
+    run: str
+    step: int
+    proposal: Proposal
+    action: str = NO_ACTION
+    active: bool = False
+    rule: str = ""
+    says: str = ""
+    rules: tuple[str, ...] = ()
+    certain: bool = False
+    risk: float = math.nan
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
+    attempt: int = 0
+    attempts: int = 0
+    failure: str = ""
+    replacement: Proposal | None = None
+    held: bool = False
+
+    @property
+    def does(self) -> str:
+        """Return what is done: pass, warn, ask, replace, reflect or stop."""
+        return ACTIONS[self.action].agent or "stop" if self.active else "pass"
+
+    @property
+    def passes(self) -> bool:
+        """Tell whether the proposed call is made as it is, without a question."""
+        return self.does in ("pass", "warn")
+
+    @property
+    def message(self) -> str:
+        """Return what the model is told in place of the result of a call that is not made.
+
+        It quotes no argument and no result: these may hold instructions of somebody else.
+        """
+        tool = plain(self.proposal.tool, LONGEST_NAME)
+        parts = [f"Not done: the call of {tool!r} was stopped before it was made."]
+        if self.held:
+            return (
+                f"Not done yet: the call of {tool!r} comes after one that waits for a person. "
+                "Propose it again, if it is still wanted."
+            )
+        if self.failure:
+            parts.append(f"The guard could not judge it: {plain(self.failure, 300)}.")
+        if self.reason:
+            parts.append(f"Why: {plain(self.reason, 500)}.")
+        if self.says:
+            rule = plain(self.says, 300).rstrip(".")
+            parts.append(f"The rule: {rule}.")
+        if self.risk == self.risk and not self.failure:
+            parts.append(f"Risk: {self.risk:.2f}.")
+        if self.evidence:
+            parts.append(f"Evidence: {plain('; '.join(self.evidence), 500)}.")
+        if self.does == "reflect":
+            parts.append(
+                "Do not repeat it. Find another way to do what the user asked, or tell the user "
+                "why it is not done."
+            )
+            if self.attempts:
+                parts.append(f"This is refusal {self.attempt} of {self.attempts}.")
+        if self.does == "stop":
+            parts.append("The run ends here.")
+        return " ".join(parts)[:LONGEST_MESSAGE]
+
+
+class GuardStopError(Exception):
+    """A run was stopped: by an emergency stop, or in a loop that has no softer end.
+
+    Attributes
+    ----------
+    decision : Decision
+        What stopped it.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.message)
+        self.decision = decision
+
+
+Replace = Callable[[Decision], "Proposal | None"]
+
+
+def plain(text: object, most: int) -> str:
+    """Return a text on one line, without control characters, cut where it is long."""
+    line = re.sub(r"[^\S ]+|[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", str(text)[: 2 * most]).strip()
+    return line if len(line) <= most else line[: most - 3] + "..."

@@ -1,0 +1,479 @@
+"""The guard: a decision about each call of a tool before it is made. No framework is known here.
+
+What a guard remembers of a run is a value, `RunState`, which `dump` turns into plain data. Deciding
+changes nothing: whoever calls keeps the state that came of it, once the call was made or not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from agent_guard.answers import read_answer
+from agent_guard.deadline import Deadline
+from agent_guard.decisions import Decision, Proposal, Replace, plain
+from agent_guard.record import StepRecord
+from forewarn.config import load_spec
+from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
+from forewarn.errors import ConfigError, ForewarnError, InputError
+from forewarn.models import load_model
+from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.proposals import Judge, Judgement, Standing
+from forewarn.recordings.agent_calls import Call, arguments_of, says_failed
+from forewarn.recordings.agent_steps import text_of_result
+
+log = logging.getLogger("agent_guard")
+NOTHING: Mapping[str, Any] = {}
+MOST_ARGUMENTS = 10_000
+
+
+class GuardError(InputError):
+    """The guard cannot judge a call."""
+
+
+class RunState(NamedTuple):
+    """What a guard remembers of a run; a value.
+
+    Attributes
+    ----------
+    standing : Standing or None
+        What the rules remember; None where the guard could not be opened.
+    refused : int
+        Calls that were given back to the model since the user spoke last.
+    stopped : str
+        Why the run is to end; empty if it is not.
+    heard : tuple of str
+        Which messages of the user are part of the task, where they have names.
+    """
+
+    standing: Standing | None
+    refused: int = 0
+    stopped: str = ""
+    heard: tuple[str, ...] = ()
+
+
+class Judged(NamedTuple):
+    """A decision, and what is remembered if the call is made, or if it is not."""
+
+    decision: Decision
+    made: RunState
+    refused: RunState
+    values: Mapping[str, Any]
+
+
+class Settled(NamedTuple):
+    """What has become of a proposed call.
+
+    Attributes
+    ----------
+    call : Proposal or None
+        The call to make: the proposed one, or another in its place; None if none is made.
+    state : RunState
+        What is remembered of the run from now on.
+    message : str
+        What the model is told where no call is made.
+    decision : Decision
+        The decision behind that.
+    values : mapping
+        The signals of the step, for the record; empty if no call is made.
+    """
+
+    call: Proposal | None
+    state: RunState
+    message: str
+    decision: Decision
+    values: Mapping[str, Any] = NOTHING
+
+    @property
+    def stops(self) -> bool:
+        """The run ends."""
+        return bool(self.state.stopped)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a guard behaves where the monitor file does not say it.
+
+    Attributes
+    ----------
+    on_failure : str
+        What becomes of a call that could not be judged: ``block`` or ``pass``. Either is said.
+    timeout : float or None
+        Seconds that a decision may take; None for no limit.
+    attempts : int
+        How often a call is given back to the model, until the user speaks again.
+    then : str
+        What is asked for beyond that: a stop, or ASK.
+    replace : callable or None
+        From a decision to the call that is made instead, for REPLACE; None gives it back.
+    on_decision : callable or None
+        Is told every decision that is final.
+    """
+
+    on_failure: Literal["block", "pass"] = "block"
+    timeout: float | None = 1.0
+    attempts: int = 3
+    then: str = COMFORTABLE_STOP
+    replace: Replace | None = None
+    on_decision: Callable[[Decision], None] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values; raises ConfigError."""
+        harder = [n for n, a in ACTIONS.items() if a.agent in ("ask", "stop")]
+        for key, value, fine, accepted in (
+            ("on_failure", self.on_failure, self.on_failure in ("block", "pass"), "block, pass"),
+            ("timeout", self.timeout, self.timeout is None or self.timeout > 0, "seconds, or None"),
+            ("attempts", self.attempts, self.attempts >= 0, "0 and more"),
+            ("then", self.then, self.then in harder, ", ".join(harder)),
+        ):
+            if not fine:
+                raise ConfigError(f"{value!r}", key=key, accepted=accepted)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Decides about calls; may be shared by all runs and threads of a process.
+
+    Attributes
+    ----------
+    judge : Judge or None
+        The rules; None if they could not be had and `options.on_failure` is ``pass``.
+    options : Options
+        See there.
+    record : StepRecord or None
+        Where the steps are written.
+    failure : str
+        Why there are no rules.
+    """
+
+    judge: Judge | None
+    options: Options = field(default_factory=Options)
+    record: StepRecord | None = None
+    failure: str = ""
+    _deadline: Deadline = field(init=False, repr=False, compare=False)
+
+    @classmethod
+    def open(
+        cls,
+        monitor: Path | str,
+        model: Path | str | None = None,
+        *,
+        record: Path | str | None = None,
+        **options: Any,
+    ) -> Guard:
+        """Return the guard of a monitor file.
+
+        Parameters
+        ----------
+        monitor : path
+            The monitor file, under ``clock: steps``.
+        model : path, optional
+            The model; by default that of the monitor file, if it names one.
+        record : path, optional
+            A trace that the steps are appended to, JSON lines.
+        **options
+            See `Options`.
+
+        Raises
+        ------
+        ForewarnError
+            If file and model cannot be had or do not fit, unless calls pass ``on_failure``: then
+            every decision says why nothing is judged.
+        """
+        chosen = Options(**options)
+        written = None if record is None else StepRecord(record)
+        try:
+            spec = load_spec(monitor)
+            path = spec.model_path if model is None else Path(model)
+            judge = Judge.of(compile_spec(spec), None if path is None else load_model(path))
+        except ForewarnError as error:
+            if chosen.on_failure == "block":
+                raise
+            log.error("nothing is guarded: %s", error)
+            return cls(None, chosen, written, str(error))
+        return cls(judge, chosen, written)
+
+    def __post_init__(self) -> None:
+        """Begin to watch the time."""
+        object.__setattr__(self, "_deadline", Deadline(self.options.timeout))
+
+    def start(self) -> RunState:
+        """Return what is remembered of a run before its first call."""
+        return RunState(None if self.judge is None else self.judge.start())
+
+    def told(self, state: RunState, text: str) -> RunState:
+        """Return what is remembered once the user has said more."""
+        if state.standing is None:
+            return state
+        progress = state.standing.progress.told(text)
+        return state._replace(standing=state.standing._replace(progress=progress))
+
+    def heard(self, state: RunState, said: Iterable[tuple[str, str]]) -> RunState:
+        """Return what is remembered once the user has said more, in messages that have names."""
+        for name, text in said:
+            if name not in state.heard:
+                state = self.told(state, text)._replace(heard=(*state.heard, name))
+        return state
+
+    def decide(
+        self, state: RunState, run: str, proposal: Proposal, context: Mapping[str, Any] = NOTHING
+    ) -> Judged:
+        """Decide about a call, and change nothing.
+
+        Parameters
+        ----------
+        state : RunState
+            What is remembered of the run.
+        run : str
+            Its name.
+        proposal : Proposal
+            The call.
+        context : mapping
+            Values of other signals that the monitor file names.
+        """
+        try:
+            return self._deadline.run(self._decide, state, run, proposal, context)
+        except Exception as error:
+            return self.failed(state, run, proposal, error)
+
+    def answered(self, state: RunState, result: object, failed: bool | None = None) -> RunState:
+        """Return what is remembered once a call has been answered.
+
+        Parameters
+        ----------
+        state : RunState
+            What `decide` gave for a call that was made.
+        result : object
+            What the tool returned.
+        failed : bool, optional
+            Whether the call failed; by default, if its result begins with "error".
+        """
+        if state.standing is None:
+            return state
+        text = text_of_result(result)
+        if failed is None:
+            failed = says_failed(text)
+        progress = state.standing.progress.answered(text, failed)
+        return state._replace(standing=state.standing._replace(progress=progress))
+
+    def close(
+        self, state: RunState, run: str, context: Mapping[str, Any] = NOTHING
+    ) -> Judged | None:
+        """Evaluate the step after the last call; None if that is not possible."""
+        if self.judge is None or state.standing is None:
+            return None
+        try:
+            found = self._deadline.run(self.judge.close, state.standing, run, context)
+        except Exception as error:
+            log.error("run %s: its end could not be judged: %s", plain(run, 80), _said(error))
+            return None
+        step = state.standing.progress.step
+        decision = _decision(self.judge, run, step, Proposal("", {}), found)
+        after = RunState(found.after, heard=state.heard)
+        self.write(decision, found.values)
+        return Judged(decision, after, after, found.values)
+
+    def settle(
+        self,
+        state: RunState,
+        judged: Judged,
+        answer: object = None,
+        context: Mapping[str, Any] = NOTHING,
+    ) -> Settled:
+        """Do what was decided, as far as it is a matter of the guard, and tell it.
+
+        Whoever makes the call records its step, by `write`.
+
+        Parameters
+        ----------
+        state : RunState
+            What was remembered when it was decided.
+        judged : Judged
+            What `decide` gave.
+        answer : object
+            What a person answered, where one was to be asked: see `answers.ACCEPTED`.
+        context : mapping
+            As for `decide`.
+        """
+        settled = self._settled(state, judged, answer, context)
+        decision = settled.decision
+        if decision.failure or decision.rules:
+            level = logging.WARNING if decision.active or decision.failure else logging.INFO
+            log.log(level, "%s", describe(decision, settled.call is not None))
+        if self.options.on_decision is not None:
+            self.options.on_decision(decision)
+        return settled
+
+    def write(self, decision: Decision, values: Mapping[str, Any]) -> None:
+        """Record a step, if steps are recorded."""
+        if self.record is not None and values:
+            self.record.write(decision.run, decision.proposal.id, values)
+
+    def dump(self, state: RunState) -> dict[str, Any]:
+        """Return what is remembered of a run as plain data that goes through JSON."""
+        standing = None
+        if self.judge is not None and state.standing is not None:
+            standing = self.judge.dump(state.standing)
+        return {**state._asdict(), "standing": standing, "heard": list(state.heard)}
+
+    def load(self, data: Mapping[str, Any]) -> RunState:
+        """Return what `dump` was given.
+
+        What belongs to other rules, or makes no sense, is a failure: calls are then blocked, or
+        pass, as `options.on_failure` says.
+        """
+        try:
+            standing = data["standing"]
+            if self.judge is not None and standing is not None:
+                standing = self.judge.load(standing)
+            return RunState(standing, data["refused"], data["stopped"], tuple(data["heard"]))
+        except (ForewarnError, KeyError, TypeError, ValueError) as error:
+            log.error("what is remembered of a run cannot be used: %s", _said(error))
+            return RunState(None)
+
+    def _settled(
+        self, state: RunState, judged: Judged, answer: object, context: Mapping[str, Any]
+    ) -> Settled:
+        decision = judged.decision
+        made = Settled(decision.proposal, judged.made, "", decision, judged.values)
+        refused = Settled(None, judged.refused, decision.message, decision)
+        match decision.does:
+            case "pass" | "warn":
+                return made
+            case "replace":
+                return made._replace(call=decision.replacement)
+            case "reflect" | "stop":
+                return refused
+            case "ask":
+                found = read_answer(answer, decision.proposal)
+                if found.kind == "approve":
+                    return made
+                if found.kind == "edit" and found.proposal is not None:
+                    return self._edited(state, decision.run, found.proposal, context)
+                message = f"{decision.message} A person was asked and refused. {found.message}"
+                return refused._replace(message=message.strip())
+        raise AssertionError(f"no case for {decision.does}")
+
+    def _edited(
+        self, state: RunState, run: str, proposal: Proposal, context: Mapping[str, Any]
+    ) -> Settled:
+        """Judge a call that a person has edited: what would be asked about has been answered."""
+        judged = self.decide(state, run, proposal, context)
+        decision = judged.decision
+        if decision.passes or decision.does == "ask":
+            return Settled(proposal, judged.made, "", decision, judged.values)
+        return Settled(None, judged.refused, decision.message, decision)
+
+    def _decide(
+        self, state: RunState, run: str, proposal: Proposal, context: Mapping[str, Any]
+    ) -> Judged:
+        if self.judge is None or state.standing is None:
+            raise GuardError(self.failure or "the run began without rules")
+        found = self.judge.judge(state.standing, run, call_of(proposal), context)
+        step = state.standing.progress.step
+        decision = _decision(self.judge, run, step, proposal, found)
+        if state.stopped:
+            decision = decision._replace(
+                action=COMFORTABLE_STOP, active=True, reason="the run was stopped"
+            )
+        elif decision.does == "replace":
+            decision, found = self._replaced(state.standing, decision, found, context)
+        decision = self._harder(decision, state)
+        made = state._replace(standing=found.after)
+        return Judged(decision, made, _refused(state, decision), found.values)
+
+    def _replaced(
+        self, standing: Standing, decision: Decision, found: Judgement, context: Mapping[str, Any]
+    ) -> tuple[Decision, Judgement]:
+        """Look for a call to make instead; where there is none that passes, the model is told."""
+        assert self.judge is not None
+        other = None if self.options.replace is None else self.options.replace(decision)
+        reason = f"{decision.reason}; no other call is known"
+        if other is not None:
+            call = call_of(other)
+            instead = self.judge.judge(standing, decision.run, call, context, imposed=True)
+            if not instead.active or ACTIONS[instead.action].agent == "warn":
+                return decision._replace(
+                    replacement=other._replace(id=decision.proposal.id)
+                ), instead
+            reason = f"{decision.reason}; {plain(other.tool, 80)} would not do: {instead.reason}"
+        return decision._replace(action=REPLAN, reason=reason), found
+
+    def _harder(self, decision: Decision, state: RunState) -> Decision:
+        """Return what is asked for once the model was told often enough."""
+        if decision.does != "reflect":
+            return decision
+        attempt, attempts = state.refused + 1, self.options.attempts
+        if attempt <= attempts:
+            return decision._replace(attempt=attempt, attempts=attempts)
+        reason = f"{decision.reason}; the model was told {attempts} times"
+        return decision._replace(action=self.options.then, reason=reason)
+
+    def failed(self, state: RunState, run: str, proposal: Proposal, error: Exception) -> Judged:
+        """Return the decision that was chosen for calls that cannot be judged."""
+        blocks = self.options.on_failure == "block"
+        step = 0 if state.standing is None else state.standing.progress.step
+        decision = Decision(
+            run,
+            step,
+            proposal,
+            action=REPLAN,
+            active=blocks,
+            failure=_said(error),
+        )
+        decision = self._harder(decision, state)
+        made = state
+        if state.standing is not None:
+            # Its step counts as one about which nothing is known.
+            progress = state.standing.progress.made(str(proposal.tool))
+            made = state._replace(standing=state.standing._replace(progress=progress))
+        return Judged(decision, made, _refused(state, decision), NOTHING)
+
+
+def call_of(proposal: Proposal) -> Call:
+    """Return a proposal as a call of a run; raises GuardError."""
+    if not isinstance(proposal.tool, str) or not proposal.tool.strip():
+        raise GuardError(f"{proposal.tool!r} names no tool", accepted="a text")
+    arguments = arguments_of(proposal.arguments)
+    if len(arguments) > MOST_ARGUMENTS:
+        raise GuardError(f"{len(arguments)} arguments", accepted=f"up to {MOST_ARGUMENTS}")
+    return Call(proposal.tool, arguments, "", False)
+
+
+def describe(decision: Decision, made: bool) -> str:
+    """Return a decision for a log, on one line."""
+    what = "made" if made else "not made"
+    tool = plain(decision.proposal.tool, 80) or "(end of the run)"
+    why = decision.failure or decision.reason
+    mode = decision.action if decision.active else f"{decision.action}, which is not active"
+    return f"run {plain(decision.run, 80)}, step {decision.step}: {tool} {what}: {mode}: {why}"
+
+
+def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judgement) -> Decision:
+    rule = judge.monitor.spec.properties.get(found.property)
+    return Decision(
+        run,
+        step,
+        proposal,
+        action=found.action,
+        active=found.active,
+        rule=found.property,
+        says="" if rule is None else rule.description or rule.formula,
+        rules=found.properties,
+        certain=found.certain,
+        risk=found.risk,
+        reason=found.reason,
+        evidence=found.evidence,
+    )
+
+
+def _refused(state: RunState, decision: Decision) -> RunState:
+    stopped = decision.message if decision.does == "stop" else state.stopped
+    return state._replace(refused=state.refused + 1, stopped=stopped)
+
+
+def _said(error: BaseException) -> str:
+    return plain(f"{type(error).__name__}: {error}", 500)

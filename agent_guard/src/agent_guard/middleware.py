@@ -1,0 +1,277 @@
+"""The guard as middleware of LangChain agents, and as the tool node of a LangGraph.
+
+What is remembered lies in the agent's state, under ``forewarn``, and nowhere else: a checkpointer
+keeps it, and threads do not know of each other. `turns` says why a call that is begun again after a
+pause does not count twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import AgentState, ModelResponse, PrivateStateAttr
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables.config import set_config_context
+from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command, interrupt
+from typing_extensions import NotRequired
+
+from agent_guard.answers import question
+from agent_guard.decisions import GuardStopError, Proposal
+from agent_guard.guard import NOTHING, Guard, Settled
+from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, over
+from forewarn.config.actions import ACTIONS
+from forewarn.recordings.agent_calls import says_failed
+from forewarn.recordings.agent_steps import text_of_result
+
+KEY = "forewarn"
+Context = Callable[[Any], Mapping[str, Any]]
+
+
+class GuardState(AgentState[Any]):
+    """State of an agent with what the guard remembers; plain data."""
+
+    forewarn: NotRequired[Annotated[Kept, PrivateStateAttr, merged]]  # type: ignore[valid-type]
+
+
+class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Decides about each call of a tool before it is made.
+
+    Parameters
+    ----------
+    guard : Guard
+        The guard.
+    context : callable, optional
+        From the agent's state to values of other signals that the monitor file names.
+    """
+
+    state_schema = GuardState
+
+    def __init__(self, guard: Guard, context: Context | None = None) -> None:
+        super().__init__()
+        self.guard = guard
+        self._context = context
+        self.tools: list[Any] = []
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
+    ) -> Any:
+        """Decide about a call; make it, another one, or none."""
+        turn, context = self._begin(request)
+        answer = None
+        if turn.judged.decision.does == "ask":
+            answer = interrupt(question(turn.judged.decision))
+        settled = self._settle(turn, answer, context)
+        if settled.call is None:
+            return self._refusal(turn, settled, request)
+        return self._result(turn, settled, handler(_calling(request, settled.call)), request)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        """Do the same in an event loop."""
+        turn, context = self._begin(request)
+        answer = None
+        if turn.judged.decision.does == "ask":
+            # Before Python 3.11 a task does not inherit the context that `interrupt` looks for.
+            with set_config_context(request.runtime.config) as inside:
+                answer = inside.run(interrupt, question(turn.judged.decision))
+        settled = self._settle(turn, answer, context)
+        if settled.call is None:
+            return self._refusal(turn, settled, request)
+        result = await handler(_calling(request, settled.call))
+        return self._result(turn, settled, result, request)
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Answer in the model's place where the run is to end."""
+        stopped = self._stopped(request.state)
+        return handler(request) if stopped is None else stopped
+
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Do the same in an event loop."""
+        stopped = self._stopped(request.state)
+        return await handler(request) if stopped is None else stopped
+
+    def after_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+        """Evaluate the step after the last call."""
+        kept, messages = _field(state, KEY), _messages(state)
+        info = getattr(runtime, "execution_info", None)
+        run = _run_of(getattr(info, "thread_id", None), messages)
+        update, _ = over(self.guard, kept, run, _said(messages))
+        return {KEY: update}
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+        """Do the same in an event loop."""
+        return self.after_agent(state, runtime)
+
+    def _begin(self, request: ToolCallRequest) -> tuple[Turn, Mapping[str, Any]]:
+        state, call = request.state, request.tool_call
+        messages = _messages(state)
+        place = _among(messages, call)
+        config = request.runtime.config.get("configurable", {})
+        run = _run_of(config.get("thread_id"), messages)
+        context = NOTHING if self._context is None else self._context(state)
+        turn = begin(
+            self.guard, _field(state, KEY), run, place.name, place.proposals, place.number,
+            _said(messages), context, place.problem,
+        )  # fmt: skip
+        return turn, context
+
+    def _settle(self, turn: Turn, answer: object, context: Mapping[str, Any]) -> Settled:
+        settled = self.guard.settle(turn.state, turn.judged, answer, context)
+        if settled.stops and ACTIONS[settled.decision.action].hard:
+            raise GuardStopError(settled.decision)
+        return settled
+
+    def _refusal(self, turn: Turn, settled: Settled, request: ToolCallRequest) -> Any:
+        message = ToolMessage(
+            content=settled.message,
+            tool_call_id=request.tool_call["id"] or "",
+            name=request.tool_call["name"],
+            status="error",
+        )
+        return Command(
+            update={"messages": [message], KEY: ended(self.guard, turn, settled, "", True)}
+        )
+
+    def _result(self, turn: Turn, settled: Settled, result: Any, request: ToolCallRequest) -> Any:
+        self.guard.write(settled.decision, settled.values)
+        outcomes = list(result) if isinstance(result, list) else [result]
+        answer = _answer(outcomes, request.tool_call["id"])
+        content = "" if answer is None else answer.content
+        failed = answer is not None and (
+            answer.status == "error" or says_failed(text_of_result(content))
+        )
+        update = {KEY: ended(self.guard, turn, settled, content, failed)}
+        if len(outcomes) == 1 and isinstance(outcomes[0], ToolMessage):
+            return Command(update={"messages": outcomes, **update})
+        return [*outcomes, Command(update=update)]
+
+    def _stopped(self, state: Any) -> ModelResponse[Any] | None:
+        if not is_stopped(state):
+            return None
+        reason = gathered(self.guard, _field(state, KEY)).stopped
+        return ModelResponse(result=[AIMessage(content=reason)])
+
+
+def guarded_tools(
+    guard: Guard, tools: Sequence[Any], context: Context | None = None, **options: Any
+) -> ToolNode:
+    """Return the node of a graph that makes the calls of tools, under a guard.
+
+    The graph's state must have the key ``forewarn`` as `GuardState` has it. `is_stopped` tells
+    whether the run is to end.
+
+    Parameters
+    ----------
+    guard : Guard
+        The guard.
+    tools : sequence
+        As for `ToolNode`.
+    context : callable, optional
+        As for `GuardMiddleware`.
+    **options
+        As for `ToolNode`.
+    """
+    middleware = GuardMiddleware(guard, context)
+    return ToolNode(
+        tools,
+        wrap_tool_call=middleware.wrap_tool_call,
+        awrap_tool_call=middleware.awrap_tool_call,
+        **options,
+    )
+
+
+def is_stopped(state: Any) -> bool:
+    """Tell whether a guard has stopped the run whose state this is."""
+    kept = _field(state, KEY)
+    return bool(kept) and any(outcome["stopped"] for outcome in kept["done"].values())
+
+
+def _field(state: Any, name: str) -> Any:
+    return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
+
+
+def _messages(state: Any) -> Sequence[Any]:
+    return state if isinstance(state, list) else _field(state, "messages") or []
+
+
+class Place(NamedTuple):
+    """Where a call stands: all calls of its message, which of them it is, the message's name."""
+
+    proposals: list[Proposal]
+    number: int
+    name: str
+    problem: str = ""
+
+
+def _among(messages: Sequence[Any], call: Mapping[str, Any]) -> Place:
+    for message in reversed(messages):
+        calls = getattr(message, "tool_calls", None) or []
+        at = [i for i, other in enumerate(calls) if _same(other, call)]
+        if len(at) > 1:
+            problem = f"{len(at)} calls of one message have the id {call.get('id')!r}"
+            return Place([_proposal(call)], 0, str(message.id), problem)
+        if at:
+            return Place([_proposal(other) for other in calls], at[0], str(message.id))
+    return Place([_proposal(call)], 0, f"call {call.get('id')}")
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if one.get("id") or other.get("id"):
+        return bool(one.get("id") == other.get("id"))
+    return bool(one["name"] == other["name"] and one["args"] == other["args"])
+
+
+def _proposal(call: Mapping[str, Any]) -> Proposal:
+    return Proposal(call["name"], call["args"], call.get("id") or "")
+
+
+def _said(messages: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return names and texts of what the user said; summaries by a model are not the user's."""
+    return [
+        (str(message.id), text_of_result(message.content))
+        for message in messages
+        if isinstance(message, HumanMessage)
+        and message.additional_kwargs.get("lc_source") != "summarization"
+    ]
+
+
+def _run_of(thread: object, messages: Sequence[Any]) -> str:
+    return str(thread) if thread else str(messages[0].id) if messages else ""
+
+
+def _calling(request: ToolCallRequest, call: Proposal) -> ToolCallRequest:
+    """Return the request of a call that may be another one than was proposed."""
+    asked = request.tool_call
+    if (call.tool, call.arguments) == (asked["name"], asked["args"]):
+        return request
+    other = {**asked, "name": call.tool, "args": call.arguments}
+    tool = request.tool
+    if call.tool != asked["name"]:
+        found = (t for t in request.runtime.tools or () if getattr(t, "name", "") == call.tool)
+        tool = next(found, None)
+    return request.override(tool_call=other, tool=tool)
+
+
+def _answer(outcomes: Sequence[Any], identity: str | None) -> ToolMessage | None:
+    """Return the message that answers a call, also where it is part of a Command."""
+    for message in _all_messages(outcomes):
+        if isinstance(message, ToolMessage) and message.tool_call_id == (identity or ""):
+            return message
+    return None
+
+
+def _all_messages(outcomes: Sequence[Any]) -> Iterator[Any]:
+    for outcome in outcomes:
+        if isinstance(outcome, Command):
+            update = outcome.update
+            pairs = update.items() if isinstance(update, Mapping) else update or ()
+            for key, value in pairs if not isinstance(update, str) else ():
+                if key == "messages":
+                    yield from value if isinstance(value, list) else [value]
+        else:
+            yield outcome

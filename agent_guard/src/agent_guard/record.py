@@ -1,0 +1,101 @@
+"""The steps that a guard saw, as a trace: JSON lines that `learn`, `replay` and `tune` read."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from forewarn.errors import RecordingError
+from forewarn.files.inputs import open_plain
+
+log = logging.getLogger("agent_guard")
+CALL = "call"
+"""Key of a line that names the call, so that one which is begun again is not written twice."""
+MOST_PLACES = 100_000
+"""Steps that are known to be written; older ones are not begun again."""
+
+Place = tuple[str, int, str]
+
+
+class StepRecord:
+    """Appends steps to a trace; runs may be interleaved.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file; what is in it stays.
+
+    Raises
+    ------
+    RecordingError
+        If there is something else at `path`.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._written: dict[Place, None] = {}
+        for place in _written(self.path):
+            self._note(place)
+        self._file: IO[str] | None = None
+        self._failed = False
+
+    def write(self, run: str, call: str, values: Mapping[str, Any]) -> None:
+        """Append a step, unless this call of the run is there already.
+
+        A file that cannot be written is told once, and stops nobody.
+        """
+        place = (run, values["step"], call)
+        with self._lock:
+            if place in self._written:
+                return
+            line = json.dumps({**values, CALL: call}, default=str, separators=(",", ":"))
+            try:
+                if self._file is None:
+                    self._file = self.path.open("a", encoding="utf-8", buffering=1)
+                self._file.write(line + "\n")
+            except OSError as error:
+                if not self._failed:
+                    log.error("steps are not recorded: %s", error)
+                self._failed = True
+                return
+            self._note(place)
+
+    def _note(self, place: Place) -> None:
+        self._written[place] = None
+        if len(self._written) > MOST_PLACES:
+            del self._written[next(iter(self._written))]
+
+
+def _written(path: Path) -> Iterator[Place]:
+    """Yield what an earlier life has written, and take a last line off that was cut short."""
+    if not path.exists():
+        return
+    try:
+        with open_plain(path) as file:
+            end = 0
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    break
+                end += len(line)
+                yield _place(path, number, line)
+        if end < path.stat().st_size:
+            os.truncate(path, end)
+    except OSError as error:
+        raise RecordingError(f"cannot be read ({error.strerror or error})", file=path) from error
+
+
+def _place(path: Path, number: int, line: bytes) -> Place:
+    try:
+        found = json.loads(line)
+        return found["run"], found["step"], found.get(CALL, "")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordingError(
+            "is no record of a guard", accepted="a new file, or one that a guard wrote",
+            file=f"{path}:{number}",
+        ) from error  # fmt: skip

@@ -1,0 +1,159 @@
+"""Calls of one message of a model, which run side by side: order, memory, and runs begun again.
+
+A framework may run the calls of a message at the same time, in any order, and run one of them again
+from its start after a pause. So nothing here is remembered but in the framework's own state, as
+plain data: what was remembered before the message (``base``), which message it is (``turn``), and
+what has become of each of its calls (``done``). Each call is decided from that alone, as if those
+before it in the message had been decided first. What was decided twice is decided alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agent_guard.decisions import Decision, Proposal
+from agent_guard.guard import NOTHING, Guard, GuardError, Judged, RunState, Settled
+from forewarn.config.actions import REPLAN
+from forewarn.recordings.agent_steps import text_of_result
+
+Kept = dict[str, Any]
+
+
+class Turn(NamedTuple):
+    """A call among those of its message.
+
+    Attributes
+    ----------
+    base : dict
+        What was remembered before the message, as plain data.
+    name : str
+        Which message it is.
+    place : int
+        Which call of it.
+    state : RunState
+        What is remembered when the call is decided.
+    judged : Judged
+        The decision.
+    """
+
+    base: Kept
+    name: str
+    place: int
+    state: RunState
+    judged: Judged
+
+
+def gathered(guard: Guard, kept: Mapping[str, Any] | None) -> RunState:
+    """Return what is remembered after the last message whose calls are in the state."""
+    if not kept:
+        return guard.start()
+    state = guard.load(kept["base"])
+    done = sorted(kept["done"].values(), key=lambda outcome: outcome["index"])
+    for outcome in done:
+        state = state._replace(
+            refused=state.refused + outcome["refused"], stopped=state.stopped or outcome["stopped"]
+        )
+        if outcome["made"] is not None and state.standing is not None and guard.judge is not None:
+            progress = state.standing.progress.made(outcome["made"], outcome["inputs"])
+            standing = guard.judge.load_memory(progress, outcome["memory"])
+            state = state._replace(standing=standing)
+    for outcome in done:
+        if outcome["made"] is not None:
+            state = guard.answered(state, outcome["result"], outcome["failed"])
+    return state
+
+
+def merged(before: Kept | None, update: Kept | None) -> Kept:
+    """Join what two calls of a message have become; a new message replaces the one before."""
+    if not before or not update or before["turn"] != update["turn"]:
+        return update or before or {}
+    return {**update, "done": {**before["done"], **update["done"]}}
+
+
+def begin(
+    guard: Guard,
+    kept: Mapping[str, Any] | None,
+    run: str,
+    name: str,
+    proposals: Sequence[Proposal],
+    index: int,
+    said: Sequence[tuple[str, str]],
+    context: Mapping[str, Any] = NOTHING,
+    problem: str = "",
+) -> Turn:
+    """Decide about a call of a message.
+
+    Parameters
+    ----------
+    guard : Guard
+        The guard.
+    kept : mapping or None
+        What the framework's state holds.
+    run : str
+        Name of the run.
+    name : str
+        Name of the message.
+    proposals : sequence of Proposal
+        All calls of the message.
+    index : int
+        Which of them is to be decided.
+    said : sequence of (str, str)
+        Names and texts of what the user has said so far.
+    context : mapping
+        Values of other signals that the monitor file names.
+    problem : str
+        Why the call cannot be judged; empty if it can.
+    """
+    if kept and kept["turn"] == name:
+        base = kept["base"]
+    else:
+        base = guard.dump(guard.heard(gathered(guard, kept), said))
+    state = guard.load(base)
+    waits = False
+    for proposal in proposals[:index]:
+        judged = guard.decide(state, run, proposal, context)
+        waits = waits or judged.decision.does == "ask"
+        state = (
+            judged.made if judged.decision.does in ("pass", "warn", "replace") else judged.refused
+        )
+    if problem:
+        judged = guard.failed(state, run, proposals[index], GuardError(problem))
+    else:
+        judged = guard.decide(state, run, proposals[index], context)
+    if waits and judged.decision.does not in ("stop", "reflect"):
+        held = judged.decision._replace(action=REPLAN, active=True, held=True)
+        judged = judged._replace(decision=held, refused=state)
+    return Turn(base, name, index, state, judged)
+
+
+def ended(guard: Guard, turn: Turn, settled: Settled, result: object, failed: bool) -> Kept:
+    """Return the update of the framework's state once a call was made or refused."""
+    made, after = settled.call, settled.state
+    memory: list[Any] | None = None
+    inputs: tuple[str, ...] = ()
+    if made is not None and guard.judge is not None and after.standing is not None:
+        memory = guard.judge.dump_memory(after.standing)
+        inputs = after.standing.progress.inputs[-1]
+    outcome = {
+        "index": turn.place,
+        "made": None if made is None else made.tool,
+        "inputs": list(inputs),
+        "memory": memory,
+        "result": text_of_result(result) if made is not None else "",
+        "failed": failed,
+        "refused": after.refused - turn.state.refused,
+        "stopped": after.stopped,
+    }
+    return {"base": turn.base, "turn": turn.name, "done": {str(turn.place): outcome}}
+
+
+def over(
+    guard: Guard, kept: Mapping[str, Any] | None, run: str, said: Sequence[tuple[str, str]]
+) -> tuple[Kept, Decision | None]:
+    """Close what the user asked for last; return the state's update, and what the rules say."""
+    state = guard.heard(gathered(guard, kept), said)
+    judged = guard.close(state, run)
+    after = state._replace(refused=0, stopped="") if judged is None else judged.made
+    update = {"base": guard.dump(after), "turn": "", "done": {}}
+    return update, None if judged is None else judged.decision

@@ -1,0 +1,330 @@
+"""Calls that are only proposed: what the rules say of one before it is made.
+
+A step of an agent's run is the moment before its call (`recordings.agent_steps`), and is evaluated
+as every moment is. If the call is not made, its step has not happened: what is remembered stays as
+it was. A look ahead follows: whatever the call returns, is a rule broken for certain?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from forewarn.config import MonitorSpec
+from forewarn.config.actions import ACTIONS, NO_ACTION, REPLAN, SEVERITY
+from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingError
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import CountModel
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.checkpoint import key, parse_properties, properties_data
+from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, evaluate
+from forewarn.monitoring.intervention import AdvisorState
+from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.monitoring.step import Monitor, MonitorState
+from forewarn.monitoring.verdict import Verdict
+from forewarn.recordings.agent_calls import Call
+from forewarn.recordings.agent_steps import KNOWN_AFTERWARDS, Progress
+from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.feed import snapshot_of
+
+INTERVENED = "intervened"
+"""Signal that tells whether a call was imposed; for `intervened_when`."""
+NOW = "this call breaks the rule"
+WHATEVER = "this call breaks the rule, whatever it returns"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Standing(NamedTuple):
+    """Where a run stands between two calls.
+
+    Attributes
+    ----------
+    progress : Progress
+        What is known of it.
+    memory : Memory
+        What is remembered.
+    owed : tuple of str
+        Properties that the next step breaks, whatever it is: the last call's doing, no other's.
+    """
+
+    progress: Progress
+    memory: Memory
+    owed: tuple[str, ...] = ()
+
+
+class Judgement(NamedTuple):
+    """What the rules say of a proposed call.
+
+    Attributes
+    ----------
+    action : str
+        What is asked for, of `config.actions`.
+    active : bool
+        It is to be done; False in `mode: observe`.
+    property : str
+        The property that decided; empty if none did.
+    properties : tuple of str
+        All that have something against the call.
+    certain : bool
+        The call breaks a rule for certain, whatever it returns.
+    risk : float
+        Figure of the property that decided; NaN where there is none.
+    reason : str
+        Why, in one sentence.
+    evidence : tuple of str
+        What that rests on.
+    rows : tuple of RiskRow
+        What is published about the step.
+    values : mapping
+        The signals of the step.
+    after : Standing
+        Where the run stands if the call is made.
+    """
+
+    action: str
+    active: bool
+    property: str
+    properties: tuple[str, ...]
+    certain: bool
+    risk: float
+    reason: str
+    evidence: tuple[str, ...]
+    rows: tuple[RiskRow, ...]
+    values: Mapping[str, Any]
+    after: Standing
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges proposed calls by a monitor file; remembers nothing itself, and may be shared.
+
+    Attributes
+    ----------
+    monitor : Monitor
+        The compiled monitor file with its tables.
+    """
+
+    monitor: Monitor
+
+    @classmethod
+    def of(cls, compiled: CompiledSpec, model: CountModel | None) -> Judge:
+        """Return the judge of a monitor file.
+
+        Raises
+        ------
+        ConfigError
+            If the file is not for agents: another clock, topics, actions of vehicles.
+        ModelError
+            If the model belongs to another monitor file.
+        """
+        errors = list(_misfits(compiled.spec))
+        if errors:
+            raise ConfigErrors([error.located(file=compiled.spec.file) for error in errors])
+        return cls(build_monitor(compiled, model))
+
+    @cached_property
+    def chains(self) -> Chains:
+        """What each property asks for."""
+        return Chains.of(self.monitor)
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of all that gives what is remembered its meaning."""
+        return key(self.monitor)
+
+    def start(self) -> Standing:
+        """Return where a run stands before its first call."""
+        none = [0] * len(self.monitor.properties)
+        return Standing(Progress(), Memory(self.monitor.start(), none))
+
+    def judge(
+        self,
+        standing: Standing,
+        run: str,
+        call: Call,
+        context: Mapping[str, Any] = NOTHING,
+        *,
+        imposed: bool = False,
+    ) -> Judgement:
+        """Say what the rules have against a call of a run, and where it leads.
+
+        Parameters
+        ----------
+        standing : Standing
+            Where the run stands.
+        run : str
+            Its name.
+        call : Call
+            The call.
+        context : mapping
+            Values of other signals that the monitor file names.
+        imposed : bool
+            The call is an intervention, and no idea of the agent's: the signal `intervened`.
+        """
+        signals = standing.progress.proposing(run, call)
+        values = {**context, **signals, INTERVENED: imposed}
+        evaluated = self._evaluate(standing, values)
+        after = Standing(
+            standing.progress.made(call.action, signals["arguments"]), evaluated.memory
+        )
+        after = after._replace(owed=self._broken_after(after, run))
+        now = [n for n in _violated(evaluated.result.verdict) if n not in standing.owed]
+        broken = {**dict.fromkeys(after.owed, WHATEVER), **dict.fromkeys(now, NOW)}
+        return self._judgement(evaluated, broken, values, after)
+
+    def close(
+        self, standing: Standing, run: str, context: Mapping[str, Any] = NOTHING
+    ) -> Judgement:
+        """Evaluate the step after the last call of a run, which proposes nothing."""
+        values = {**context, **standing.progress.closing(run), INTERVENED: False}
+        evaluated = self._evaluate(standing, values)
+        broken = dict.fromkeys(_violated(evaluated.result.verdict), "the rule is broken")
+        progress = standing.progress._replace(step=standing.progress.step + 1)
+        after = Standing(progress, evaluated.memory)
+        return self._judgement(evaluated, broken, values, after)
+
+    def dump(self, standing: Standing) -> dict[str, Any]:
+        """Return where a run stands as plain data that goes through JSON."""
+        return {
+            "key": self.key,
+            "known": _plain(standing.progress),
+            "memory": self.dump_memory(standing),
+        }
+
+    def load(self, data: Mapping[str, Any]) -> Standing:
+        """Return what `dump` was given.
+
+        Raises
+        ------
+        RecordingError
+            If the data belong to another monitor file, or make no sense.
+        """
+        try:
+            if data["key"] != self.key:
+                raise RecordingError("what is remembered of the run belongs to other rules")
+            step, task, calls, inputs, outputs, errors, failed = data["known"]
+            given = tuple(map(tuple, inputs))
+            progress = Progress(step, task, tuple(calls), given, tuple(outputs), errors, failed)
+            return self.load_memory(progress, data["memory"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordingError(f"what is remembered of the run is damaged: {error}") from error
+
+    def dump_memory(self, standing: Standing) -> list[Any]:
+        """Return what is remembered, without what is known, as plain data."""
+        memory, owed = standing.memory, list(standing.owed)
+        state = memory.state
+        moment = [state.tick, state.first, state.seen, _plain(state.observation)]
+        counts = list(memory.violations)
+        return [moment, properties_data(state), counts, list(memory.advisor), owed]
+
+    def load_memory(self, progress: Progress, data: Sequence[Any]) -> Standing:
+        """Return where a run stands, from what is known and from what `dump_memory` gave.
+
+        Raises
+        ------
+        RecordingError
+            If the data make no sense.
+        """
+        try:
+            (tick, first, seen, observed), properties, violations, (episodes, asking), owed = data
+            space = self.monitor.abstraction.vocabulary
+            observation = None if observed is None else space.parse_observation(observed)
+            known = parse_properties(self.monitor, properties)
+            state = MonitorState(tick, first, seen, known, observation)
+            memory = Memory(state, list(violations), AdvisorState(episodes, asking))
+            return Standing(progress, memory, tuple(owed))
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordingError(f"what is remembered of the run is damaged: {error}") from error
+
+    def _evaluate(self, standing: Standing, values: Mapping[str, Any]) -> EvaluatedTick:
+        step = standing.progress.step
+        snapshot = snapshot_of(self.monitor.abstraction.sources, values, step, step * NANOSECONDS)
+        return evaluate(self.monitor, self.chains, standing.memory, snapshot)
+
+    def _broken_after(self, after: Standing, run: str) -> tuple[str, ...]:
+        """Return what is broken one step later for all that may be observed then."""
+        step = after.progress.step
+        known = after.progress.closing(run)
+        values = {name: known[name] for name in KNOWN_AFTERWARDS}
+        snapshot = snapshot_of(self.monitor.abstraction.sources, values, step, step * NANOSECONDS)
+        _, verdict = self.monitor.step(after.memory.state, snapshot)
+        return _violated(verdict)
+
+    def _judgement(
+        self,
+        evaluated: EvaluatedTick,
+        broken: Mapping[str, str],
+        values: Mapping[str, Any],
+        after: Standing,
+    ) -> Judgement:
+        request, rows = evaluated.result.request, evaluated.result.rows
+        active = self.monitor.spec.mode == "act"
+        asked = request is not None and request.action != NO_ACTION
+        found = Judgement(
+            request.action if request is not None else NO_ACTION,
+            active and asked,
+            request.property if request is not None and asked else "",
+            request.properties if request is not None else (),
+            bool(broken),
+            request.risk if request is not None else max((r.probability for r in rows), default=0),
+            request.reason if request is not None and asked else "",
+            request.evidence if request is not None else (),
+            rows,
+            values,
+            after,
+        )
+        for name, why in broken.items():
+            # A certain violation is no matter of thresholds, nor of how often they were met.
+            action = self._against_certainty(name)
+            if SEVERITY.index(action) >= SEVERITY.index(found.action) or found.property == name:
+                found = found._replace(
+                    action=max(action, found.action, key=SEVERITY.index),
+                    active=active,
+                    property=name,
+                    risk=1.0,
+                    reason=f"{name}: {why}",
+                    evidence=found.evidence or (f"state: {rows[0].state}",),
+                )
+        return found._replace(properties=tuple(dict.fromkeys((*found.properties, *broken))))
+
+    def _against_certainty(self, name: str) -> str:
+        """Return what a property asks for where it is broken for certain: no mere warning."""
+        asked = self.monitor.spec.properties[name].intervention
+        return REPLAN if ACTIONS[asked].agent in ("pass", "warn") else asked
+
+
+def _violated(verdict: Verdict) -> tuple[str, ...]:
+    return tuple(prop.name for prop in verdict.properties if prop.violation)
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _misfits(spec: MonitorSpec) -> Iterator[InputError]:
+    if spec.clock != "steps" or spec.step is not None:
+        yield ConfigError(
+            f"{spec.clock}: a guard's steps are calls",
+            key="clock" if spec.clock != "steps" else "step",
+            accepted="clock: steps, without step",
+        )
+    for name, signal in spec.signals.items():
+        if signal.source is not None:
+            yield ConfigError(
+                f"reads {signal.source}: a guard hears no topics", key=f"signals.{name}"
+            )
+    able = ", ".join(name for name, action in ACTIONS.items() if action.askable and action.agent)
+    for name, section in spec.properties.items():
+        asked = {"intervention": section.intervention} | {
+            f"escalation[{i}].action": step.action for i, step in enumerate(section.escalation)
+        }
+        for where, action in asked.items():
+            if not ACTIONS[action].agent:
+                yield ConfigError(
+                    f"{action}: no agent can do it",
+                    key=f"properties.{name}.{where}",
+                    accepted=able,
+                )

@@ -1,0 +1,129 @@
+"""What docs/howto/guard.md shows, run and compared, in one folder and one namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "guard.md"
+BLOCK = re.compile(r"^<!-- (file: \S+|python|shell|prints) -->\n```\w*\n(.*?)^```$", re.M | re.S)
+TASK = "Pay 20 to DE77 for bill.txt"
+
+
+def shown_in(expected: str, printed: str) -> bool:
+    """Tell whether the printed text is as shown, `...` standing for any lines."""
+    parts = [re.escape(line.rstrip()) for line in expected.strip("\n").splitlines()]
+    pattern = "\n".join("(?:.*\n)*?.*" if part == re.escape("...") else part for part in parts)
+    text = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
+    return re.fullmatch(pattern, text) is not None
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Run the page; return what its blocks have defined."""
+    found: dict[str, Any] = {}
+    printed = ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("page"))
+        for mark, text in BLOCK.findall(PAGE.read_text()):
+            if mark.startswith("file: "):
+                Path(mark[6:]).write_text(text)
+            elif mark == "python":
+                with redirect_stdout(io.StringIO()) as output:
+                    exec(compile(text, str(PAGE), "exec"), found)
+                printed = output.getvalue()
+            elif mark == "shell":
+                command = [str(Path(sys.executable).with_name("forewarn")), *text.split()[1:]]
+                printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            else:
+                assert shown_in(text, printed), printed
+        yield found
+
+
+def test_the_page_prints_what_it_shows(names: dict[str, Any]) -> None:
+    assert {"guard", "agent", "graph", "guarded", "GuardedToolset"} <= names.keys()
+
+
+def test_an_openai_agent_is_guarded(names: dict[str, Any]) -> None:
+    from agents import ModelResponse, Usage, set_tracing_disabled
+    from agents.models.interface import Model
+    from openai.types.responses import (
+        ResponseFunctionToolCall,
+        ResponseOutputMessage,
+        ResponseOutputText,
+    )
+
+    set_tracing_disabled(True)
+    calls = [
+        ("read_bill", '{"path": "bill.txt"}'),
+        ("send_money", '{"to": "AC1234"}'),
+        ("send_money", '{"to": "DE77"}'),
+    ]
+
+    class Scripted(Model):
+        heard: Any = None
+
+        async def get_response(
+            self, system_instructions: Any, input: Any, *_: Any, **__: Any
+        ) -> Any:
+            self.heard = input
+            number = sum(1 for item in input if item.get("type") == "function_call_output")
+            if number < len(calls):
+                name, arguments = calls[number]
+                made = ResponseFunctionToolCall(
+                    arguments=arguments, call_id=f"c{number}", name=name, type="function_call"
+                )
+                return ModelResponse([made], Usage(), None)
+            text = ResponseOutputText(annotations=[], text="Paid.", type="output_text")
+            message = ResponseOutputMessage(
+                id="m", content=[text], role="assistant", status="completed", type="message"
+            )
+            return ModelResponse([message], Usage(), None)
+
+        def stream_response(self, *_: Any, **__: Any) -> Any:
+            raise NotImplementedError
+
+    model = Scripted()
+    agent = names["Agent"](name="payer", model=model, tools=[names["read_bill"], names["pay"]])
+    run = names["GuardedRun"](names["guard"], "openai", TASK)
+    result = asyncio.run(names["Runner"].run(agent, TASK, context=run, hooks=names["Results"]()))
+    assert result.final_output == "Paid."
+    told = [i["output"] for i in model.heard if i.get("type") == "function_call_output"]
+    assert told[0].startswith("Pay 20") and told[2] == "sent to DE77"
+    assert "no_stranger" in told[1]
+    assert run.memory["standing"]["known"][2] == ["read_bill", "send_money"]
+
+
+def test_a_pydantic_agent_is_guarded(names: dict[str, Any]) -> None:
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai.models.function import FunctionModel
+
+    calls = [
+        ToolCallPart("read_file", {"path": "bill.txt"}),
+        ToolCallPart("send_money", {"to": "AC1234"}),
+        ToolCallPart("send_money", {"to": "DE77"}),
+    ]
+    told: list[str] = []
+
+    def scripted(messages: Any, info: Any) -> Any:
+        returns = [p for m in messages for p in m.parts if isinstance(p, ToolReturnPart)]
+        told[:] = [str(part.content) for part in returns]
+        return ModelResponse([calls[len(told)] if len(told) < len(calls) else TextPart("Paid.")])
+
+    agent = names["PydanticAgent"](
+        FunctionModel(scripted),
+        deps_type=names["GuardedRun"],
+        toolsets=[names["GuardedToolset"](names["toolset"])],
+    )
+    run = names["GuardedRun"](names["guard"], "pydantic", TASK)
+    assert asyncio.run(agent.run(TASK, deps=run)).output == "Paid."
+    assert told[0].startswith("Pay 20") and told[2] == "sent to DE77"
+    assert "no_stranger" in told[1]
