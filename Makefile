@@ -75,6 +75,6 @@ licences: setup ## list the licences of what Forewarn needs to run; an error if 
 	@$(BIN)/python scripts/licences.py
 
 clean: ## remove what these commands made, .venv included
-	rm -rf .venv .study-venv .agents-venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .study-venv .agents-venv .agentdojo-venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +

@@ -57,6 +57,22 @@ def test_the_page_shows_what_the_commands_print(
     assert actions == {"read_file", "get_balance", "send_money", "say"}
 
 
+def test_the_page_shows_how_an_agent_is_talked_into_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block("python", 1), "make_tools.py", "exec"), {})
+    _, *lines = block("sh").splitlines()
+    Path("agents.yaml").write_bytes((ROOT / "config" / "agents.yaml").read_bytes())
+    printed = ""
+    for line in lines:
+        said = call(capsys, *line.removeprefix("forewarn ").split())
+        printed += "".join(f"{text.rstrip()}\n" for text in said.splitlines())
+    for number in (3, 4):
+        for part in block("text", number).split("...\n"):
+            assert part in printed
+
+
 def test_a_first_file_is_proposed_and_a_run_can_be_replayed_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
