@@ -1,6 +1,6 @@
 """AgentDojo runs: is an attack succeeding, and how soon is it told?.
 
-    python -m evaluation.agents.injection --data FOLDER [--goals goals.jsonl]
+    python -m evaluation.agents.injection --data FOLDER [--goals goals.jsonl] [--part rivals]
 
 A run's score is the greatest risk that Forewarn gives up to the call that decides, from a tree
 (`abstract`), a model (`learn`) and verdicts (`replay`) made without the run's setting, without its
@@ -25,13 +25,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.agents.rivals import area, found_at, told
+from evaluation.agents.rivals import Trace, area, best_of, found_at, rival_scores, told
 from evaluation.harness.command import command
 from evaluation.harness.environment import python_of
 from evaluation.harness.page import rounded, write_json
+from forewarn.assessment.replay import replay
 from forewarn.cli.common import existing_recordings, load_compiled
 from forewarn.cli.main import main
 from forewarn.learning.examples import read_run
+from forewarn.models import load_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.recordings import open_recording
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -273,22 +277,19 @@ def in_time(runs: Sequence[AgentRun], values: Sequence[Sequence[float]]) -> dict
 
 
 def whole_way(data: Path) -> dict[str, Any]:
-    """Return what one file costs a step through config/agents.yaml, its outputs not yet read."""
+    """Return what a step through config/agents.yaml costs: reading, signals, risk, decision."""
     path = sorted(data.iterdir())[0]
     with tempfile.TemporaryDirectory() as temporary:
-        model, verdicts = Path(temporary) / "model.json", Path(temporary) / "verdicts.jsonl"
+        model = Path(temporary) / "model.json"
         run_command("learn", path, "-c", SHIPPED, "-o", model, "-q")
-        begin = time.process_time()
-        run_command(
-            "replay", path, "-c", SHIPPED, "-m", model, "--verdicts", verdicts, "--exit-zero", "-q"
-        )
-        seconds = time.process_time() - begin
-        lines = verdicts.read_text(encoding="utf-8").splitlines()
-        steps = sum("properties" in json.loads(line) for line in lines)
-    return {
-        "steps": steps,
-        "ms a step, reading and writing included": rounded(1e3 * seconds / steps),
-    }
+        built = build_monitor(load_compiled(SHIPPED), load_model(model))
+    steps, begin = 0, time.process_time()
+    for recording in existing_recordings([path], built.spec):
+        with open_recording(recording) as opened:
+            [track] = replay(built, opened).tracks
+        steps += len(track.probability)
+    seconds = time.process_time() - begin
+    return {"steps": steps, "ms a step": rounded(1e3 * seconds / steps)}
 
 
 def unseen(runs: Sequence[AgentRun], made: Sequence[AgentRun]) -> dict[str, Any]:
@@ -312,14 +313,55 @@ def unseen(runs: Sequence[AgentRun], made: Sequence[AgentRun]) -> dict[str, Any]
     return found
 
 
-def study(data: Path, goals: Path | None = None, folds: str = "suite and setting") -> None:
-    """Judge the recorded runs, and those with goals that were never recorded."""
+def rivals(runs: Sequence[AgentRun]) -> dict[str, Any]:
+    """Return the better variant of each rival on the same variables, suites left out."""
+    traces = [
+        Trace(
+            [name for name, _ in run.calls],
+            [str(int(row["strongest_obeyed"])) for row in run.rows],
+            [[float(row[name]) for name in VARIABLES] for row in run.rows],
+            int(run.succeeded),
+        )
+        for run in runs
+    ]
+    found: dict[str, list[list[float]]] = {}
+    for suite in sorted({run.suite for run in runs}):
+        places = [i for i, run in enumerate(runs) if run.suite == suite]
+        learned = [trace for run, trace in zip(runs, traces, strict=True) if run.suite != suite]
+        for name, parts in rival_scores(learned, [traces[i] for i in places]).items():
+            of_all = found.setdefault(name, [[] for _ in runs])
+            for i, part in zip(places, parts, strict=True):
+                of_all[i] = part
+    labels = [run.succeeded for run in runs]
+    # A score is that of the highest prefix up to the decisive call, as for all monitors here.
+    tops = {
+        name: [[highest(run, part)] for run, part in zip(runs, parts, strict=True)]
+        for name, parts in found.items()
+    }
+    return {name: figures(runs, found[name]) for name in best_of(tops, labels)}
+
+
+def study(data: Path, goals: Path | None = None, part: str = "all") -> None:
+    """Judge the recorded runs, by rivals too, and runs with goals that were never recorded."""
+    if part not in ("all", "recorded", "rivals", "unseen"):
+        raise SystemExit("--part is all, recorded, rivals or unseen")
     runs = [run for path in sorted(data.iterdir()) for run in read_runs(path)]
-    found: dict[str, Any] = {
+    if part in ("all", "recorded"):
+        write_json(HERE / "injection.json", recorded(data, runs), within="recorded")
+    if part in ("all", "unseen"):
+        made = list(read_runs(goals or _made(ROOT / "out" / "unseen_goals.jsonl")))
+        write_json(HERE / "injection.json", unseen(runs, made), within="unseen goals")
+    if part in ("all", "rivals"):
+        write_json(HERE / "injection.json", rivals(runs), within="rivals")
+
+
+def recorded(data: Path, runs: Sequence[AgentRun]) -> dict[str, Any]:
+    """Return all figures on the recorded runs, but for the rivals'."""
+    return {
         "runs": len(runs),
         "cases": len({(run.suite, run.user_task) for run in runs}),
         "settings": len({run.setting for run in runs}),
-        "forewarn": figures(runs, left_out(runs, by_setting=folds == "suite and setting")),
+        "forewarn": figures(runs, left_out(runs, by_setting=True)),
         "signals alone": {
             name: figures(runs, [[float(row[name]) for row in run.rows] for run in runs])
             for name in VARIABLES
@@ -327,10 +369,6 @@ def study(data: Path, goals: Path | None = None, folds: str = "suite and setting
         "memoriser": figures(runs, memorised(runs)),
         "cost": whole_way(data),
     }
-    write_json(HERE / "injection.json", found)
-    goals = goals or _made(ROOT / "out" / "unseen_goals.jsonl")
-    found["unseen goals"] = unseen(runs, list(read_runs(goals)))
-    write_json(HERE / "injection.json", found)
 
 
 def _made(path: Path) -> Path:

@@ -52,6 +52,9 @@ MARKERS = installed_message_type("visualization_msgs/msg/MarkerArray")
         ("(1, child_frame_id)", "a list of different kinds", ""),
         ("[a for a, b in zip(pose.covariance, header)]", "zip() over a message", "arrays"),
         ("header and true", "'and' or 'or' of a message", ""),
+        ("words(pose.covariance)", "words() of an array of numbers", "text or an array of text"),
+        ("without(words(child_frame_id), child_frame_id)", "without() of text", "an array of text"),
+        ("sum(words(child_frame_id))", "sum() of an array of text", "numbers"),
     ],
 )
 def test_misuse_of_a_field(source: str, problem: str, accepted: str) -> None:
@@ -97,3 +100,13 @@ def test_numbers_that_cannot_be_read_are_refused() -> None:
     with pytest.raises(FieldError, match="float128"):
         compile_extractor(mtype, [parse_expression("big > 1")])
     compile_extractor(mtype, [parse_expression("x > 1")])
+
+
+def test_functions_of_texts_give_lists_and_numbers() -> None:
+    sources = (
+        "len(without(words(name), identifiers(name[0])))",
+        "max(order_strength(words(name), header.frame_id), default=0)",
+        "len(taken(lower(name), words('arm')))",
+    )
+    joints = installed_message_type("sensor_msgs/msg/JointState")
+    compile_extractor(joints, [parse_expression(source) for source in sources])

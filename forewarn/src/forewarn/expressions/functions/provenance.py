@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,17 +61,14 @@ def _words(notes: Notes, texts: Any) -> Any:
     held = _readable(notes, "words", texts)
     if held is None:
         return NAN
-    if len(held) == 1:
-        return list(_strengths(held[0]))
-    return list(dict.fromkeys(word for text in held for word in _strengths(text)))
+    return list(dict.fromkeys(chain.from_iterable(_read(text).strengths for text in held)))
 
 
 def _identifiers(notes: Notes, texts: Any) -> Any:
     held = _readable(notes, "identifiers", texts)
     if held is None:
         return NAN
-    found = dict.fromkeys(word for text in held for word in _strengths(text))
-    return [word for word in found if _NAMING.search(word)]
+    return list(dict.fromkeys(chain.from_iterable(_read(text).identifiers for text in held)))
 
 
 def _without(notes: Notes, items: Any, others: Any) -> Any:
@@ -89,7 +87,7 @@ def _order_strength(notes: Notes, words: Any, texts: Any) -> Any:
         return NAN
     if not notes.afford(len(wanted) * len(held), each=1):
         return NAN
-    tables = [_strengths(text) for text in held]
+    tables = [_read(text).strengths for text in held]
     found = [max((table.get(word, 0) for table in tables), default=0) for word in wanted]
     return np.array(found, dtype=np.int64)
 
@@ -103,9 +101,15 @@ def _readable(notes: Notes, name: str, texts: Any) -> Sequence[str] | None:
     return held
 
 
-def _strengths(text: str) -> Mapping[str, int]:
-    """Return the words of a text in order, each with its order strength."""
-    return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _read(text)
+class _Reading(NamedTuple):
+    """The words of a text in order, each with its order strength; and those that identify."""
+
+    strengths: Mapping[str, int]
+    identifiers: tuple[str, ...]
+
+
+def _read(text: str) -> _Reading:
+    return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _reading(text)
 
 
 class _Sentence(NamedTuple):
@@ -117,7 +121,7 @@ class _Sentence(NamedTuple):
     announces: bool
 
 
-def _read(text: str) -> Mapping[str, int]:
+def _reading(text: str) -> _Reading:
     sentences = [
         _sentence(part, words)
         for part in _SENTENCE.split(_unescaped(text))
@@ -135,10 +139,10 @@ def _read(text: str) -> Mapping[str, int]:
         for word in sentence.words:
             if strength > found.get(word, -1):
                 found[word] = strength
-    return found
+    return _Reading(found, tuple(filter(_NAMING.search, found)))
 
 
-_remembered = lru_cache(MOST_REMEMBERED)(_read)
+_remembered = lru_cache(MOST_REMEMBERED)(_reading)
 
 
 def _unescaped(text: str) -> str:

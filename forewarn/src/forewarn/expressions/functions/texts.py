@@ -16,7 +16,9 @@ MAX_COMPARED = 50_000_000
 
 def list_of_texts(notes: Notes, name: str, items: Any) -> Sequence[str] | None:
     """Return a list of texts, or None if it is none (a note says why)."""
-    if isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items):
+    if isinstance(items, (list, tuple)) and all(
+        issubclass(each, str) for each in {*map(type, items)}
+    ):
         return items
     if not isinstance(items, str) and hasattr(items, "__len__") and not len(items):
         return []  # an empty list has become a vector
