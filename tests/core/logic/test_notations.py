@@ -80,7 +80,10 @@ def test_known_names_are_names_whatever_else_they_could_be() -> None:
 
     assert read("F & a", "F", "a") == "F and a"
     assert read("G(Xready -> XXready)", "ready") == "always(next(ready) implies next(next(ready)))"
-    assert read("G Fork", "Fork") == read("G Fork", "ork2") == "always(Fork)"
+    assert read("Xbox_4 U Xa_2", "a_1") == "Xbox_4 until next(a_2)"
+    assert read("G Fork_2", "Fork_1") == "always(Fork_2)"
+    assert read("G(a -> Xb)") == "always(a implies next(b))"
+    assert read("G Fork", "Fork") == read("G Fork", "cork") == "always(Fork)"
     assert read("once until finally", "once", "finally") == "once until finally"
     assert read("G NEAR(Cup , Sink)", "NEAR(Cup,Sink)") == "always(NEAR(Cup,Sink))"
     assert read("G a(b)", "a") == "always(a(b))"

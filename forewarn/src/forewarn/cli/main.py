@@ -37,6 +37,7 @@ COMMANDS = {
     "import": "read a chain of another tool as a model",
     "export": "write the chain of a model for another tool",
     "spec grade": "tell whether formulas of translators mean what the references mean",
+    "spec ask": "ask a language model for the formulas of requirements",
     "spec fret": "translate requirements in FRET's structured English into properties",
 }
 #: The first words of the commands that have two.

@@ -101,20 +101,29 @@ def _named(source: str, text: str, start: int, end: int, known: Collection[str])
     if operator is not None:
         return [Token("operator", operator[0], start, end, operator[1])]
     split = _SPLIT.fullmatch(text)
-    rest = "" if split is None else split[2] or ""
-    if split is not None and (
-        (not rest and len(split[1]) > 1) or rest in known or (len(split[1]) > 1 and not known)
-    ):
+    if split is not None and _is_split(split[1], split[2] or "", known):
         letters = [
             Token("operator", _LETTERS[letter], start + at, start + at + 1, frozenset("s"))
             for at, letter in enumerate(split[1])
         ]
-        if rest:
-            letters.append(Token("atom", rest, start + len(split[1]), end))
+        if split[2]:
+            letters.append(Token("atom", split[2], start + len(split[1]), end))
         return letters
     if call is not None:
         return [Token("atom", whole, start, call.end())]
     return [Token("atom", text, start, end)]
+
+
+def _is_split(letters: str, rest: str, known: Collection[str]) -> bool:
+    """Tell whether ``GFa`` is G F a: by what is known, or where a name would be a strange one."""
+    if not rest:
+        return len(letters) > 1
+    stems = {name.rstrip("0123456789") for name in known}
+    if (letters + rest).rstrip("0123456789") in stems:
+        return False
+    if rest.rstrip("0123456789") in stems or len(rest.rstrip("0123456789")) == 1:
+        return True
+    return len(letters) > 1 and not known
 
 
 def _plain(text: str) -> str:
