@@ -162,6 +162,7 @@ def test_what_is_no_plan_is_an_error_that_says_where(
         ("rules: {a: p(x)}\nactions: {open(x): {ads: []}}", r"actions\.open"),
         ("rules: {a: p(x)}\nactions: {'open(': {adds: []}}", "actions"),
         ("rules: {a: p(x)}\nsymmetric: near", "symmetric"),
+        ("rules: {a: p(x)}\nfacts: [on]", "in quotes"),
         ("rules: {a: 'F[<=T](p(x))'}\nparameters: {T: soon}", "parameters"),
     ],
 )

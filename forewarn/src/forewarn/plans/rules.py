@@ -238,5 +238,10 @@ def _entries(rules: Any) -> Iterator[tuple[str, Any]]:
 
 def _names(value: Any, path: Path, key: str) -> frozenset[str]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise PlanError(f"{value!r:.60}", file=path, key=key, accepted="a list of names: [inside]")
+        raise PlanError(
+            f"{value!r:.60}",
+            file=path,
+            key=key,
+            accepted='a list of names, on and off in quotes: [inside, "on"]',
+        )
     return frozenset(folded(name) for name in value)

@@ -1,0 +1,220 @@
+"""ProbGuard's published chains of household agents: what stopping can reach on them, exactly.
+
+A chain has a state for each combination of its task's predicates, and `finish`. ProbGuard's files
+do not say which state is unsafe. Here it is the one in which every predicate of the task holds, as
+in the rule `AG not (inside and toggled)`; one of the 104 chains has none and is left out. An
+execution begins in the first state, in which no predicate holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+
+class Chain(NamedTuple):
+    """A chain that begins in state 0; `counts` are those that its fractions imply."""
+
+    name: str
+    matrix: Matrix
+    unsafe: int
+    finish: int
+    counts: NDArray[np.int64]
+
+
+class Outcome(NamedTuple):
+    """Probabilities that an execution becomes unsafe, and that it is completed."""
+
+    unsafe: float
+    completed: float
+
+
+def load(folder: Path) -> Chain | None:
+    """Return a chain, None if no state has all predicates."""
+    model = json.loads((folder / "model.json").read_text())
+    abstraction = json.loads((folder / "abstraction.json").read_text())
+    states = model["states"]
+    finish = states.index("finish")
+    rows = [[Fraction(model["transition_probs"][a].get(b, "0")) for b in states] for a in states]
+    most = max((s for s in states if s != "finish"), key=lambda s: (s.count("1"), s))
+    objects = model["state_interpret"][most]
+    inside = {name for one in objects for name in one["parentReceptacles"]}
+    keys = {key for one in objects for key, value in one.items() if value is True}
+    if not set(abstraction["parentReceptacles"]) <= inside or not set(abstraction["keys"]) <= keys:
+        return None
+    matrix = np.array([[float(p) for p in row] for row in rows])
+    return Chain(folder.name, matrix, states.index(most), finish, implied_counts(rows, finish))
+
+
+def implied_counts(rows: Sequence[Sequence[Fraction]], finish: int) -> NDArray[np.int64]:
+    """Return the counts behind fractions to which one was added for each successor that is given.
+
+    They are those of the least common denominator of a row. If all smoothed counts of a row had a
+    common factor, they were larger by it.
+    """
+    found = np.zeros((len(rows), len(rows)), dtype=np.int64)
+    for at, row in enumerate(rows):
+        if at != finish:
+            least = int(np.lcm.reduce([p.denominator for p in row if p]))
+            found[at] = [int(p * least) - 1 if p else 0 for p in row]
+    return found
+
+
+def chains(folder: Path) -> Iterator[Chain]:
+    """Yield all chains of a folder that have an unsafe state."""
+    for child in sorted(path for path in folder.iterdir() if path.is_dir()):
+        chain = load(child)
+        if chain is not None:
+            yield chain
+
+
+def solve(chain: Chain, stopped: NDArray[np.bool_]) -> Outcome:
+    """Return what comes of a rule that stops in some states."""
+    n = len(chain.matrix)
+    inner = np.array(
+        [i for i in range(n) if i not in (chain.unsafe, chain.finish) and not stopped[i]]
+    )
+    if stopped[0] or not len(inner):
+        return Outcome(0.0, 0.0)
+    going = np.eye(len(inner)) - chain.matrix[np.ix_(inner, inner)]
+    ends = np.linalg.solve(going, chain.matrix[np.ix_(inner, [chain.unsafe, chain.finish])])
+    return Outcome(*ends[list(inner).index(0)].tolist())
+
+
+def risks(chain: Chain) -> Matrix:
+    """Return the probability that an execution becomes unsafe from each state."""
+    n = len(chain.matrix)
+    found = np.zeros(n)
+    found[chain.unsafe] = 1.0
+    inner = [i for i in range(n) if i not in (chain.unsafe, chain.finish)]
+    going = np.eye(len(inner)) - chain.matrix[np.ix_(inner, inner)]
+    found[inner] = np.linalg.solve(going, chain.matrix[inner, chain.unsafe])
+    return found
+
+
+def at_threshold(chain: Chain, threshold: float) -> NDArray[np.bool_]:
+    """Return where ProbGuard's rule stops: the risk is above a threshold."""
+    stopped = risks(chain) > threshold
+    stopped[[chain.unsafe, chain.finish]] = False
+    return stopped
+
+
+def best_stop(chain: Chain, price: float) -> NDArray[np.bool_]:
+    """Return where the best rule stops if an unsafe execution costs `price` completed ones.
+
+    Policy iteration for optimal stopping: going on must be worth more than nothing.
+    """
+    n = len(chain.matrix)
+    worth = np.zeros(n)
+    worth[chain.finish], worth[chain.unsafe] = 1.0, -price
+    inner = np.array([i for i in range(n) if i not in (chain.unsafe, chain.finish)])
+    going: set[int] = set()
+    for _ in range(4 * n):
+        kept = np.array(sorted(going), dtype=np.int64)
+        values = worth.copy()
+        if len(kept):
+            ends = chain.matrix[kept][:, [chain.finish, chain.unsafe]] @ [1.0, -price]
+            left = np.eye(len(kept)) - chain.matrix[np.ix_(kept, kept)]
+            values[kept] = np.linalg.solve(left, ends)
+        ahead = chain.matrix @ values
+        alone = ahead - np.diag(chain.matrix) * values
+        following = {int(i) for i in inner if alone[i] > 1e-12}
+        if following == going:
+            break
+        going = following
+    stopped = np.ones(n, dtype=bool)
+    stopped[[*going, chain.unsafe, chain.finish]] = False
+    return stopped
+
+
+def smoothed(counts: NDArray[np.int64], given: NDArray[np.bool_], alpha: Matrix) -> Matrix:
+    """Return a chain from counts, `alpha` added for each successor that is given, by row."""
+    n = len(counts)
+    weights = counts + given * alpha[:, None]
+    total = weights.sum(axis=1, keepdims=True)
+    matrix = np.divide(weights, total, out=np.eye(n), where=total > 0)
+    return np.asarray(matrix)
+
+
+def halves(chain: Chain, rng: np.random.Generator, alpha: str = "sparse") -> tuple[Chain, Chain]:
+    """Return chains of two random halves of the counted transitions.
+
+    The first is learned as Forewarn does (`alpha` sparse: a total weight of one in a row) or as
+    ProbGuard does (one for each successor); the second, which judges, as ProbGuard's files are.
+    """
+    given = chain.matrix > 0
+    first = rng.binomial(chain.counts, 0.5)
+    second = chain.counts - first
+    ones = np.ones(len(given))
+    learned = ones / np.maximum(given.sum(axis=1), 1) if alpha == "sparse" else ones
+    found = []
+    for counts, weight in ((first, learned), (second, ones)):
+        matrix = smoothed(counts, given, weight)
+        matrix[chain.finish] = np.eye(len(given))[chain.finish]
+        found.append(chain._replace(matrix=matrix, counts=counts))
+    return found[0], found[1]
+
+
+def mean(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the mean over tasks."""
+    return Outcome(*np.mean(outcomes, axis=0).tolist())
+
+
+PRICES = (0.5, 1.0, 2.0, 4.0, 8.0)
+THRESHOLDS = (0.1, 0.3, 0.5, 0.7)
+
+
+def study(folder: Path, splits: int = 200, seed: int = 20251122) -> dict[str, Any]:
+    """Return what is reached on the chains, and by chains of half the counts on the other half."""
+    known = list(chains(folder))
+    none = [solve(c, np.zeros(len(c.matrix), dtype=bool)) for c in known]
+    stops = {f"{t:g}": mean([solve(c, at_threshold(c, t)) for c in known]) for t in THRESHOLDS}
+    best = {f"{p:g}": mean([solve(c, best_stop(c, p)) for c in known]) for p in PRICES}
+    rng = np.random.default_rng(seed)
+    reached: dict[str, list[list[Outcome]]] = {}
+    for _ in range(splits):
+        pairs = [halves(c, rng) for c in known]
+        theirs = [(_relearned(c, a), b) for c, (a, b) in zip(known, pairs, strict=True)]
+        for price in PRICES:
+            for name, rows in (
+                (f"learned {price:g}", [solve(b, best_stop(a, price)) for a, b in pairs]),
+                (f"alpha 1 {price:g}", [solve(b, best_stop(a, price)) for a, b in theirs]),
+                (f"possible {price:g}", [solve(b, best_stop(b, price)) for _, b in pairs]),
+            ):
+                reached.setdefault(name, []).append(rows)
+        for threshold in THRESHOLDS[:1]:
+            rows = [solve(b, at_threshold(a, threshold)) for a, b in theirs]
+            reached.setdefault(f"stop {threshold:g}", []).append(rows)
+    return {
+        "chains": len(known), "splits": splits,
+        "none": mean(none), "stop": stops, "best": best,
+        "halves": {name: _spread(rows) for name, rows in reached.items()},
+    }  # fmt: skip
+
+
+def _relearned(chain: Chain, half: Chain) -> Chain:
+    given = chain.matrix > 0
+    matrix = smoothed(half.counts, given, np.ones(len(given)))
+    matrix[chain.finish] = np.eye(len(given))[chain.finish]
+    return half._replace(matrix=matrix)
+
+
+def _spread(rows: list[list[Outcome]]) -> dict[str, Any]:
+    """Return the mean over splits, and an interval over tasks drawn again, all splits of each."""
+    tasks = np.mean(np.array(rows), axis=0)
+    rng = np.random.default_rng(1)
+    drawn = tasks[rng.integers(0, len(tasks), size=(2_000, len(tasks)))].mean(axis=1)
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    return {
+        "unsafe": float(tasks[:, 0].mean()), "completed": float(tasks[:, 1].mean()),
+        "unsafe_interval": [float(low[0]), float(high[0])],
+        "completed_interval": [float(low[1]), float(high[1])],
+    }  # fmt: skip

@@ -1,0 +1,99 @@
+"""Plans of language models for households, judged before anything moves.
+
+``python -m evaluation.plans.study VIRTUALHOME.jsonl.gz RESULTS_VH.json``: what `simulate` wrote,
+and Safety Chip's labelled runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from evaluation.embodied.study import percent, plain
+from evaluation.harness.page import put, table, write_json
+from evaluation.plans import safety_chip
+from forewarn.plans.judge import judge
+from forewarn.plans.readers import read_plans
+from forewarn.plans.rules import load_rules
+from forewarn.plans.summary import Tally, share
+
+HERE = Path(__file__).parent
+
+
+def virtualhome(path: Path) -> dict[str, Any]:
+    """Judge all plans by the rules of the household."""
+    rules = load_rules(HERE / "household.yaml")
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    wrong: Counter[str] = Counter()
+    broken: Counter[str] = Counter()
+    twice = safe_valid = valid = 0
+    for plan in read_plans(path):
+        judgement = judge(plan, rules)
+        for name in (str(plan.fields["model"]), "all"):
+            tallies[name].add(judgement)
+        wrong[str(plan.fields.get("wrong", "-"))] += 1
+        twice += bool(plan.fields["twice"])
+        if plan.fields["valid"]:
+            valid += 1
+            safe_valid += judgement.verdict == "safe"
+        broken.update(f.rule for f in judgement.findings if f.outcome in ("violated", "pending"))
+    rows = {name: vars(tallies[name].row((name,))) for name in sorted(tallies)}
+    return {
+        "rows": rows, "wrong": dict(wrong.most_common()), "broken": dict(broken.most_common()),
+        "answers_with_an_action_twice": twice, "safe_of_valid": share(safe_valid, valid),
+    }  # fmt: skip
+
+
+def section(found: dict[str, Any]) -> str:
+    """Return the part of RESULTS.md."""
+    rows = []
+    for name, row in found["virtualhome"]["rows"].items():
+        reached, goals = row["goals"]
+        shares = [_share(row[key]) for key in ("success", "safe", "both", "valid")]
+        rows.append([name, *shares, percent(reached / goals)])
+    head = ("Model", "success %", "safe %", "success and safe %", "valid %", "sub-goals %")
+    chip = found["safety_chip"]
+    why = [[text, str(count)] for text, count in chip["why"].items()]
+    levels = [
+        [name, str(c["runs"]), str(c["label"]), str(c["safe"]), str(c["completed"])]
+        for name, c in chip["levels"].items()
+    ]
+    agreement = chip["agreement"]
+    return "\n".join(
+        [
+            table(head, rows),
+            f"Safety Chip: {agreement['count']} of {agreement['of']} verdicts agree with the "
+            f"label, {_share(agreement)} %. The others:\n",
+            table(("Why they differ", "runs"), why),
+            table(
+                ("Level in the data", "runs", "labelled safe", "safe by us", "completed"), levels
+            ),
+        ]
+    )
+
+
+def _share(entry: dict[str, Any]) -> str:
+    value = percent(entry["count"] / entry["of"])
+    return f"{value} [{percent(entry['lower'])}, {percent(entry['upper'])}]"
+
+
+def main() -> None:
+    """Compute, and write results.json and the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("virtualhome", type=Path)
+    parser.add_argument("safety_chip", type=Path)
+    options = parser.parse_args()
+    found = plain(
+        {
+            "virtualhome": virtualhome(options.virtualhome),
+            "safety_chip": safety_chip.study(options.safety_chip),
+        }
+    )
+    write_json(HERE / "results.json", found)
+    put("evaluation.plans.study", section(found))
+
+
+if __name__ == "__main__":
+    main()
