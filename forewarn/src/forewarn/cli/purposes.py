@@ -9,6 +9,7 @@ from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import digests_alike
 from forewarn.models import CountModel
 from forewarn.recordings import open_recording
+from forewarn.signals.clock_kinds import clock_of
 
 
 def refuse_known(
@@ -20,7 +21,7 @@ def refuse_known(
     }
     for path in recordings:
         with open_recording(path) as recording:
-            timed = model.rate != "steps"
+            timed = clock_of(model.rate).timed
             alike = mended | digests_alike(recording, model.provenance, timed=timed)
             if alike and recording.digest() in alike:
                 verb = "calibrated on" if recording.digest() in mended else "learned from"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +14,7 @@ from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
 from forewarn.learning.actions import KEY, ActionReader
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
-from forewarn.learning.workers import end_silently, interrupts_blocked
+from forewarn.learning.workers import in_processes
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.recordings import Recording, open_recording
@@ -293,7 +291,7 @@ def learn(
     """
     validity = abstraction.validity(spec)
     reading = (
-        _parallel(paths, spec, abstraction, jobs, progress, allow_missing, keep)
+        in_processes(paths, _work, (spec, abstraction, allow_missing, keep), jobs, progress)
         if jobs > 1 and len(paths) > 1
         else _serial(paths, spec, abstraction, validity, progress, allow_missing, keep)
     )
@@ -373,34 +371,3 @@ def _serial(
         if progress is not None:
             progress(path, 1.0)
         yield report
-
-
-def _parallel(
-    paths: Sequence[Path],
-    spec: MonitorSpec,
-    abstraction: Abstraction,
-    jobs: int,
-    progress: Progress | None,
-    allow_missing: bool,
-    keep: Keep | None,
-) -> Generator[RecordingReport, None, None]:
-    futures: list[Future[RecordingReport]] = []
-    with ProcessPoolExecutor(
-        min(jobs, len(paths)), mp_context=get_context("spawn"), initializer=end_silently
-    ) as pool:
-        try:
-            with interrupts_blocked():
-                # The abstraction is built again in each process: compiled functions do not travel.
-                futures += [
-                    pool.submit(_work, path, spec, abstraction, allow_missing, keep)
-                    for path in paths
-                ]
-            for path, future in zip(paths, futures, strict=True):
-                report = future.result()
-                if progress is not None:
-                    progress(path, 1.0)
-                yield report
-        finally:
-            # Enough, or an error: what has not begun need not begin.
-            for future in futures:
-                future.cancel()

@@ -16,6 +16,7 @@ from forewarn.errors import ConfigError
 from forewarn.expressions import parse_expression
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import atoms_of
+from forewarn.signals.clock_kinds import clock_of
 
 DEFAULT_TIMEOUT = 1.0
 
@@ -61,7 +62,7 @@ def divide(spec: MonitorSpec) -> Bridging:
     sent = {name: sources for name, sources in carried.items() if name in needed}
     if not carried:
         return Bridging(spec, {}, {})
-    if spec.rate == "steps":
+    if not clock_of(spec.rate).timed:
         raise ConfigError(
             "'steps': a bridge sends values when they change, which makes no steps",
             file=spec.file,
