@@ -77,13 +77,7 @@ def write_bag(
     """Write a rosbag2 folder with rosbags' own writer."""
     writer = Writer(path, version=9, storage_plugin=PLUGINS[storage])
     writer.set_compression(MODES[compression], CompressionFormat.ZSTD)
-    with writer:
-        connections: dict[str, Any] = {}
-        for time_ns, topic, value in messages:
-            name, message = message_object(STORE, topic, value)
-            if topic not in connections:
-                connections[topic] = writer.add_connection(topic, name, typestore=STORE)
-            writer.write(connections[topic], time_ns, STORE.serialize_cdr(message, name))
+    _record(writer, STORE, STORE.serialize_cdr, messages)
     return path
 
 
@@ -92,14 +86,18 @@ def write_bag1(path: Path, messages: Iterable[Message], compression: str = "none
     writer = Writer1(path)
     if compression != "none":
         writer.set_compression(Writer1.CompressionFormat[compression.upper()])
+    _record(writer, STORE1, STORE1.serialize_ros1, messages)
+    return path
+
+
+def _record(writer: Any, store: Any, serialize: Any, messages: Iterable[Message]) -> None:
     with writer:
         connections: dict[str, Any] = {}
         for time_ns, topic, value in messages:
-            name, message = message_object(STORE1, topic, value)
+            name, message = message_object(store, topic, value)
             if topic not in connections:
-                connections[topic] = writer.add_connection(topic, name, typestore=STORE1)
-            writer.write(connections[topic], time_ns, STORE1.serialize_ros1(message, name))
-    return path
+                connections[topic] = writer.add_connection(topic, name, typestore=store)
+            writer.write(connections[topic], time_ns, serialize(message, name))
 
 
 def expected(messages: Iterable[Message]) -> list[tuple[int, str, bytes]]:

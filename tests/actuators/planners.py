@@ -6,20 +6,16 @@ processes that are given `interfaces` see them: this one does not.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interface_builds import built
 from live_ros import KEPT, Probe, Process, environment
 from std_msgs.msg import String
 
@@ -31,14 +27,8 @@ NAMES = ("autoware_adapi_v1_msgs", "autoware_internal_planning_msgs", "bond", "n
 @pytest.fixture(scope="session")
 def interfaces(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Build the interfaces; return the variables with which a process finds them."""
-    texts = [path.read_bytes() for path in sorted(PACKAGES.rglob("*")) if path.is_file()]
-    digest = hashlib.sha256(b"\0".join([sys.version.encode(), *texts])).hexdigest()[:16]
-    prefix = repository / ".ros" / "interfaces" / digest
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    with (prefix.parent / f"{digest}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # another worker may be building them
-        if not (prefix / "share").is_dir():
-            build(prefix, tmp_path_factory.mktemp("interfaces"))
+    work = tmp_path_factory.mktemp("interfaces")
+    prefix = built(PACKAGES, repository / ".ros" / "interfaces", work)
     found = os.environ.get("AMENT_PREFIX_PATH", sys.prefix)
     library = os.environ.get("LD_LIBRARY_PATH", str(Path(sys.prefix) / "lib"))
     python = [str(next((prefix / "lib").glob("python3*/site-packages")))]
@@ -56,38 +46,6 @@ def installed(interfaces: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> di
     for name, value in interfaces.items():
         monkeypatch.setenv(name, value)
     return interfaces
-
-
-def build(prefix: Path, work: Path) -> None:
-    """Have colcon build the interfaces and put them at `prefix`."""
-    colcon = Path(sysconfig.get_path("scripts")) / "colcon"
-    if not colcon.exists():
-        pytest.skip("colcon is not installed: `make setup` installs it")
-    shutil.copytree(PACKAGES, work / "src", ignore=shutil.ignore_patterns("COLCON_IGNORE"))
-    variables = {
-        **os.environ,
-        "AMENT_PREFIX_PATH": sys.prefix,
-        "CMAKE_PREFIX_PATH": sys.prefix,
-        "PATH": os.pathsep.join([str(colcon.parent), os.environ.get("PATH", "")]),
-    }
-    variables.pop("PYTHONPATH", None)
-    done = subprocess.run(
-        [
-            *(colcon, "--log-base", "log", "build", "--base-paths", "src", "--build-base", "build"),
-            *("--merge-install", "--install-base", work / "install"),
-            *("--cmake-args", f"-DPython3_EXECUTABLE={sys.executable}", "-DBUILD_TESTING=OFF"),
-        ],
-        cwd=work,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    with tempfile.TemporaryDirectory(dir=prefix.parent) as draft:
-        # Whole or not at all: whoever builds may be stopped.
-        whole = shutil.copytree(work / "install", Path(draft) / "install", symlinks=True)
-        whole.rename(prefix)
 
 
 class Planner:

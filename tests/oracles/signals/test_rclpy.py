@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib
 import os
 import random
-import shutil
-import subprocess
 import sys
-import sysconfig
-import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from cdr_interpreter import DECODERS
+from interface_builds import built as built_interfaces
 
 from forewarn.errors import ForewarnError
 from forewarn.expressions import parse_expression
@@ -45,11 +40,8 @@ STANDARD = sorted(
 @pytest.fixture(scope="session")
 def built(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Build the messages in this folder; the result is kept until one of them changes."""
-    texts = [path.read_bytes() for path in sorted(PACKAGE.rglob("*")) if path.is_file()]
-    digest = hashlib.sha256(b"\0".join([sys.version.encode(), *texts])).hexdigest()[:16]
-    prefix = repository / ".ros" / "cdr_features" / digest
-    if not (prefix / "share").is_dir():
-        build(prefix, tmp_path_factory.mktemp("cdr_features"))
+    work = tmp_path_factory.mktemp("cdr_features")
+    prefix = built_interfaces(PACKAGE, repository / ".ros" / "cdr_features", work)
     with pytest.MonkeyPatch.context() as patch:
         paths = os.environ.get("AMENT_PREFIX_PATH", sys.prefix)
         patch.setenv("AMENT_PREFIX_PATH", f"{prefix}{os.pathsep}{paths}")
@@ -59,40 +51,6 @@ def built(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             library = prefix / "lib" / f"libcdr_features__rosidl_{kind}.so"
             ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         yield prefix
-
-
-def build(prefix: Path, work: Path) -> None:
-    colcon = Path(sysconfig.get_path("scripts")) / "colcon"
-    if not colcon.exists():
-        pytest.skip("colcon is not installed: `make setup` installs it")
-    shutil.copytree(PACKAGE, work / "src")
-    environment = {
-        **os.environ,
-        "AMENT_PREFIX_PATH": sys.prefix,
-        "CMAKE_PREFIX_PATH": sys.prefix,
-        "PATH": os.pathsep.join([str(colcon.parent), os.environ.get("PATH", "")]),
-    }
-    environment.pop("PYTHONPATH", None)
-    done = subprocess.run(
-        [
-            *(colcon, "--log-base", "log", "build", "--base-paths", "src", "--build-base", "build"),
-            *("--merge-install", "--install-base", work / "install"),
-            *("--cmake-args", f"-DPython3_EXECUTABLE={sys.executable}", "-DBUILD_TESTING=OFF"),
-        ],
-        cwd=work,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    # Whole or not at all, and once: others may be building it too, and any of them may be stopped.
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=prefix.parent) as draft:
-        whole = shutil.copytree(work / "install", Path(draft) / "install", symlinks=True)
-        with suppress(OSError):
-            whole.rename(prefix)
-    assert (prefix / "share").is_dir()
 
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
