@@ -17,7 +17,6 @@ from google.protobuf import descriptor_pb2
 from apollo_bridge.layouts import own_class
 from forewarn.cli.main import main
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from apollo_records import (

@@ -1,8 +1,0 @@
-"""The tests of packages take their ROS domains from where all live tests do."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
