@@ -190,7 +190,7 @@ class Runtime:
         result, model = evaluated.result, self.watch.monitor.model
         digest = "" if model is None else model.digest
         time_ns = result.verdict.time_ns
-        request = result.request or withdraw(evaluated.advisor, "nothing is asked for")
+        request = result.request or withdraw(evaluated.memory.advisor, "nothing is asked for")
         standing, signature = conversions.Standing.of(request), self.outputs.signature
         said = None
         if result.request is not None or not standing.same(self._standing):
