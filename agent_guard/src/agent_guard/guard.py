@@ -6,6 +6,7 @@ changes nothing: whoever calls keeps the state that came of it, once the call wa
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from agent_guard.answers import read_answer
 from agent_guard.deadline import Deadline
 from agent_guard.decisions import Decision, Proposal, Replace, plain
+from agent_guard.recent import Recent
 from agent_guard.record import StepRecord
 from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
@@ -28,6 +30,8 @@ from forewarn.recordings.agent_steps import text_of_result
 log = logging.getLogger("agent_guard")
 NOTHING: Mapping[str, Any] = {}
 MOST_ARGUMENTS = 10_000
+FEW_CHARACTERS = 20_000
+QUICK = (str, int, float, bool, type(None))
 
 
 class GuardError(InputError):
@@ -102,7 +106,8 @@ class Options:
     on_failure : str
         What becomes of a call that could not be judged: ``block`` or ``pass``. Either is said.
     timeout : float or None
-        Seconds that a decision may take; None for no limit.
+        Seconds that a decision may take; None for no limit. A decision over few characters, and
+        without `replace`, takes no thread of its own: what expressions do is bounded.
     attempts : int
         How often a call is given back to the model, until the user speaks again.
     then : str
@@ -154,6 +159,7 @@ class Guard:
     record: StepRecord | None = None
     failure: str = ""
     _deadline: Deadline = field(init=False, repr=False, compare=False)
+    _recent: Recent[RunState] = field(default_factory=Recent, init=False, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -235,6 +241,8 @@ class Guard:
             Values of other signals that the monitor file names.
         """
         try:
+            if self._is_quick(state, proposal):
+                return self._decide(state, run, proposal, context)
             return self._deadline.run(self._decide, state, run, proposal, context)
         except Exception as error:
             return self.failed(state, run, proposal, error)
@@ -317,7 +325,9 @@ class Guard:
         standing = None
         if self.judge is not None and state.standing is not None:
             standing = self.judge.dump(state.standing)
-        return {**state._asdict(), "standing": standing, "heard": list(state.heard)}
+        data = {**state._asdict(), "standing": standing, "heard": list(state.heard)}
+        self._recent.keep(data, state)
+        return data
 
     def load(self, data: Mapping[str, Any]) -> RunState:
         """Return what `dump` was given.
@@ -325,6 +335,9 @@ class Guard:
         What belongs to other rules, or makes no sense, is a failure: calls are then blocked, or
         pass, as `options.on_failure` says.
         """
+        known = self._recent.find(data)
+        if known is not None:
+            return known
         try:
             standing = data["standing"]
             if self.judge is not None and standing is not None:
@@ -366,6 +379,20 @@ class Guard:
         if decision.passes or decision.does == "ask":
             return Settled(proposal, judged.made, "", decision, judged.values)
         return Settled(None, judged.refused, decision.message, decision)
+
+    def _is_quick(self, state: RunState, proposal: Proposal) -> bool:
+        """Tell whether so little is to be looked at that it needs no watch (and no thread)."""
+        if state.standing is None or self.options.replace is not None:
+            return False
+        known, arguments = state.standing.progress, proposal.arguments
+        texts = [known.task, *known.outputs, *itertools.chain.from_iterable(known.inputs)]
+        if isinstance(arguments, str):
+            texts.append(arguments)
+        elif not all(isinstance(value, QUICK) for value in arguments.values()):
+            return False
+        else:
+            texts += [value for value in arguments.values() if isinstance(value, str)]
+        return len(texts) + sum(map(len, texts)) <= FEW_CHARACTERS
 
     def _decide(
         self, state: RunState, run: str, proposal: Proposal, context: Mapping[str, Any]

@@ -106,10 +106,10 @@ def begin(
         Why the call cannot be judged; empty if it can.
     """
     if kept and kept["turn"] == name:
-        base = kept["base"]
+        base, state = kept["base"], guard.load(kept["base"])
     else:
-        base = guard.dump(guard.heard(gathered(guard, kept), said))
-    state = guard.load(base)
+        state = guard.heard(gathered(guard, kept), said)
+        base = guard.dump(state)
     waits = False
     for proposal in proposals[:index]:
         judged = guard.decide(state, run, proposal, context)

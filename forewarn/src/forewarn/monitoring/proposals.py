@@ -131,6 +131,15 @@ class Judge:
         return Chains.of(self.monitor)
 
     @cached_property
+    def _sources(self) -> tuple[str, ...]:
+        return tuple(source.name for source in self.monitor.abstraction.sources)
+
+    @cached_property
+    def _ahead(self) -> frozenset[str]:
+        """Signals that the file reads and that a call determines, whatever comes of it."""
+        return frozenset(KNOWN_AFTERWARDS) & {*self._sources}
+
+    @cached_property
     def key(self) -> str:
         """Digest of all that gives what is remembered its meaning."""
         return key(self.monitor)
@@ -246,12 +255,9 @@ class Judge:
 
     def _broken_after(self, after: Standing, run: str) -> tuple[str, ...]:
         """Return what is broken one step later for all that may be observed then."""
-        step = after.progress.step
-        known = after.progress.closing(run)
-        values = {name: known[name] for name in KNOWN_AFTERWARDS}
-        snapshot = snapshot_of(self.monitor.abstraction.sources, values, step, step * NANOSECONDS)
-        _, verdict = self.monitor.step(after.memory.state, snapshot)
-        return _violated(verdict)
+        known = after.progress.closing(run) if self._ahead else {}
+        values = [known[name] if name in self._ahead else None for name in self._sources]
+        return self.monitor.broken_by(after.memory.state, values)
 
     def _judgement(
         self,

@@ -7,9 +7,10 @@ replay and in learning, and so gives the same bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -185,6 +186,28 @@ class Monitor:
             ),
         )
 
+    def broken_by(self, state: MonitorState, values: Sequence[Any]) -> tuple[str, ...]:
+        """Return what the next moment violates for certain, and advance nothing.
+
+        Parameters
+        ----------
+        state : MonitorState
+            What the step before returned.
+        values : sequence
+            What is known of the source signals then, in slot order; None where unknown.
+        """
+        known, _ = self.abstraction.complete(values)
+        observation = self.abstraction.evaluate(known)
+        if self.abstraction.remembers:
+            observation = self.abstraction.joined(state.observation, observation)
+        if observation.active is False:
+            return ()
+        return tuple(
+            compiled.name
+            for compiled, before in zip(self.properties, state.properties, strict=True)
+            if compiled.after(before.branches, before.latched, observation).violation
+        )
+
     def _miss(self, state: MonitorState, ticks: int) -> tuple[MonitorState, frozenset[str]]:
         """Let every automaton take steps about which nothing is known.
 
@@ -225,11 +248,7 @@ class Monitor:
             nothing = Step(start, start, False, PropertyStatus.INACTIVE, False, False)
             return after, _verdict(compiled, after, nothing, PropertyStatus.INACTIVE, NO_RISK)
         code = observation.state
-        if code is not None:
-            letters = compiled.letters_of(code)
-        else:
-            letters = compiled.compatible_letters(observation)
-        step = advance(compiled.live, before.branches, before.latched, letters)
+        step = compiled.after(before.branches, before.latched, observation)
         branches, status = step.branches, step.status
         if status is VIOLATED:
             risk = CERTAIN

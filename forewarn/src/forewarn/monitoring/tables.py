@@ -14,7 +14,7 @@ from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.config.sections import PropertySpec
 from forewarn.logic import Automaton
-from forewarn.monitoring.branches import LiveAutomaton, live_automaton
+from forewarn.monitoring.branches import LiveAutomaton, Step, advance, live_automaton
 from forewarn.monitoring.likely_path import Outlook
 from forewarn.monitoring.policy import Rules
 from forewarn.states.interface import (
@@ -150,6 +150,7 @@ class CompiledProperty:
     outlook: Outlook | None = None
     raw: RiskTable | None = None
     _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)
 
     @cached_property
     def lasting(self) -> NDArray[np.bool_]:
@@ -183,6 +184,20 @@ class CompiledProperty:
             self.live.letter(state) for state in self.vocabulary.terminal_candidates(observation)
         }
         return tuple(sorted(letters))
+
+    def after(self, branches: tuple[int, ...], latched: bool, observation: Observed) -> Step:
+        """Return where the branches are after a moment of which so much is known."""
+        code = observation.state
+        if code is not None:
+            return advance(self.live, branches, latched, self.letters_of(code))
+        key = branches, latched, observation
+        found = self._steps.get(key)
+        if found is None:
+            letters = self.compatible_letters(observation)
+            found = advance(self.live, branches, latched, letters)
+            if len(self._steps) < MAX_MEMO:
+                self._steps[key] = found
+        return found
 
     def letters_in(self, found: Compatible) -> NDArray[np.int64]:
         """Return the live letters of states that agree with an observation."""

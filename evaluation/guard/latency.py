@@ -1,0 +1,108 @@
+"""What the guard adds to a step of a LangChain agent, against middleware that does nothing.
+
+    python -m evaluation.guard.latency [--rounds 60] [--write]
+
+An agent with a scripted model makes 20 calls of a tool that returns 200 characters. A step is a
+twentieth of that run: model node, tool node, all that LangChain does. The arms take turns; the time
+is that of the processor, of all threads, and an arm's figure the median over its rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+
+from agent_guard import Guard
+from agent_guard.middleware import GuardMiddleware
+from evaluation.guard.replays import HERE, Fake
+from evaluation.guard.tables import latency_table
+from evaluation.harness.command import command
+from evaluation.harness.page import put, rounded, write_json
+
+CALLS = 20
+
+
+class Empty(AgentMiddleware):
+    """Hands every call on."""
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        """Hand a call on."""
+        return handler(request)
+
+
+@tool
+def look(at: str) -> str:
+    """Look at something."""
+    return f"{at}: " + "nothing new " * 16
+
+
+def once(middleware: list[Any]) -> float:
+    """Return the processor time of one run by step, in microseconds."""
+    script = [
+        AIMessage("", tool_calls=[{"name": "look", "args": {"at": f"x{i}"}, "id": f"call {i}"}])
+        for i in range(CALLS)
+    ]
+    model = Fake(messages=iter([*script, AIMessage("done")]))
+    agent = create_agent(model, [look], middleware=middleware)
+    began = time.process_time()
+    agent.invoke({"messages": [("user", "Look at x1 and x2.")]}, {"recursion_limit": 200})
+    return (time.process_time() - began) / CALLS * 1e6
+
+
+def arms(folder: Path) -> dict[str, list[Any]]:
+    """Return what is compared."""
+    return {
+        "none": [],
+        "empty": [Empty()],
+        "guard, rules on names of calls": [GuardMiddleware(Guard.open(folder / "plain.yaml"))],
+        "the same, no limit of time": [
+            GuardMiddleware(Guard.open(folder / "plain.yaml", timeout=None))
+        ],
+        "guard, where values come from (`orders.yaml`)": [
+            GuardMiddleware(Guard.open(folder / "orders.yaml"))
+        ],
+    }
+
+
+def main(rounds: int = 60, write: bool = False) -> None:
+    """Measure and print a table.
+
+    Parameters
+    ----------
+    rounds : int
+        Runs of each arm.
+    write : bool
+        Put the figures into results.json and the page of results.
+    """
+    compared = arms(HERE)
+    times: dict[str, list[float]] = {name: [] for name in compared}
+    for number in range(rounds + 3):
+        for name, middleware in compared.items():
+            spent = once(middleware)
+            if number >= 3:  # the first rounds fill caches
+                times[name].append(spent)
+    base = float(np.median(times["empty"]))
+    found = [
+        {
+            "middleware": name,
+            "p50": rounded(float(np.median(spent))),
+            "p95": rounded(float(np.percentile(spent, 95))),
+            "above_p50": rounded(float(np.median(spent)) - base),
+        }
+        for name, spent in times.items()
+    ]
+    print(latency_table(found))
+    if write:
+        write_json(HERE / "results.json", found, within="latency")
+        put("guard: latency", latency_table(found))
+
+
+if __name__ == "__main__":
+    command(main)
