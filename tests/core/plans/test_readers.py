@@ -136,6 +136,7 @@ def test_every_way_in_which_a_tree_succeeds(
         (TREE.format("<AlwaysFailure/>", ""), "cannot succeed"),
         ("[" * 50_000, "JSON|nested"),
         ('{"plan": 3}', "no plan"),
+        ('{"actions": [], "steps": []}', "no plan"),
         ('{"plan": ["open(x)", "what(?"]}', r"plan\[1\]"),
         ('{"plan": ["open(x)", 7]}', r"plan\[1\]"),
         ("open(fridge)\n???\n", "line 2"),

@@ -16,11 +16,12 @@ from forewarn.errors import InputError
 from forewarn.files.outputs import write_output
 from forewarn.plans.actions import load_actions
 from forewarn.plans.judge import Judgement, judge
+from forewarn.plans.language import objects_named
 from forewarn.plans.prompts import KINDS, ask
 from forewarn.plans.readers import read_plans, read_records
 from forewarn.plans.rules import Rules, load_rules
 from forewarn.plans.summary import GROUPS, SUCCESS, Row, Share, Tally, group_of
-from forewarn.plans.world import PlanError
+from forewarn.plans.world import PlanError, type_in
 
 DESCRIPTION = """\
 `plan check` judges finite plans by rules about objects before anything moves, under LTL on finite
@@ -125,9 +126,15 @@ def _check(options: Options, rules: Rules, output: Output) -> int:
     by_rule: dict[str, dict[str, int]] = {rule.name: defaultdict(int) for rule in rules.rules}
     told: list[str] = []
     found: list[Any] = []
-    unsafe = 0
+    unsafe = empty = 0
+    absent = {name.casefold(): name for rule in rules.rules for name in objects_named(rule.rule)}
     for judgement in _judged(options.plans, rules, output):
         whole.add(judgement, success)
+        empty += not judgement.plan.steps
+        if absent:
+            for name, kind in judgement.plan.objects.items():
+                for key in (name, kind, type_in(name)):
+                    absent.pop(key.casefold(), None)
         tallies[group_of(judgement.plan, names)].add(judgement, success)
         for finding in judgement.findings:
             by_rule[finding.rule][finding.outcome] += 1
@@ -141,6 +148,10 @@ def _check(options: Options, rules: Rules, output: Output) -> int:
             found.append(_record(judgement))
     if options.output is not None:
         write_output(options.output, "\n".join(told) + "\n")
+    if absent:
+        output.warn(f"no plan has these, which rules name: {', '.join(sorted(absent.values()))}")
+    if empty:
+        output.warn(f"{empty} plans have no steps: they do nothing, and so break little")
     rows = [tallies[group].row(group) for group in sorted(tallies)]
     _print(broken, unsafe, output)
     _print_rules(by_rule, output)

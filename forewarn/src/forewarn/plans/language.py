@@ -274,6 +274,20 @@ class _Reader:
         raise FormulaError(f"{text} is no statement about objects", accepted=_FORMS)
 
 
+def objects_named(rule: Rule, bound: frozenset[str] = frozenset()) -> set[str]:
+    """Return the objects and types that a rule names, as written: what is no variable."""
+    found: set[str] = set()
+    for atom in rule.atoms.values():
+        if isinstance(atom, Quantified):
+            found |= objects_named(atom.body, bound | {atom.variable})
+        elif isinstance(atom, Relation):
+            names = atom.arguments[1:] if atom.name == "does" else atom.arguments
+            found.update(name.text for name in names)
+        elif isinstance(atom.left, Property) and atom.left.key in ("type", "id"):
+            found.update(side for side in (atom.left, atom.right) if isinstance(side, str))
+    return found - bound - {"_"}
+
+
 def names_of(rule: Rule) -> dict[str, str]:
     """Return what a rule asks of objects, folded, and how it is written there."""
     found: dict[str, str] = {}

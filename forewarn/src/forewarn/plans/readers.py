@@ -29,6 +29,8 @@ LISTS = (
     "high_pddl",
     "step",
 )
+#: Names under which an empty list is a plan without steps; other names may mean anything.
+EMPTY = ("plan", "program", "intermediate_steps", "traj")
 _OWN = {"objects", "facts", "initial", "goal", *LISTS}
 ACCEPTED = (
     'JSON such as {"plan": ["open(fridge)", ...]}, lines of text such as (open fridge), '
@@ -163,7 +165,7 @@ def _found(
     if not isinstance(document, dict):
         return
     fields = {**(inherited or {}), **_scalars(document)}
-    listed = next((name for name in LISTS if _is_plan(document.get(name))), None)
+    listed = next((name for name in LISTS if _is_plan(name, document.get(name))), None)
     if listed is not None:
         yield _plan(document, listed, key, fields)
         return
@@ -175,12 +177,12 @@ def _found(
         yield from _found(entry, f"{key}.{name}" if key else name, inner, deep + 1)
 
 
-def _is_plan(value: Any) -> bool:
-    """Tell whether a list holds steps: the first one decides, an empty list is an empty plan."""
+def _is_plan(name: str, value: Any) -> bool:
+    """Tell whether a list holds steps: the first one decides, or the name if there is none."""
     if not isinstance(value, list):
         return False
     if not value:
-        return True
+        return name in EMPTY
     if isinstance(value[0], str):
         return _is_step(value[0])
     return isinstance(value[0], dict) and ("action" in value[0] or "discrete_action" in value[0])
