@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
+from forewarn.checking import process_bounds
 from forewarn.checking.mdp import extreme_within, optimal
 from forewarn.checking.process_bounds import CountedProcess, Query, counted_process
 from forewarn.errors import CheckingError
@@ -128,3 +130,52 @@ def test_what_was_never_done_leaves_everything_open() -> None:
         counted_process(counted, 2, confidence=1.0)
     with pytest.raises(CheckingError, match="-1 steps"):
         counted_process(counted, 2).value(Query(goal.targets, goal.through, "least", -1))
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([20, 200]))
+def test_bounds_without_a_horizon_are_those_of_a_long_one(seed: int, visits: int) -> None:
+    rng = np.random.default_rng(seed)
+    bounds = counted_process(sampled(rng, random_process(rng, 6), visits), 40)
+    for unbounded, long in zip(queries(6, None), queries(6, 300), strict=True):
+        ever, far = bounds.value(unbounded), bounds.value(long)
+        # What is reached within so many steps is reached, and little is reached later.
+        assert (ever.lower >= far.lower - 1e-7).all() and (ever.upper >= far.upper - 1e-7).all()
+        np.testing.assert_allclose(ever.lower, far.lower, atol=1e-3)
+        np.testing.assert_allclose(ever.upper, far.upper, atol=1e-3)
+        np.testing.assert_allclose(ever.choice_upper, far.choice_upper, atol=1e-3)
+
+
+def test_bounds_that_stop_early_hold_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    bounds = counted_process(sampled(rng, random_process(rng, 40, stay=0.0), 4_000), 60)
+    for query in queries(40, None):
+        tight = bounds.value(query)
+        with monkeypatch.context() as patch:
+            patch.setattr(process_bounds, "FEWEST_IMPROVED", 1)
+            patch.setattr(process_bounds, "MAX_IMPROVED", 0)
+            early = bounds.value(query)
+        assert "stopped early" in " ".join(early.notes)
+        assert "stopped early" not in " ".join(tight.notes)
+        assert (early.lower <= tight.lower + 1e-7).all()
+        assert (early.upper >= tight.upper - 1e-7).all()
+
+
+def test_large_processes_without_structure_end_in_seconds() -> None:
+    """A factorisation of this one took minutes."""
+    n, rng = 10_000, np.random.default_rng(1)
+    targets = rng.integers(0, n, (2 * n, 5))
+    rows = np.repeat(np.arange(2 * n), 5)
+    counts = sparse.csr_matrix(
+        (rng.multinomial(500, np.full(5, 0.2), 2 * n).ravel(), (rows, targets.ravel())),
+        shape=(2 * n, n),
+    )
+    counted = ActionCounts(
+        tuple(range(n)), ("a",) * (2 * n), np.arange(0, 2 * n + 1, 2), counts, np.full(2 * n, 500)
+    )
+    goal, way = rng.random(n) < 0.02, rng.random(n) < 0.97
+    begin = time.process_time()
+    found = counted_process(counted, n).value(Query(goal, way | goal, "greatest", None))
+    assert time.process_time() - begin < 30
+    assert "stopped early" not in " ".join(found.notes)
+    assert (found.lower <= found.estimate).all() and (found.estimate <= found.upper).all()

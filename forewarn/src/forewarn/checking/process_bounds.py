@@ -11,8 +11,8 @@ from scipy import sparse
 
 from forewarn.checking.choices import Choices
 from forewarn.checking.graph import backward_reachable
+from forewarn.checking.krylov import gmres
 from forewarn.checking.mdp import extreme_within, first_of, optimal
-from forewarn.checking.reachability import solve
 from forewarn.checking.sound import CONFIDENCE, Intervals, row_intervals
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Floats
@@ -21,8 +21,15 @@ from forewarn.models.process import ActionCounts, DecisionProcess, Mask, process
 Choosing = Literal["greatest", "least", "recorded"]
 
 MAX_SWEEPS = 20_000
-MAX_WORK = 300_000_000
-MAX_SOLVED = 60
+MAX_WORK = 30_000_000
+MAX_IMPROVED = 20_000_000
+"""Transitions times improvements of a policy: some seconds."""
+
+FEWEST_IMPROVED, MOST_IMPROVED = 12, 60
+LEAST_LEAK = 1e-9
+MAX_STEPS = 200
+TIGHT = 1e-12
+SLOW = 0.97
 SETTLED = 1e-10
 CLOSE = 1e-8
 WIDE = 0.9
@@ -282,20 +289,35 @@ class _Robust:
     def _unbounded(self) -> Floats:
         """Return a bound of the probability ever to reach the targets, shape (n,).
 
-        What goes elsewhere at each step makes the induction a contraction; then a vector is as
-        near to the fixpoint as its own step, divided by what goes elsewhere at least.
+        What goes elsewhere at each step makes the induction a contraction: where the step of a
+        vector moves state s by r[s], the fixpoint is within ``max r[s] / leak[s]`` of it. So any
+        vector gives a bound; policies are improved until it is tight, or the work is spent.
         """
         free = ~self.fixed
-        leak = float(self.away[free[self.process.owner]].min(initial=1.0))
-        values: Floats = np.where(self.fixed, self.ends, float(self.worst))
-        side = 1.0 if self.worst else -1.0
-        for _ in range(MAX_SOLVED if leak > 0 else 0):
-            guess = self._solved(values)
-            radius = float(np.abs(self.step(guess) - guess).max(initial=0.0)) / leak
+        leak = self._leak()
+        if not (leak[free] > LEAST_LEAK).all():
+            return self._swept()
+        values: Floats = np.where(self.fixed, self.ends, 0.0)
+        best, radius = values, np.inf
+        rounds = max(MAX_IMPROVED // max(self.rows.size, 1), FEWEST_IMPROVED)
+        for _ in range(min(rounds, MOST_IMPROVED)):
+            found, chances = self.expect(values)
+            after = np.where(self.fixed, self.ends, self._chosen(found))
+            away = float((np.abs(after - values)[free] / leak[free]).max(initial=0.0))
+            if away < radius:
+                best, radius = after, away
             if radius <= CLOSE:
-                return np.where(self.fixed, self.ends, guess + side * radius)
-            values = guess
-        return self._swept()
+                break
+            values = self._followed(after, found, chances)
+        self.settled = radius <= CLOSE
+        return np.where(self.fixed, self.ends, best + (radius if self.worst else -radius))
+
+    def _leak(self) -> Floats:
+        """Return what goes elsewhere at least from each state, whatever is chosen, shape (n,)."""
+        groups = self.process.groups[:-1]
+        if self.query.choosing == "recorded":
+            return np.asarray(np.add.reduceat(self.mix * self.away, groups))
+        return np.asarray(np.minimum.reduceat(self.away, groups))
 
     def _swept(self) -> Floats:
         """Return what the induction tends to from the safe side; each step of it is a bound."""
@@ -320,9 +342,8 @@ class _Robust:
         self.settled = False
         return values
 
-    def _solved(self, values: Floats) -> Floats:
-        """Return the value of the choices and chances that are best for `values`, for ever."""
-        found, chances = self.expect(values)
+    def _followed(self, values: Floats, found: Floats, chances: Floats) -> Floats:
+        """Return about the value of the choices and chances that are best now, kept for ever."""
         owner, n = self.process.owner, self.process.size
         if self.query.choosing == "recorded":
             weight = self.mix
@@ -330,21 +351,28 @@ class _Robust:
             picked = first_of(self.process, found == self._chosen(found)[owner])
             weight = np.zeros(found.size)
             weight[picked[picked >= 0]] = 1.0
+        kept = (weight[self.rows] > 0) & ~self.fixed[owner[self.rows]]
         matrix = sparse.csr_matrix(
-            (chances * weight[self.rows], (owner[self.rows], self.columns)), shape=(n, n)
+            (
+                (chances * weight[self.rows])[kept],
+                (owner[self.rows[kept]], self.columns[kept]),
+            ),
+            shape=(n, n),
         )
-        lost = np.bincount(owner, self.away * weight, minlength=n)
-        good = self.fixed & (self.ends > 0)
-        free = ~self.fixed
-        if not free.any():
-            return self.ends
-        hit: Floats = np.asarray(matrix[:, good].sum(axis=1)).ravel()
-        hit = np.asarray(hit + lost * self.worst)
-        miss: Floats = np.asarray(matrix[:, self.fixed & ~good].sum(axis=1)).ravel()
-        miss = np.asarray(miss + lost * (not self.worst))
-        result = self.ends.copy()
-        result[free] = solve(sparse.csr_matrix(matrix[free][:, free]), hit[free], miss[free])
-        return result
+        lost = np.bincount(owner, self.away * weight, minlength=n) * self.worst
+        right = np.where(self.fixed, self.ends, lost)
+        before = np.inf
+        for _ in range(MAX_STEPS):
+            following: Floats = matrix @ values + right
+            moved = float(np.abs(following - values).max(initial=0.0))
+            values = following
+            if moved <= TIGHT or moved > SLOW * before:
+                break
+            before = moved
+        if moved > TIGHT:
+            rest = right + matrix @ values - values
+            values = values + gmres(lambda x: x - matrix @ x, rest, TIGHT)
+        return values
 
 
 def _notes(

@@ -22,6 +22,7 @@ DENSE_STATES = 600
 ACCURACY = 1e-10
 ROUNDING = 1e-15
 MAX_ENVELOPE = 50_000_000
+MAX_ELIMINATION = 5_000_000_000
 KRYLOV = 1e-12
 RESTARTS = 2
 
@@ -84,8 +85,9 @@ def solve(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
     leaving = np.asarray(moves.sum(axis=1)).ravel() + hit + miss
     if leaving.min() > 0:
         system = sparse.csc_matrix(sparse.diags(leaving) - moves)
-        if _envelope(moves) > MAX_ENVELOPE:
-            # Factors of a large system without structure do not fit into memory.
+        entries, work = _envelope(moves)
+        if entries > MAX_ENVELOPE or work > MAX_ELIMINATION:
+            # Factors of a large system without structure do not fit into memory, or take minutes.
             result = _iterated(moves, leaving, hit)
             if result is not None:
                 return result
@@ -95,8 +97,11 @@ def solve(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
     return sparse_absorption(inner, hit, miss)
 
 
-def _envelope(moves: sparse.csr_matrix) -> int:
-    """Return how many entries elimination could fill at most, in the order of Cuthill, McKee."""
+def _envelope(moves: sparse.csr_matrix) -> tuple[int, int]:
+    """Return how many entries elimination could fill at most, and how many products that takes.
+
+    The order is that of Cuthill and McKee.
+    """
     order = csgraph.reverse_cuthill_mckee(moves, symmetric_mode=False)
     place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size)
@@ -104,7 +109,7 @@ def _envelope(moves: sparse.csr_matrix) -> int:
     reach = np.zeros(order.size, dtype=np.int64)
     distance = np.abs(place[coo.row] - place[coo.col])
     np.maximum.at(reach, np.maximum(place[coo.row], place[coo.col]), distance)
-    return int(reach.sum())
+    return int(reach.sum()), int((reach * reach).sum())
 
 
 def _iterated(moves: sparse.csr_matrix, leaving: Floats, hit: Floats) -> Floats | None:
