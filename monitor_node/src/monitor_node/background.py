@@ -20,6 +20,7 @@ from forewarn.messages import MessageType
 from forewarn.models import CountModel, check_replaceable, save_model
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
@@ -130,6 +131,7 @@ def open_watch(
     external: str,
     *,
     background: bool,
+    detector: Detector | None = None,
 ) -> tuple[Watch, BackgroundBounds | None]:
     """Return a monitor, and what computes its bounds if that is left to the background.
 
@@ -143,8 +145,8 @@ def open_watch(
         or spec.bounds.kind != "credible"
         or are_compared(compiled.spec)
     ):
-        return Watch(compiled, model, types, external), None
-    watch = Watch(compiled, model, types, external, bounds=False)
+        return Watch(compiled, model, types, external, detector=detector), None
+    watch = Watch(compiled, model, types, external, bounds=False, detector=detector)
     return watch, BackgroundBounds(watch, model)
 
 

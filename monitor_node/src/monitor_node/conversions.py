@@ -8,7 +8,15 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from forewarn_msgs.msg import Arrivals, Intervention, Risk, RiskArray, Signals
+from forewarn_msgs.msg import (
+    Anomaly,
+    Arrivals,
+    Intervention,
+    Risk,
+    RiskArray,
+    Signals,
+    Surprise,
+)
 from forewarn_msgs.srv import Acknowledge, Explain, LoadModel, Mute, Release, Reset
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock as ClockMessage
@@ -16,6 +24,7 @@ from std_msgs.msg import String
 
 from forewarn.config.actions import ACTIONS
 from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.live_anomaly import AnomalyRow, SurprisingStep
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.session_events import Event, encode
 from forewarn_ros.messages import header, to_time
@@ -25,6 +34,7 @@ from monitor_node.statements import ACT, OBSERVE, Statement
 
 __all__ = [
     "Acknowledge",
+    "Anomaly",
     "Arrivals",
     "ClockMessage",
     "Explain",
@@ -85,9 +95,19 @@ class Signature:
 
 def risk(row: RiskRow) -> Risk:
     """Return one property's risk."""
-    message = Risk()
-    for field, value in zip(RiskRow._fields, row, strict=True):
-        setattr(message, field, value)
+    return _filled(Risk(), row)
+
+
+def anomaly(time_ns: int, row: AnomalyRow) -> Anomaly:
+    """Return what is said of the present run."""
+    return _filled(Anomaly(header=header(time_ns)), row)
+
+
+def _filled(message: Any, row: Any) -> Any:
+    """Fill in the fields that a row of the same names holds."""
+    for field, value in zip(row._fields, row, strict=True):
+        told = _filled(Surprise(), value) if isinstance(value, SurprisingStep) else value
+        setattr(message, field, told)
     return message
 
 

@@ -18,8 +18,9 @@ from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, check_replaceable
+from forewarn.monitoring.anomaly_section import need_live_actions, open_detector
 from forewarn.monitoring.bridging import divide
-from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.build import check_model, compile_spec
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
@@ -115,10 +116,14 @@ class MonitorNode(ReportingNode):
         }
         open_feed(spec, compiled.abstraction, self._types)  # fields are checked before the model
         try:
+            if self._model is not None:
+                check_model(compiled, self._model)
+            detector = open_detector(compiled, self._model)
+            need_live_actions(compiled, detector)
             # Whoever steps the clock wants the same at every run: then bounds come first.
             later = self._value("background_bounds") and not self._value("use_sim_time")
             sources = (compiled, self._model, self._types, external)
-            watch, self._bounds = open_watch(*sources, background=later)
+            watch, self._bounds = open_watch(*sources, background=later, detector=detector)
         except ModelError as error:
             raise error.located(file=self._value("model") or spec.model_path) from error
         check_messages(spec.actuators)
@@ -129,7 +134,9 @@ class MonitorNode(ReportingNode):
             self._bounds.wait_if_compared()  # as parameters may ask for by now
         for topic in self._types:
             parameters.declare(self, parameters.quality_parameters(topic))
-        self._outputs = Outputs(self, compiled.abstraction.clock, spec.mode)
+        self._outputs = Outputs(
+            self, compiled.abstraction.clock, spec.mode, anomalies=detector is not None
+        )
         if spec.mode == "act":  # an observer has nothing that it could act with
             self._actuators = Actuators(self, spec.actuators, self._warn)
         self.watch = watch
@@ -292,7 +299,8 @@ class MonitorNode(ReportingNode):
             return None
         target = _free(Path(path))
         names = Names.of(self.get_fully_qualified_name())
-        return RecordWriter(target, names, self._spec_text, self._types)
+        detector = self.watch.monitor.detector if self.watch is not None else None
+        return RecordWriter(target, names, self._spec_text, self._types, detector)
 
     def _policy_changed(self, name: str, values: Mapping[str, object]) -> None:
         self.get_logger().info(f"properties.{name}: {values}")

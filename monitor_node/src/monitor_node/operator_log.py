@@ -1,4 +1,4 @@
-"""What an operator finds in the log: violations, and what the planner was asked to do."""
+"""What an operator finds in the log: violations, strange runs, what the planner was asked to do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.live_anomaly import in_words
 
 
 class Logger(Protocol):
@@ -20,7 +21,7 @@ class Logger(Protocol):
 
 
 class Teller:
-    """Logs a line for every violation, and whenever an intervention begins, changes or ends.
+    """Logs a line for every violation and strange run, and when an intervention begins or ends.
 
     Parameters
     ----------
@@ -34,6 +35,9 @@ class Teller:
 
     def tell(self, result: TickResult) -> None:
         """Log what is new at a tick."""
+        anomaly = result.verdict.anomaly
+        if anomaly is not None and anomaly.since == anomaly.tick:
+            self._logger.warning(in_words(anomaly))
         for prop in result.verdict.properties:
             if prop.violation:
                 self._logger.warning(f"{prop.name}: violated")

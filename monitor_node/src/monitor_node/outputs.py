@@ -10,7 +10,7 @@ from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, Reliabilit
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from forewarn.signals.clock import Clock
-from monitor_node.conversions import Intervention, RiskArray, Signals, Signature, String
+from monitor_node.conversions import Anomaly, Intervention, RiskArray, Signals, Signature, String
 
 PERIODS_TO_DEADLINE = 2
 PERIODS_TO_DEATH = 5
@@ -37,6 +37,8 @@ class Outputs:
         What a moment is.
     mode : str
         ``observe`` or ``act``.
+    anomalies : bool
+        Runs are watched for anomalies.
 
     Attributes
     ----------
@@ -44,12 +46,18 @@ class Outputs:
         What tells these publishers from those of another life.
     """
 
-    def __init__(self, node: LifecycleNode, clock: Clock, mode: str) -> None:
+    def __init__(
+        self, node: LifecycleNode, clock: Clock, mode: str, *, anomalies: bool = False
+    ) -> None:
         self._node = node
         self.signature = Signature(mode)
         risk, intervention = prompt(clock, depth=10, **KEPT), alive(clock, depth=10, **KEPT)
         self.risk = self._create(RiskArray, "~/output/risk", risk)
         self.intervention = self._create(Intervention, "~/output/intervention", intervention)
+        self.anomaly = None
+        if anomalies:
+            quality = prompt(clock, depth=10, **KEPT)
+            self.anomaly = self._create(Anomaly, "~/output/anomaly", quality)
         self.state = self._create(Signals, "~/debug/state", QoSProfile(depth=10))
         self.events = self._create(String, "~/debug/events", QoSProfile(depth=KEPT_EVENTS, **KEPT))
 
@@ -62,11 +70,14 @@ class Outputs:
         """Tell subscribers that the monitor is ticking."""
         self.risk.assert_liveliness()
         self.intervention.assert_liveliness()
+        if self.anomaly is not None:
+            self.anomaly.assert_liveliness()
 
     def close(self) -> None:
         """Destroy the publishers."""
-        for publisher in (self.risk, self.intervention, self.state, self.events):
-            self._node.destroy_lifecycle_publisher(publisher)
+        for publisher in (self.risk, self.intervention, self.anomaly, self.state, self.events):
+            if publisher is not None:
+                self._node.destroy_lifecycle_publisher(publisher)
 
 
 def lease(clock: Clock) -> float:

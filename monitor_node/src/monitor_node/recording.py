@@ -65,11 +65,11 @@ class Recording:
             written += 1
         del self._unwritten[:written]
 
-    def risk(self, due_ns: int, payload: bytes, watch: Watch) -> None:
+    def risk(self, due_ns: int, payload: bytes, watch: Watch, anomaly: bytes | None = None) -> None:
         """Write what was published about a tick, behind the messages that it rests on."""
         self.messages(due_ns)
         if self._writer is not None:
-            self._try(self._writer.risk, due_ns, payload, watch.decided)
+            self._try(self._writer.risk, due_ns, payload, watch.decided, anomaly)
 
     def start(self, start: Start, watch: Watch) -> None:
         """Write that ticks begin, and what differs from the monitor file from there on."""

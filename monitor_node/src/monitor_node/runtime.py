@@ -39,7 +39,8 @@ from monitor_node.recording import Recording
 class Composed(NamedTuple):
     """A tick that is evaluated and ready to be published.
 
-    The serialized risk, the intervention unless it was said before, and what both ask for.
+    The serialized risk, the intervention unless it was said before, what both ask for, and what is
+    said of the run, serialized, if it is watched.
     """
 
     tick: int
@@ -47,6 +48,7 @@ class Composed(NamedTuple):
     risk: bytes
     request: Any
     standing: conversions.Standing
+    anomaly: bytes | None = None
 
 
 class Runtime:
@@ -196,7 +198,10 @@ class Runtime:
         if result.request is not None or not standing.same(self._standing):
             said = conversions.intervention(time_ns, request, signature)
         message = self._risks.fill(time_ns, digest, result.rows, signature, standing)
-        return Composed(tick, evaluated, conversions.serialized(message), said, standing)
+        risk, row, anomaly = conversions.serialized(message), result.verdict.anomaly, None
+        if row is not None:
+            anomaly = conversions.serialized(conversions.anomaly(time_ns, row))
+        return Composed(tick, evaluated, risk, said, standing, anomaly)
 
     def _tick(self, tick: int) -> None:
         composed, self._composed = self._composed, None
@@ -208,8 +213,10 @@ class Runtime:
             # First, and if it fails no risk follows: a gate stops when the two differ.
             self.outputs.intervention.publish(composed.request)
             self._standing = composed.standing
+        if self.outputs.anomaly is not None and composed.anomaly is not None:
+            self.outputs.anomaly.publish(composed.anomaly)
         self.outputs.risk.publish(composed.risk)
-        self.recording.risk(self._due_ns(tick), composed.risk, self.watch)
+        self.recording.risk(self._due_ns(tick), composed.risk, self.watch, composed.anomaly)
         self._act(result.request)
         self.outputs.alive()
         self._teller.tell(result)

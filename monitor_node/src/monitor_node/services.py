@@ -19,6 +19,7 @@ from forewarn.monitoring import session_events
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.reasons import in_words
 from forewarn.monitoring.record import Packed
+from forewarn.monitoring.risk_rows import compared
 from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.apart import MEGABYTE, load_apart
@@ -255,7 +256,7 @@ class Services:
 
 
 def _figure(row: Any) -> float:
-    figure = row.upper if row.figure else row.probability
+    figure = compared(row)
     return math.inf if figure != figure else figure
 
 

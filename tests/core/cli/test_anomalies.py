@@ -250,12 +250,88 @@ def test_ticks_without_actions(forewarn, corridor_run, corridor_model, drive, re
         tmp_path / "normal", "--alpha", "0.1", "--rule", "checkpoints", "--every", "2.5", "--json",
     )  # fmt: skip
     result = json.loads(found.out)
-    assert result["what"] == "outcome" and result["every"] == 25 and result["normal_runs"] == 10
-    (run,) = result["runs"]
-    assert run["transitions"] > 150 and run["steps"][0]["action"] is None
+    assert result["what"] == "outcome" and result["every"] == 25
+    # Each episode is a run: a crash ends one.
+    assert result["normal_runs"] == 15
+    runs = result["runs"]
+    run = runs[0]
+    assert sum(one["transitions"] for one in runs) > 150 and run["steps"][0]["action"] is None
     assert 0 <= run["steps"][0]["time"] < 20
     choice = forewarn(
         "anomalies", fresh, "-c", corridor_run.config, "-m", corridor_model, "--calibrate",
         tmp_path / "normal", "--what", "choice",
     )  # fmt: skip
     assert choice.code == 2 and "counts no actions" in choice.err
+
+
+@pytest.fixture(scope="module")
+def live(folder: Path) -> Path:
+    """Return the folder with monitor files that judge while they watch."""
+    for rule in ("conformal", "prefix", "checkpoints", "quantile"):
+        given = [*map(str, asked(folder, "fresh")), "--calibrate", str(folder / "normal.jsonl")]
+        given += ["--rule", rule, "--every", "3", "--save", str(folder / f"{rule}.anomalies")]
+        assert main([*given, "-q"]) in (0, 1)
+        section = f"anomaly: {{file: {rule}.anomalies}}\n"
+        (folder / f"{rule}.yaml").write_text(f"{SPEC}{section}model: monitor.json\n")
+    return folder
+
+
+@pytest.mark.parametrize("rule", ["conformal", "prefix", "checkpoints"])
+def test_replay_says_while_a_run_lasts_what_anomalies_says_when_it_is_over(forewarn, live, rule):
+    asks = (*asked(live, "odd"), "--calibration", live / f"{rule}.anomalies", "--json")
+    runs = json.loads(forewarn(*asks).out)["runs"]
+    verdicts = live / "verdicts.jsonl"
+    replayed = ("replay", live / "odd.jsonl", "-c", live / f"{rule}.yaml", "--verdicts", verdicts)
+    assert forewarn(*replayed).code in (0, 1)
+    lines = [json.loads(line) for line in verdicts.read_text().splitlines()]
+    ends = [
+        lines[i - 1]["anomaly"]
+        for i in range(1, len(lines) + 1)
+        if i == len(lines) or "recording" in lines[i]
+    ]
+    assert len(ends) == len(runs) == 3
+    assert any(run["anomalous"] for run in runs)
+    for run, row in zip(runs, ends, strict=True):
+        assert row["transitions"] == run["transitions"] and row["rule"] == rule
+        assert (row["verdict"] == "ANOMALOUS") == run["anomalous"]
+        for ours, theirs in (("value", "value"), ("limit", "limit"), ("p_value", "p_value")):
+            assert row[ours] == run[theirs], ours
+        worst = run["steps"][0]
+        assert row["worst"]["surprise"] == worst["surprise"]
+        assert row["worst"]["action"] == worst["action"]
+        expected = zip(
+            row["worst"]["expected"], row["worst"]["expected_probabilities"], strict=True
+        )
+        assert dict(expected) == worst["expected"]
+        since = None if run["since"] is None else run["since"] + 1
+        assert (None if row["since"] < 0 else row["since"]) == since
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("{file: nowhere.anomalies}", ["nowhere.anomalies", "cannot be read"]),
+        ("{file: monitor.json}", ["monitor.json", "format", "accepted"]),
+        ("{file: quantile.anomalies}", ["anomaly.rule", "when it is over", "conformal, prefix"]),
+        ("{file: conformal.anomalies, alpha: 0.001}", ["anomaly.alpha", "59", "accepted: 999"]),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(forewarn, live, section, words):
+    config = live / "unfit.yaml"
+    config.write_text(f"{SPEC}anomaly: {section}\nmodel: monitor.json\n")
+    found = forewarn("replay", live / "odd.jsonl", "-c", config)
+    assert found.code == 2
+    assert all(word in found.err for word in words), found.err
+    checked = forewarn("validate", config)
+    assert checked.code != 0 and all(word in checked.err + checked.out for word in words)
+
+
+def test_a_file_of_another_model_is_refused(forewarn, live):
+    config = live / "tree-live.yaml"
+    config.write_text(f"{SPEC}{TREE}anomaly: {{file: conformal.anomalies}}\nmodel: tree.json\n")
+    found = forewarn("replay", live / "odd.jsonl", "-c", config)
+    assert found.code == 2 and "conformal.anomalies: abstraction: was calibrated" in found.err
+    bare = live / "bare.yaml"
+    bare.write_text(f"{SPEC}anomaly: {{file: conformal.anomalies}}\n")
+    found = forewarn("replay", live / "odd.jsonl", "-c", bare)
+    assert found.code == 2 and "anomaly: surprise needs a model" in found.err

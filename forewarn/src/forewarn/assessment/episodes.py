@@ -149,7 +149,7 @@ def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> S
     Parameters
     ----------
     figure : str
-        ``risk`` or ``upper``, as in the monitor file.
+        ``risk``, ``upper`` or ``pmin``, as in the monitor file.
     startup : float
         The monitor file's `startup`: seconds within which nothing is raised until a state has
         been fully known.
@@ -157,12 +157,15 @@ def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> S
     Raises
     ------
     ValueError
-        If `figure` is neither.
+        If `figure` is none of them.
     """
-    if figure not in ("risk", "upper"):
-        raise ValueError(f"{figure!r} is no figure (accepted: risk, upper)")
-    score = (track.upper if figure == "upper" else track.probability).copy()
-    unseen = ~track.in_model
+    columns = {"risk": track.probability, "upper": track.upper, "pmin": track.pmin}
+    shown = columns.get(figure)
+    if shown is None:
+        raise ValueError(f"{figure!r} is no figure (accepted: {', '.join(columns)})")
+    score, unseen = shown.copy(), ~track.in_model
+    if figure == "pmin":  # nothing was seen done there
+        unseen |= np.isnan(score) & ~np.isnan(track.probability)
     # Without a model only a violation raises an alert: the policy is shown 0 at all other ticks.
     nothing = np.isnan(track.probability) & np.isnan(track.lower) & track.in_model
     score[nothing & (track.status != PropertyStatus.INACTIVE)] = 0.0

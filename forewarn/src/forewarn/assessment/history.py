@@ -53,6 +53,8 @@ class Track:
         A `Level`.
     automaton : ndarray of int32
         The automaton's state, the first of several.
+    pmin : ndarray of float64 or None
+        Least risk over all ways to choose; NaN where there is none.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Track:
     ambiguous: NDArray[np.bool_]
     level: NDArray[np.int8]
     automaton: NDArray[np.int32]
+    pmin: NDArray[np.float64] | None = None
 
     @property
     def unsure(self) -> NDArray[np.bool_]:
@@ -85,14 +88,15 @@ class _Columns:
 
     def __init__(self) -> None:
         self.small = array("b")  # status, flags, level
-        self.risks = array("d")  # probability, lower, upper
+        self.risks = array("d")  # probability, lower, upper, pmin
         self.automaton = array("i")
 
     def add(self, verdict: PropertyVerdict) -> None:
         flags = verdict.violation | verdict.possible_violation << 1 | verdict.in_model << 2
         flags |= (len(verdict.automaton) > 1) << 3
         self.small.extend((verdict.status, flags, verdict.level))
-        self.risks.extend((verdict.probability, verdict.lower, verdict.upper))
+        least = verdict.least.probability
+        self.risks.extend((verdict.probability, verdict.lower, verdict.upper, least))
         self.automaton.append(verdict.automaton[0] if verdict.automaton else -1)
 
 
@@ -175,7 +179,7 @@ class History:
         self, compiled: CompiledProperty, state: NDArray[np.int32], columns: _Columns
     ) -> Track:
         small = np.array(columns.small, dtype=np.int8).reshape(-1, 3)
-        risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 3)
+        risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 4)
         status, flags = small[:, 0], small[:, 1]
         automaton = np.array(columns.automaton, dtype=np.int32)
         grid, section = self._monitor.clock, compiled.spec
@@ -198,6 +202,7 @@ class History:
             ambiguous=(flags & 8) != 0,
             level=small[:, 2],
             automaton=automaton,
+            pmin=risks[:, 3],
         )
 
     def _lasting(

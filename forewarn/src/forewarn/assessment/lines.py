@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from forewarn.monitoring.live_anomaly import AnomalyRow, RunVerdict
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.interface import StateSpace
@@ -34,7 +35,23 @@ def verdict_record(verdict: Verdict, vocabulary: StateSpace) -> dict[str, Any]:
         "failures": [
             {"where": failure.where, "reason": failure.reason} for failure in verdict.failures
         ],
+        **_anomaly_record(verdict.anomaly),
     }
+
+
+def _anomaly_record(row: AnomalyRow | None) -> dict[str, Any]:
+    if row is None:
+        return {}
+    steps = {"step": row.step, "worst": row.worst}
+    plain = {**row._asdict(), **{name: step._asdict() for name, step in steps.items()}}
+    plain["verdict"] = RunVerdict(row.verdict).name
+    return {"anomaly": _without_nan(plain)}
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    return _number(value) if isinstance(value, float) else value
 
 
 def _property_record(verdict: PropertyVerdict) -> dict[str, Any]:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError, ModelError, RecordingError
 from forewarn.models import CountModel, parse_model
+from forewarn.monitoring.anomaly_section import unpack_detector
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.carried import LARGEST, Conditions, TableReader, Taken, with_tables
 from forewarn.monitoring.checkpoint import recall
 from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.live_anomaly import AnomalyRow, Detector
 from forewarn.monitoring.live_session import Watch
-from forewarn.monitoring.record import FORMAT, PACKED, SPEC_NAME, TABLE, Names
+from forewarn.monitoring.record import ANOMALY_NAME, FORMAT, PACKED, SPEC_NAME, TABLE, Names
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.session_events import (
     Acknowledge,
@@ -43,6 +46,9 @@ from forewarn.monitoring.step import Monitor
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.zstd import CutError, unpacked
 
+Found = TypeVar("Found")
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
 
 @dataclass(frozen=True)
 class ReplayedTick:
@@ -52,6 +58,7 @@ class ReplayedTick:
     published: tuple[RiskRow, ...]
     stamp_ns: int
     conditions: tuple[str, ...] = ()
+    anomaly: AnomalyRow | None = None
 
     def differences(self) -> Iterator[str]:
         """Yield one line for each field that is not the same to the last bit."""
@@ -66,6 +73,15 @@ class ReplayedTick:
             for field, new, old in zip(RiskRow._fields, now, then, strict=True):
                 if not same_bits(new, old):
                     yield f"tick {verdict.tick}: {now.property}.{field}: {old!r}, replayed {new!r}"
+        if (verdict.anomaly is None) != (self.anomaly is None):
+            told = "was" if verdict.anomaly is None else "was not"
+            yield f"tick {verdict.tick}: an anomaly {told} published"
+        elif verdict.anomaly is not None and self.anomaly is not None:
+            for field, new, old in zip(
+                AnomalyRow._fields, verdict.anomaly, self.anomaly, strict=True
+            ):
+                if not same_bits(new, old):
+                    yield f"tick {verdict.tick}: anomaly.{field}: {old!r}, replayed {new!r}"
 
 
 def replay_record(path: Path | str, taken: Taken | None = None) -> Iterator[ReplayedTick]:
@@ -113,6 +129,7 @@ class _Replay:
             if info.message_type is not None
         }
         self.watch: Watch | None = None
+        self.anomaly: AnomalyRow | None = None
         self.shift_ns = 0
 
     def run(self) -> Iterator[ReplayedTick]:
@@ -131,6 +148,8 @@ class _Replay:
                 self.conditions.recorded = (
                     None if found is None else self.space.parse_observation(found)
                 )
+            elif sample.topic == self.names.anomaly:
+                self.anomaly = _told(AnomalyRow, self._decoded(sample.topic, sample.data))
             elif sample.topic == self.names.risk:
                 yield self._tick(sample.data)
             else:
@@ -138,14 +157,19 @@ class _Replay:
 
     def _tick(self, data: bytes | memoryview) -> ReplayedTick:
         assert self.watch is not None
-        mtype = self.types[self.names.risk]
-        message: Any = mtype.typestore.deserialize_cdr(data, mtype.name)
-        rows = tuple(_published(risk) for risk in message.risks)
+        message = self._decoded(self.names.risk, data)
+        rows = tuple(_told(RiskRow, risk) for risk in message.risks)
         stamp = message.header.stamp
         tick = rows[0].tick
         result = self.watch.tick(tick)
         wrong = tuple(self.conditions.wrong)
-        return ReplayedTick(result, rows, stamp.sec * 1_000_000_000 + stamp.nanosec, wrong)
+        anomaly, self.anomaly = self.anomaly, None
+        stamp_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
+        return ReplayedTick(result, rows, stamp_ns, wrong, anomaly)
+
+    def _decoded(self, topic: str, data: bytes | memoryview) -> Any:
+        mtype = self.types[topic]
+        return mtype.typestore.deserialize_cdr(data, mtype.name)
 
     def _event(self, event: Event) -> None:
         """Do to the session what an event did then."""
@@ -156,6 +180,7 @@ class _Replay:
                 self.types,
                 self.names.external,
                 bounds=event.bounded,
+                detector=self._detector(),
             )
             self.watch.use(self._solved(self.watch.monitor, event.tables))
         watch = self.watch
@@ -202,15 +227,26 @@ class _Replay:
     def _model(self, name: str | None) -> CountModel | None:
         if name is None:
             return None
+        return self._opened(name, "model", parse_model)
+
+    def _detector(self) -> Detector | None:
+        if self.compiled.spec.anomaly is None:
+            return None
+        return self._opened(
+            ANOMALY_NAME, "calibration", lambda data: unpack_detector(self.compiled, data)
+        )
+
+    def _opened(self, name: str, noun: str, parse: Callable[[bytes], Found]) -> Found:
+        """Return what an attachment holds."""
         if name not in self.files:
-            raise RecordingError(f"lacks its model {name}")
+            raise RecordingError(f"lacks its {noun} {name}")
         data = self.files[name]
         try:
             if name.endswith(PACKED):
                 data = b"".join(unpacked(io.BytesIO(data), LARGEST))
-            return parse_model(data)
+            return parse(data)
         except CutError as error:
-            raise RecordingError(f"its model {name} is damaged: {error}") from error
+            raise RecordingError(f"its {noun} {name} is damaged: {error}") from error
         except ModelError as error:
             raise error.located(file=f"{self.recording.path}:{name}") from error
 
@@ -220,11 +256,19 @@ def _text(data: bytes | memoryview) -> str:
     return bytes(data[8 : 8 + length - 1]).decode()
 
 
-def _published(message: Any) -> RiskRow:
+@lru_cache
+def _types_of(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _told(kind: type[Row], message: Any) -> Row:
+    """Return the row that a message was made from, and those in it."""
     values = []
-    for field in RiskRow._fields:
+    for field, wanted in _types_of(kind).items():
         value: Any = getattr(message, field)
         if hasattr(value, "tolist"):
             value = value.tolist()
+        if hasattr(wanted, "_fields"):
+            value = _told(wanted, value)
         values.append(tuple(value) if isinstance(value, list) else value)
-    return RiskRow._make(values)
+    return kind(*values)

@@ -208,7 +208,7 @@ def _calibrated(
         rule=options.rule or RULES[0],
         every=every or EVERY,
         alpha=options.alpha or ALPHA,
-        recordings=[one.digest for one in runs],
+        recordings=list(dict.fromkeys(one.digest for one in runs)),
     )
     return predictor, found
 
@@ -222,7 +222,7 @@ def _check_new(
         if one.digest in normal:
             raise RecordingError(
                 "was calibrated on: it is normal by definition",
-                file=one.name,
+                file=one.recording,
                 accepted="other runs",
             )
         if one.digest in learned:
@@ -232,13 +232,12 @@ def _check_new(
 def _refuse_twice(runs: Sequence[Run]) -> None:
     seen: dict[str, str] = {}
     for one in runs:
-        if one.digest in seen:
+        if seen.setdefault(one.digest, one.recording) != one.recording:
             raise RecordingError(
                 f"holds the same data as {seen[one.digest]}",
-                file=one.name,
+                file=one.recording,
                 accepted="each run once: counting it twice would feign certainty",
             )
-        seen[one.digest] = one.name
 
 
 def _read(
@@ -250,17 +249,19 @@ def _read(
     output: Output,
 ) -> list[Run]:
     paths = existing_recordings(given, compiled.spec)
-    runs = []
+    runs: list[Run] = []
     with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
         told = overall(paths, tell)
         for path in paths:
-            transitions = read_transitions(
+            episodes = read_transitions(
                 path, compiled, partial(told, path), allow_missing=options.allow_missing
             )
             with open_recording(path) as recording:
                 digest = recording.digest()
-            surprises = [predictor.surprise(one).of(what) for one in transitions]
-            runs.append(Run(str(path), digest, transitions, surprises))
+            for number, transitions in enumerate(episodes or [[]], 1):
+                name = f"{path}, episode {number}" if len(episodes) > 1 else str(path)
+                surprises = [predictor.surprise(one).of(what) for one in transitions]
+                runs.append(Run(name, digest, transitions, surprises, str(path)))
             told(path, 1.0)
     return runs
 

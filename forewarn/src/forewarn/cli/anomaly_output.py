@@ -16,12 +16,13 @@ from forewarn.recordings.interface import plural
 
 
 class Run(NamedTuple):
-    """One run and how surprising each of its transitions is."""
+    """One run, an episode of a recording, and how surprising each of its transitions is."""
 
     name: str
     digest: str
     transitions: list[Transition]
     surprises: list[float]
+    recording: str
 
 
 class Judged(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from forewarn.config import MonitorSpec, load_spec
@@ -12,6 +13,7 @@ from forewarn.config.fields import LARGEST, RATES, Rate
 from forewarn.errors import ModelError
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
+from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import find_recordings
@@ -142,11 +144,12 @@ def find_model(given: Path | None, spec: MonitorSpec) -> CountModel | None:
 
 
 def make_monitor(config: Path, model: Path | None) -> tuple[Monitor, CountModel | None]:
-    """Load a monitor file and its model and solve; raises ForewarnError."""
+    """Load a monitor file, its model and what tells anomalies, and solve; raises ForewarnError."""
     compiled = load_compiled(config)
     counts = find_model(model, compiled.spec)
     try:
-        return build_monitor(compiled, counts), counts
+        monitor = build_monitor(compiled, counts)
+        return replace(monitor, detector=open_detector(compiled, counts)), counts
     except ModelError as error:
         path = model if model is not None else compiled.spec.model_path
         raise error.located(file=path) from error

@@ -23,6 +23,7 @@ from forewarn.logic import Automaton, is_stricter, letter_of, step
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.messages import MessageType, compile_extractor, installed_message_type
 from forewarn.models import load_model
+from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor, check_model
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import JsonTrace, Recording, open_recording
@@ -365,6 +366,7 @@ def _against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
     try:
         model = load_model(path)
         check_model(compiled, model)
+        open_detector(compiled, model)
         monitor = _within(SOLVING, lambda: build_monitor(compiled, model, solver))
     except InputError as error:
         yield Finding("error", str(error.located(file=path)))

@@ -17,6 +17,7 @@ from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Braking, Nav2
 from forewarn.config.fields import CheckedRate, Duration, Finite, Section
 from forewarn.config.includes import with_fragments
 from forewarn.config.sections import (
+    AnomalySpec,
     BoundsSpec,
     ConstraintSpec,
     EscalationStep,
@@ -71,6 +72,8 @@ class MonitorSpec(Section):
         2: a state also remembers the predicates of the tick before.
     states : StatesSpec
         What a state is.
+    anomaly : AnomalySpec or None
+        How runs that are unlike normal ones are told while they last.
     actuators : ActuatorsSpec
         Interfaces through which a node in ``mode: act`` intervenes.
     """
@@ -98,6 +101,7 @@ class MonitorSpec(Section):
     properties: Annotated[dict[str, PropertySpec], Field(min_length=1)]
     learning: LearningSpec = LearningSpec()
     bounds: BoundsSpec = BoundsSpec()
+    anomaly: AnomalySpec | None = None
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
     actuators: ActuatorsSpec = ActuatorsSpec()
@@ -132,7 +136,11 @@ class MonitorSpec(Section):
         """Return where the model file lies; relative paths start at the monitor file."""
         if self.model is None:
             return None
-        return (self.file.parent if self.file else Path()) / Path(self.model).expanduser()
+        return self.beside(self.model)
+
+    def beside(self, name: str) -> Path:
+        """Return where a file that the monitor file names lies: relative paths start there."""
+        return (self.file.parent if self.file else Path()) / Path(name).expanduser()
 
     @property
     def topics(self) -> dict[str, str]:
@@ -288,6 +296,7 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         "properties": PropertySpec,
         "learning": LearningSpec,
         "bounds": BoundsSpec,
+        "anomaly": AnomalySpec,
         "constraints": ConstraintSpec,
         "states": StatesSpec,
         "actuators": ActuatorsSpec,

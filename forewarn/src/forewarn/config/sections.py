@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, Literal
 
@@ -231,7 +232,8 @@ class PropertySpec(Section):
     thresholds : Thresholds
         Risk levels.
     figure : str
-        ``risk`` (the estimate) or ``upper`` (its upper bound) is compared with the thresholds.
+        What is compared with the thresholds: ``risk`` (the estimate), ``upper`` (its upper bound)
+        or ``pmin`` (the least risk over all ways to choose among recorded actions).
     enter, exit : int
         Consecutive ticks that begin, and end, an alert.
     hold : float
@@ -257,7 +259,7 @@ class PropertySpec(Section):
     formula: Annotated[str, Field(min_length=1)]
     horizon: Annotated[float, endless("unbounded"), Field(gt=0)] = 3.0
     thresholds: Thresholds = Thresholds()
-    figure: Literal["risk", "upper"] = "risk"
+    figure: Literal["risk", "upper", "pmin"] = "risk"
     enter: Ticks = 2
     exit: Ticks = 5
     hold: Duration = 1.0
@@ -314,6 +316,29 @@ class LearningSpec(Section):
     candidates: Literal["observed", "admissible"] = "observed"
     end: Literal["drop", "absorb"] = "drop"
     calibration: Literal["none", "isotonic", "platt"] = "none"
+
+
+class AnomalySpec(Section):
+    """How live runs are told from normal ones.
+
+    Attributes
+    ----------
+    file : str
+        What ``forewarn anomalies --save`` wrote for the model; relative paths start at the monitor
+        file.
+    alpha : float or None
+        Share of false alarms among normal runs; that of the file where not given.
+    rule : str or None
+        ``conformal``, ``prefix`` or ``checkpoints``; that of the file where not given.
+    run : float
+        Seconds after which another run begins, where no terminal label has ended it before;
+        infinite for ``never``.
+    """
+
+    file: Annotated[str, Field(min_length=1)]
+    alpha: Annotated[Finite, Field(gt=0, le=0.5)] | None = None
+    rule: Literal["conformal", "prefix", "checkpoints"] | None = None
+    run: Limit = math.inf
 
 
 class BoundsSpec(Section):

@@ -68,6 +68,8 @@ def durations(spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
     """Yield every duration of the monitor's logic, which is in the unit of the clock."""
     yield ("startup",), spec.startup
     yield ("learning", "refresh"), spec.learning.refresh
+    if spec.anomaly is not None:
+        yield ("anomaly", "run"), spec.anomaly.run
     for name, signal in spec.signals.items():
         if signal.timeout is not None:
             yield ("signals", name, "timeout"), signal.timeout

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from forewarn.learning.counting import TransitionCounter
 from forewarn.learning.pipeline import observe
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import END_LABEL
 from forewarn.recordings import open_recording
-from forewarn.states.interface import is_terminal, terminal_code
+from forewarn.states.interface import Observed, is_terminal, terminal_code
 
 
 class Transition(NamedTuple):
@@ -20,7 +19,7 @@ class Transition(NamedTuple):
     Attributes
     ----------
     tick : int
-        Moments from the first one of the recording to the one of `state`.
+        Moments from the first one of the recording to the one of `state`; live, its number.
     state, following : int
         State codes.
     action : str or None
@@ -33,17 +32,63 @@ class Transition(NamedTuple):
     following: int
 
 
+class Walk(NamedTuple):
+    """Where a recording, or a live session, stands after a moment.
+
+    Attributes
+    ----------
+    tick : int or None
+        The last moment; None before the first.
+    state : int or None
+        State code then, None if it was not known or an intervention shaped it.
+    action : str or None
+        What was done in it.
+    episode : int
+        Number of the episode, from 0.
+    over : bool
+        A terminal label has ended it.
+    """
+
+    tick: int | None = None
+    state: int | None = None
+    action: str | None = None
+    episode: int = 0
+    over: bool = False
+
+    def enter(
+        self, tick: int, observation: Observed, action: str | None
+    ) -> tuple[Walk, Transition | None]:
+        """Take in a moment, and return the transition that it ended, if it ended one.
+
+        Transitions are those that learning counts, and those that a constraint excludes: what
+        cannot be is no less of a surprise. Unknown states and interventions break the walk.
+        """
+        episode, over = self.episode, self.over or observation.ended
+        state = observation.state if observation.active is True else None
+        if state is not None and not is_terminal(state) and over:
+            episode, over = episode + 1, False
+        if observation.intervened is not False:
+            state = None
+        found = None
+        joined = self.state is not None and self.tick == tick - 1 and not is_terminal(self.state)
+        if joined and state is not None:
+            assert self.state is not None
+            found = Transition(tick - 1, self.state, self.action, state)
+        return Walk(tick, state, action, episode, over), found
+
+    def broken(self) -> Walk:
+        """Return the walk when what follows is somebody else's doing."""
+        return self._replace(state=None)
+
+
 def read_transitions(
     path: Path,
     compiled: CompiledSpec,
     progress: Callable[[float], None] | None = None,
     *,
     allow_missing: bool = False,
-) -> list[Transition]:
-    """Return the transitions of a recording.
-
-    They are those that learning counts, and those that a constraint excludes: what cannot be is
-    no less of a surprise. Unknown states and interventions break the run.
+) -> list[list[Transition]]:
+    """Return the transitions of each episode of a recording, without episodes that have none.
 
     Raises
     ------
@@ -51,24 +96,21 @@ def read_transitions(
         If the recording cannot be read or lacks a topic.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
-    counter = TransitionCounter(abstraction.vocabulary, spec.learning.end)
-    found: list[Transition] = []
+    episodes: dict[int, list[Transition]] = {}
     first: int | None = None
-    before: tuple[int, int, str | None] | None = None
+    walk = Walk()
     with open_recording(path) as recording:
         for snapshot, seen, action, _ in observe(
             recording, spec, abstraction, progress, allow_missing=allow_missing
         ):
             first = snapshot.tick if first is None else first
-            observation = seen.observation
-            state = observation.state if observation.active is True else None
-            intervened = observation.intervened is not False
-            counted = counter.add(snapshot.tick, state, intervened)
-            if counted and before is not None and state is not None:
-                found.append(Transition(*before, state))
-            known = state is not None and not intervened
-            before = (snapshot.tick - first, state, action) if known and state is not None else None
-    if spec.learning.end == "absorb" and before is not None and not is_terminal(before[1]):
-        end = terminal_code(counter.vocabulary.terminals.index(END_LABEL))
-        found.append(Transition(*before, end))
-    return found
+            walk, found = walk.enter(snapshot.tick - first, seen.observation, action)
+            if found is not None:
+                episodes.setdefault(walk.episode, []).append(found)
+    if spec.learning.end == "absorb" and walk.state is not None and not is_terminal(walk.state):
+        assert walk.tick is not None
+        space = abstraction.vocabulary.with_terminal(END_LABEL)
+        end = terminal_code(space.terminals.index(END_LABEL))
+        last = Transition(walk.tick, walk.state, walk.action, end)
+        episodes.setdefault(walk.episode, []).append(last)
+    return list(episodes.values())

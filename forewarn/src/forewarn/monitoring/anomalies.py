@@ -7,8 +7,10 @@ that one transition that was never seen does not make all unlikely runs alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -21,6 +23,9 @@ from forewarn.monitoring.surprise import What
 Floats = NDArray[np.float64]
 Rule = Literal["conformal", "prefix", "normal", "quantile", "checkpoints"]
 RULES: tuple[Rule, ...] = get_args(Rule)
+PROMISING: tuple[Rule, ...] = ("conformal", "prefix")
+LIVE_RULES: tuple[Rule, ...] = (*PROMISING, "checkpoints")
+"""Rules that judge a run while it lasts."""
 
 _LEAST_SPREAD = 1e-9  # runs that are all alike: the least deviation counts
 
@@ -40,6 +45,11 @@ class Checkpoint(NamedTuple):
     runs: int
     mean: float
     deviation: float
+
+    def fall(self, likelihood: float) -> float:
+        """Return how many standard deviations a likelihood is below the mean, at least 0."""
+        spread = max(self.deviation, _LEAST_SPREAD * max(1.0, abs(self.mean)))
+        return max((self.mean - likelihood) / spread, 0.0)
 
 
 class Finding(NamedTuple):
@@ -126,12 +136,17 @@ class Calibration:
 
     def step_p(self, surprises: Sequence[float]) -> Floats:
         """Return the p-value of each surprise among those of a step of a random normal run."""
-        values = np.array([value for value, _ in self.steps])
-        above = np.concatenate([np.cumsum([weight for _, weight in self.steps][::-1])[::-1], [0.0]])
+        values, above = self._steps
         # Weights are shares of runs: their sum is the number of runs but for rounding.
         greater = above[np.searchsorted(values, surprises, side="left")]
         found = (1.0 + greater) / (len(self.greatest) + 1.0)
         return np.asarray(np.minimum(found, 1.0), dtype=np.float64)
+
+    @cached_property
+    def _steps(self) -> tuple[Floats, Floats]:
+        """Surprises that occurred, and the weight of those that are at least as great."""
+        weights = np.cumsum([weight for _, weight in self.steps][::-1])[::-1]
+        return np.array([value for value, _ in self.steps]), np.append(weights, 0.0)
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -149,17 +164,12 @@ class Calibration:
 
     def judge(self, surprises: Sequence[float]) -> Finding:
         """Judge a run by the surprise of each of its transitions, at least one."""
-        if self.rule == "conformal":
-            return self._beyond(np.maximum.accumulate(surprises), self.greatest)
-        falls = deviation(self.reference, surprises)
-        if self.rule == "prefix":
-            return self._beyond(falls, self.deviations)
+        if self.rule in LIVE_RULES:
+            path = self.path(surprises)
+            value = float(path[-1])
+            p_value = self.p_value(value) if self.rule in PROMISING else None
+            return Finding(value > self.limit, p_value, value, self.limit, _first(path, self.limit))
         likelihood = -math.fsum(surprises)
-        if self.rule == "checkpoints":
-            limit = float(special.ndtri(1.0 - self.alpha))
-            falls = deviation(self.checkpoints, surprises)
-            worst = float(falls[-1])
-            return Finding(worst > limit, None, worst, limit, _first(falls, limit))
         past = np.array(self.likelihoods)
         if self.rule == "normal":
             limit = float(past.mean() - special.ndtri(1.0 - self.alpha) * past.std(ddof=1))
@@ -167,13 +177,51 @@ class Calibration:
             limit = float(past[math.floor(self.alpha * past.size)])
         return Finding(likelihood < limit, None, likelihood, limit, None)
 
-    def _beyond(self, path: Floats, past: tuple[float, ...]) -> Finding:
-        """Judge a rising path by its end, among the ends of past runs."""
-        value = float(path[-1])
-        p_value = conformal_p(past, value)
-        allowed = sum(k / (len(past) + 1) <= self.alpha for k in range(1, len(past) + 1))
-        limit = past[-allowed]
-        return Finding(p_value <= self.alpha, p_value, value, limit, _first(path, limit))
+    def path(self, surprises: Sequence[float]) -> Floats:
+        """Return what a rule that judges a run while it lasts compares, after each transition."""
+        if self.rule == "conformal":
+            return np.asarray(np.maximum.accumulate(surprises))
+        return deviation(self._at.values(), surprises)
+
+    def advance(self, value: float, transitions: int, surprise: float, likelihood: float) -> float:
+        """Return the next value of `path`, from the one before it.
+
+        Parameters
+        ----------
+        value : float
+            The value before; NaN at the first transition.
+        transitions : int
+            Number of this transition, from 1.
+        surprise, likelihood : float
+            Of this transition, and of all so far.
+        """
+        if self.rule != "conformal":
+            checkpoint = self._at.get(transitions)
+            surprise = 0.0 if checkpoint is None else checkpoint.fall(likelihood)
+        return value if surprise <= value else surprise
+
+    @cached_property
+    def _at(self) -> Mapping[int, Checkpoint]:
+        """Checkpoints of the rule by their transitions."""
+        used = self.reference if self.rule == "prefix" else self.checkpoints
+        return {one.steps: one for one in used}
+
+    @property
+    def _past(self) -> tuple[float, ...]:
+        return self.greatest if self.rule == "conformal" else self.deviations
+
+    @cached_property
+    def limit(self) -> float:
+        """What a value of `path` has to exceed for a run to be anomalous."""
+        if self.rule == "checkpoints":
+            return float(special.ndtri(1.0 - self.alpha))
+        runs = len(self._past)
+        allowed = sum(k / (runs + 1) <= self.alpha for k in range(1, runs + 1))
+        return self._past[-allowed]
+
+    def p_value(self, value: float) -> float:
+        """Return the conformal p-value of a value of `path`."""
+        return conformal_p(self._past, value)
 
 
 def conformal_p(past: Sequence[float], value: float) -> float:
@@ -187,8 +235,7 @@ def conformal_p(past: Sequence[float], value: float) -> float:
     past : sequence of float, shape (n,)
         Rising.
     """
-    above = len(past) - int(np.searchsorted(np.asarray(past), value, side="left"))
-    return (1 + above) / (len(past) + 1)
+    return (1 + len(past) - bisect_left(past, value)) / (len(past) + 1)
 
 
 def find_checkpoints(runs: Sequence[Sequence[float]], every: int) -> tuple[Checkpoint, ...]:
@@ -211,7 +258,7 @@ def find_checkpoints(runs: Sequence[Sequence[float]], every: int) -> tuple[Check
     return tuple(found)
 
 
-def deviation(checkpoints: Sequence[Checkpoint], surprises: Sequence[float]) -> Floats:
+def deviation(checkpoints: Iterable[Checkpoint], surprises: Sequence[float]) -> Floats:
     """Return how many standard deviations a run has been below the mean at worst, so far.
 
     It is 0 before the first checkpoint, and for runs that are never below; shape (transitions,).
@@ -220,9 +267,8 @@ def deviation(checkpoints: Sequence[Checkpoint], surprises: Sequence[float]) -> 
     found = np.zeros(likelihoods.size)
     for one in checkpoints:
         if one.steps <= found.size:
-            spread = max(one.deviation, _LEAST_SPREAD * max(1.0, abs(one.mean)))
-            found[one.steps - 1] = (one.mean - likelihoods[one.steps - 1]) / spread
-    return np.asarray(np.maximum.accumulate(np.maximum(found, 0.0)))
+            found[one.steps - 1] = one.fall(float(likelihoods[one.steps - 1]))
+    return np.asarray(np.maximum.accumulate(found))
 
 
 def least_runs(rule: Rule, alpha: float) -> int:

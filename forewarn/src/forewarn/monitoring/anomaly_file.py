@@ -22,8 +22,13 @@ _CHECKPOINT = "[steps, runs, mean, deviation]"
 
 def save_calibration(calibration: Calibration, path: Path) -> None:
     """Write a calibration; raises InputError."""
+    write_output(path, dump_calibration(calibration), ModelError)
+
+
+def dump_calibration(calibration: Calibration) -> str:
+    """Return the text of a file that holds a calibration."""
     content = {"format": FORMAT, "version": VERSION, **asdict(calibration)}
-    write_output(path, json.dumps(content, allow_nan=False) + "\n", ModelError)
+    return json.dumps(content, allow_nan=False) + "\n"
 
 
 def load_calibration(path: Path, model: str, abstraction: str) -> Calibration:
@@ -40,20 +45,30 @@ def load_calibration(path: Path, model: str, abstraction: str) -> Calibration:
         If the file cannot be read, is no calibration, or was made for another model.
     """
     try:
-        found = _parse(Reader(read_json(path), ""))
-        for key, theirs, ours in (
-            ("abstraction", found.abstraction, abstraction),
-            ("model", found.model, model),
-        ):
-            if theirs != ours:
-                raise ModelError(
-                    f"was calibrated for another {key} (digest {theirs[:12]}, this one has "
-                    f"{ours[:12]})",
-                    key=key,
-                    accepted="a file calibrated with this model: calibrate again",
-                )
+        content = read_json(path)
+    except ModelError as error:
+        accepted = "a file that `forewarn anomalies --save` wrote"
+        raise ModelError(error.problem, accepted=accepted, file=path, key=error.key) from error
+    try:
+        return check_calibration(content, model, abstraction)
     except InputError as error:
         raise error.located(file=path) from error
+
+
+def check_calibration(content: Any, model: str, abstraction: str) -> Calibration:
+    """Return the calibration that the JSON of a file holds; see `load_calibration`."""
+    found = _parse(Reader(content, ""))
+    for key, theirs, ours in (
+        ("abstraction", found.abstraction, abstraction),
+        ("model", found.model, model),
+    ):
+        if theirs != ours:
+            raise ModelError(
+                f"was calibrated for another {key} (digest {theirs[:12]}, this one has "
+                f"{ours[:12]})",
+                key=key,
+                accepted="a file calibrated with this model: calibrate again",
+            )
     return found
 
 

@@ -9,11 +9,12 @@ from dataclasses import replace
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
+from forewarn.checking.least_risk import LeastRisk, least_risk
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import sound_table
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, PropertySpec
-from forewarn.errors import ConfigError, ModelError
+from forewarn.errors import CheckingError, ConfigError, ModelError
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import Chain, CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
@@ -78,8 +79,31 @@ def build_monitor(
             for table, calibration_map in zip(raw, maps.values(), strict=True)
         ]
         chain = estimate_chain(model)
-    properties = tuple(_properties(compiled, chain, questions, tables, raw))
-    return Monitor(spec, abstraction, properties, loaded, _notes(spec, model, tables))
+    least = _least_risks(compiled, questions, model)
+    properties = tuple(
+        replace(prop, least=least.get(prop.name))
+        for prop in _properties(compiled, chain, questions, tables, raw)
+    )
+    notes = _notes(spec, model, tables)
+    notes += tuple(f"{name}: pmin: {note}" for name, one in least.items() for note in one.notes)
+    return Monitor(spec, abstraction, properties, loaded, notes)
+
+
+def _least_risks(
+    compiled: CompiledSpec, questions: Sequence[Question], model: CountModel | None
+) -> dict[str, LeastRisk]:
+    """Return the least risk of each property whose figure it is; raises CheckingError."""
+    spec = compiled.spec
+    found: dict[str, LeastRisk] = {}
+    for (name, section), question in zip(spec.properties.items(), questions, strict=True):
+        if section.figure == "pmin" and model is not None:
+            try:
+                found[name] = least_risk(
+                    model, question.automaton, question.horizon, confidence=spec.bounds.confidence
+                )
+            except CheckingError as error:
+                raise error.located(file=spec.file, key=f"properties.{name}.figure") from error
+    return found
 
 
 def build_without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
@@ -242,6 +266,13 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
             if (section.formula, section.horizon) != (before.formula, before.horizon):
                 raise ConfigError(
                     "formula and horizon cannot change while running", key=f"properties.{name}"
+                )
+            if section.figure == "pmin" and before.figure != "pmin":
+                raise ConfigError(
+                    "pmin is computed before the first tick, for properties whose figure it is "
+                    "in the monitor file",
+                    key=f"properties.{name}.figure",
+                    accepted="risk or upper; or pmin in the file",
                 )
             rules = compile_rules(section, monitor.clock)
             compiled = replace(compiled, spec=section, rules=rules)

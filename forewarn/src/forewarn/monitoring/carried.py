@@ -17,12 +17,13 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import zstandard
 
 from forewarn.checking.interface import RiskTable
+from forewarn.checking.least_risk import LeastRisk
 from forewarn.errors import RecordingError
 from forewarn.models.chain import Floats
 from forewarn.monitoring.step import Monitor
@@ -35,6 +36,7 @@ TOLERANCE = 1e-6
 LARGEST = 1 << 30
 _HEAD = struct.Struct("<I")
 Tables = Mapping[str, Floats]
+Solved = TypeVar("Solved", RiskTable, LeastRisk)
 
 
 @dataclass
@@ -63,12 +65,13 @@ def tables_of(monitor: Monitor) -> dict[str, Floats]:
         found |= _arrays(f"{prop.name}.table", prop.table)
         if prop.raw is not prop.table:
             found |= _arrays(f"{prop.name}.raw", prop.raw)
+        found |= _arrays(f"{prop.name}.least", prop.least)
         if prop.outlook is not None and prop.outlook.steps is not None:
             found[f"{prop.name}.steps"] = prop.outlook.steps
     return found
 
 
-def _arrays(name: str, table: RiskTable | None) -> dict[str, Floats]:
+def _arrays(name: str, table: RiskTable | LeastRisk | None) -> dict[str, Floats]:
     if table is None:
         return {}
     return {
@@ -98,7 +101,7 @@ def with_tables(monitor: Monitor, tables: Tables) -> tuple[Monitor, float]:
 
 
 def _with_tables(compiled: CompiledProperty, tables: Tables) -> CompiledProperty:
-    def taken(name: str, table: RiskTable) -> RiskTable:
+    def taken(name: str, table: Solved) -> Solved:
         arrays: dict[str, Any] = {
             key.rpartition(".")[2]: tables[key] for key in _arrays(name, table)
         }
@@ -123,6 +126,7 @@ def _with_tables(compiled: CompiledProperty, tables: Tables) -> CompiledProperty
         compiled.row_classes,
         outlook,
         raw,
+        None if compiled.least is None else taken(f"{compiled.name}.least", compiled.least),
     )
 
 

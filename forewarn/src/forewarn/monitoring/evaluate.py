@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from forewarn.config.actions import ACTIONS
 from forewarn.monitoring.intervention import (
     AdvisorState,
     Answer,
@@ -88,5 +89,9 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
     advisor, request = advise(
         memory.advisor, rows, since, chains.answers, chains.unseen, act=act, clock=clock
     )
+    if state.run is not None and request is not None and request.active:
+        # What follows is not what normal runs do, and no surprise.
+        shapes = ACTIONS[request.action].shapes
+        state = state._replace(run=state.run.broken()) if shapes else state
     result = TickResult(verdict, rows, request)
     return EvaluatedTick(result, Memory(state, violations, advisor, mutes))

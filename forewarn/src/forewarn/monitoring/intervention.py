@@ -11,7 +11,7 @@ from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, WARN
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.monitoring.risk_rows import RiskRow, compared
 from forewarn.signals.clock import Clock
 from forewarn.signals.ticks import Grid
 
@@ -55,6 +55,7 @@ class Answer(NamedTuple):
 
 WARNING = Answer(WARN, None)
 SECONDS = Grid(1.0)
+FIGURE_NAMES = ("risk", "upper bound", "least risk of all choices")
 NO_ANSWERS: Mapping[str, Answer] = MappingProxyType({})
 
 
@@ -136,7 +137,7 @@ def advise(
         active=act,
         property=row.property,
         properties=tuple(other.property for other, _ in alerting),
-        risk=row.upper if row.figure else row.probability,
+        risk=compared(row),
         speed_limit=min(limits) if ACTIONS[action].limits else math.nan,
         reason=_reason(row, clock),
         evidence=_evidence(row, clock),
@@ -162,7 +163,7 @@ def _answer(row: RiskRow, due: Answer, unseen: Mapping[str, Answer]) -> Answer:
 
 def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
     row, answer = alert
-    figure = row.upper if row.figure else row.probability
+    figure = compared(row)
     return SEVERITY.index(answer.intervention), row.level, math.inf if figure != figure else figure
 
 
@@ -170,7 +171,9 @@ def _reason(row: RiskRow, clock: Clock) -> str:
     threshold = row.threshold_act if row.level == Level.ACT else row.threshold_warn
     if not row.in_model:
         return f"{row.property}: the model has never seen this state, the risk is unknown"
-    figure, value = ("upper bound", row.upper) if row.figure else ("risk", row.probability)
+    figure, value = FIGURE_NAMES[row.figure], compared(row)
+    if value != value:
+        return f"{row.property}: nothing was seen done in this state, the least risk is unknown"
     within = "ever" if math.isinf(row.horizon) else f"within {clock.say(row.horizon)}"
     missing = len(row.stale_signals)
     stale = f", with {missing} stale signal{'s' if missing > 1 else ''}" if missing else ""

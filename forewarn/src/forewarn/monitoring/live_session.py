@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, DecodeError
@@ -21,6 +22,7 @@ from forewarn.monitoring.build import (
 )
 from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, TickResult, evaluate
 from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
+from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.mutes import Muted, Mutes
 from forewarn.monitoring.policy import RESTING, Level, release
 from forewarn.monitoring.session import Session
@@ -46,6 +48,8 @@ class Watch:
     bounds : bool
         False leaves the bounds of the risk out, which take nearly all of the time that the tables
         take: a monitor from `build`, which has them, may follow.
+    detector : Detector, optional
+        What tells runs that are unlike normal ones; it stays whatever model follows.
 
     Raises
     ------
@@ -63,13 +67,14 @@ class Watch:
         external: str = "",
         *,
         bounds: bool = True,
+        detector: Detector | None = None,
     ) -> None:
         self.compiled = compiled
         self._external = external
         mtype = message_types.get(external)
         self._read_external = None if mtype is None else ExternalSignals(mtype)
         monitor = (build_monitor if bounds else build_without_bounds)(compiled, model)
-        self.session = Session(monitor, message_types)
+        self.session = Session(replace(monitor, detector=detector), message_types)
         self.violations = [0] * len(compiled.spec.properties)
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()
@@ -205,6 +210,8 @@ class Watch:
             for prop in self.monitor.properties
         }
         self._replace({name: fresh[name] for name in chosen})
+        if set(chosen) == set(self.names):  # another episode
+            self.session.state = self.session.state._replace(run=None)
         return chosen
 
     def release(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -285,7 +292,7 @@ class Watch:
         """Go on with a monitor from `build`; the thresholds in force stay."""
         for name, section in self.spec.properties.items():
             monitor = with_section(monitor, name, section)
-        self.session.swap(monitor)
+        self.session.swap(replace(monitor, detector=self.monitor.detector))
 
     def _choose(self, names: Iterable[str]) -> tuple[str, ...]:
         chosen = tuple(names) or self.names

@@ -20,7 +20,9 @@ import zstandard
 
 from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, dump_model
+from forewarn.monitoring.anomaly_section import pack_detector
 from forewarn.monitoring.carried import PackedTables, TablePacker, tables_of
+from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.session_events import Beginning, Event, Start, encode
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import RecordingWriter
@@ -30,7 +32,9 @@ TABLE = "forewarn.record"
 FORMAT = "1"
 SPEC_NAME = "monitor.yaml"
 PACKED = ".zst"
+ANOMALY_NAME = f"anomaly.json{PACKED}"
 RISK_TYPE = "forewarn_msgs/msg/RiskArray"
+ANOMALY_TYPE = "forewarn_msgs/msg/Anomaly"
 
 
 class Names(NamedTuple):
@@ -54,6 +58,11 @@ class Names(NamedTuple):
         """Topic of what was observed, where the type of processor has a part in that."""
         return f"{self.node}/debug/observed"
 
+    @property
+    def anomaly(self) -> str:
+        """Topic of what is said of runs that may be unlike normal ones."""
+        return f"{self.node}/output/anomaly"
+
     @classmethod
     def of(cls, node: str) -> Names:
         """Return the topics of the node with this full name."""
@@ -67,8 +76,8 @@ class Packed(NamedTuple):
     tables: PackedTables
 
 
-def _packed(model: CountModel) -> bytes:
-    return zstandard.ZstdCompressor().compress(dump_model(model).encode())
+def _packed(content: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(content)
 
 
 class RecordWriter:
@@ -84,6 +93,8 @@ class RecordWriter:
         The monitor file.
     types : mapping of str to MessageType
         Definition of each topic that may be consumed.
+    detector : Detector, optional
+        What tells anomalies.
 
     Raises
     ------
@@ -92,7 +103,12 @@ class RecordWriter:
     """
 
     def __init__(
-        self, path: Path | str, names: Names, spec_text: str, types: Mapping[str, MessageType]
+        self,
+        path: Path | str,
+        names: Names,
+        spec_text: str,
+        types: Mapping[str, MessageType],
+        detector: Detector | None = None,
     ) -> None:
         self.names = names
         self._writer = RecordingWriter(path)
@@ -107,6 +123,10 @@ class RecordWriter:
         self._observed: Observed | None = None
         self._writer.write_metadata(TABLE, {"format": FORMAT, **names._asdict()})
         self._writer.attach(SPEC_NAME, spec_text.encode(), "application/yaml")
+        if detector is not None:
+            self._types[names.anomaly] = installed_message_type(ANOMALY_TYPE)
+            packed = _packed(pack_detector(detector))
+            self._writer.attach(ANOMALY_NAME, packed, "application/zstd")
 
     @property
     def path(self) -> Path:
@@ -117,16 +137,24 @@ class RecordWriter:
         """Append a message that was consumed, at the time that the session was told."""
         self._write(topic, arrival_ns + self._shift_ns, payload)
 
-    def risk(self, due_ns: int, payload: bytes, observed: Observed | None = None) -> None:
+    def risk(
+        self,
+        due_ns: int,
+        payload: bytes,
+        observed: Observed | None = None,
+        anomaly: bytes | None = None,
+    ) -> None:
         """Append the serialized RiskArray of a tick that was due at `due_ns`.
 
-        `observed` is `Watch.decided` after that tick.
+        `observed` is `Watch.decided` after that tick, `anomaly` the serialized Anomaly of it.
         """
         self._decided_ns = due_ns + self._shift_ns
         if observed != self._observed:
             text = json.dumps(observed, separators=(",", ":"))
             self._writer.write_text(self.names.observed, self._decided_ns, text)
             self._observed = observed
+        if anomaly is not None:
+            self._write(self.names.anomaly, self._decided_ns, anomaly)
         self._write(self.names.risk, self._decided_ns, payload)
 
     def start(
@@ -155,7 +183,7 @@ class RecordWriter:
 
     def pack(self, model: CountModel, monitor: Monitor) -> Packed:
         """Pack a model and its tables and write nothing; may be called in another thread."""
-        return Packed(_packed(model), self.pack_tables(monitor))
+        return Packed(_packed(dump_model(model).encode()), self.pack_tables(monitor))
 
     def pack_tables(self, monitor: Monitor) -> PackedTables:
         """Pack the tables of a monitor and write nothing; may be called in another thread."""
@@ -165,7 +193,7 @@ class RecordWriter:
         """Attach a model, which `ready` may hold, and return the name of the attachment."""
         self._models += 1
         name = f"model-{self._models}.json{PACKED}"
-        data = _packed(model) if ready is None else ready.model
+        data = _packed(dump_model(model).encode()) if ready is None else ready.model
         self._writer.attach(name, data, "application/zstd")
         return name
 

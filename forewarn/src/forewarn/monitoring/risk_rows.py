@@ -28,7 +28,7 @@ VERDICTS = {
     PropertyStatus.ENDED: CANNOT_BE_VIOLATED,  # the episode is over, and its obligations with it
 }
 BOUNDS = {"none": 0, "credible": 1, "sound": 2}
-FIGURES = {"risk": 0, "upper": 1}
+FIGURES = {"risk": 0, "upper": 1, "pmin": 2}
 
 
 class RiskRow(NamedTuple):
@@ -59,6 +59,14 @@ class RiskRow(NamedTuple):
     stale_ages: tuple[float, ...]
     expected_time_to_violation: float
     most_likely_path: tuple[str, ...]
+    pmin: float = math.nan
+    pmin_lower: float = math.nan
+    pmin_upper: float = math.nan
+
+
+def compared(row: RiskRow) -> float:
+    """Return what is compared with the thresholds."""
+    return (row.probability, row.upper, row.pmin)[row.figure]
 
 
 def risk_rows(
@@ -146,6 +154,9 @@ def _row(
         stale_ages=ages,
         expected_time_to_violation=expected,
         most_likely_path=path,
+        pmin=verdict.least.probability,
+        pmin_lower=verdict.least.lower,
+        pmin_upper=verdict.least.upper,
     )
 
 

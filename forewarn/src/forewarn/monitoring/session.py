@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from forewarn.learning.actions import ActionReader
 from forewarn.messages import MessageType
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
@@ -27,6 +28,10 @@ class Session:
         self.monitor = monitor
         self.feed = open_feed(monitor.spec, monitor.abstraction, message_types)
         self.state: MonitorState = monitor.start()
+        # Only surprise asks what was done; a trace may say so where the monitor file does not.
+        self.actions = (
+            None if monitor.detector is None else ActionReader(monitor.spec, monitor.abstraction)
+        )
 
     @property
     def clock(self) -> Clock:
@@ -48,7 +53,10 @@ class Session:
 
     def tick(self, tick: int) -> Verdict:
         """Evaluate one tick; it must lie after the last one."""
-        self.state, verdict = self.monitor.step(self.state, self.feed.snapshot(tick))
+        snapshot = self.feed.snapshot(tick)
+        if self.actions is not None and self.monitor.abstraction.action is None:
+            snapshot = snapshot._replace(action=self.actions.at(tick, ())[0])
+        self.state, verdict = self.monitor.step(self.state, snapshot)
         return verdict
 
     def swap(self, monitor: Monitor) -> None:
@@ -68,5 +76,7 @@ def run(
 
     A live node that receives the same samples at the same times evaluates the same ticks.
     """
+    if session.actions is not None:
+        samples = session.actions.listen(samples, session.feed.moments)
     for tick in session.feed.play(samples, start_ns, end_ns):
         yield session.tick(tick)

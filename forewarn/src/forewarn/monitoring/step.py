@@ -14,14 +14,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from forewarn.checking.interface import RiskTable
+from forewarn.checking.least_risk import LeastRisk
 from forewarn.config import MonitorSpec
 from forewarn.models.chain import Floats
 from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step, advance
+from forewarn.monitoring.live_anomaly import Detector, RunState
 from forewarn.monitoring.policy import RESTING, PolicyState, decide
 from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
-from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
+from forewarn.monitoring.verdict import (
+    NO_LEAST,
+    LeastFigure,
+    PropertyStatus,
+    PropertyVerdict,
+    Verdict,
+)
 from forewarn.signals.clock import Clock
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.feed import Failure, Snapshot
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Observed
 
@@ -64,6 +73,8 @@ class MonitorState(NamedTuple):
         In the order of the monitor file.
     observation : Observed or None
         What the last tick gave by itself.
+    run : RunState or None
+        The run, as far as it was watched for anomalies; None before its first tick.
     """
 
     tick: int | None
@@ -71,6 +82,7 @@ class MonitorState(NamedTuple):
     seen: bool
     properties: tuple[PropertyState, ...]
     observation: Observed | None
+    run: RunState | None = None
 
 
 class Risk(NamedTuple):
@@ -105,6 +117,8 @@ class Monitor:
         The learned states; without a model there are verdicts and no risk.
     notes : tuple of str
         What the user should know about properties and tables.
+    detector : Detector or None
+        What tells runs that are unlike normal ones, if the monitor file asks for it.
     """
 
     spec: MonitorSpec
@@ -112,6 +126,7 @@ class Monitor:
     properties: tuple[CompiledProperty, ...]
     model: LoadedModel | None
     notes: tuple[str, ...] = ()
+    detector: Detector | None = None
 
     @property
     def bounded(self) -> bool:
@@ -173,8 +188,16 @@ class Monitor:
                 verdict = verdict._replace(possible_violation=True)
             states.append(after)
             verdicts.append(verdict)
+        run, anomaly = state.run, None
+        if self.detector is not None:
+            action, reason = snapshot.action, ""
+            if self.abstraction.action is not None:
+                action, reason = self.abstraction.done(values)
+            if reason:
+                failed += (Failure("action", reason),)
+            run, anomaly = self.detector.enter(run, snapshot.tick, observation, action)
         return (
-            MonitorState(snapshot.tick, first, seen, tuple(states), alone),
+            MonitorState(snapshot.tick, first, seen, tuple(states), alone, run),
             Verdict(
                 snapshot.tick,
                 time_ns,
@@ -183,6 +206,7 @@ class Monitor:
                 snapshot.stale,
                 snapshot.failures + failed,
                 values,
+                anomaly,
             ),
         )
 
@@ -261,20 +285,48 @@ class Monitor:
         elif code is None and snapshot.suspended:
             risk, status = NOT_JUDGED, UNKNOWN
         else:
-            risk = self._uncertain(compiled, before, observation, row)
+            assert compiled.table is not None
+            risk = self._uncertain(compiled, before, observation, row, compiled.table)
         if waiting and status is not VIOLATED:  # which no missing signal can bring about
             after = PropertyState(branches, step.latched, before.policy)
             return after, _verdict(compiled, after, step, UNKNOWN, risk)
-        figure = risk.upper if compiled.spec.figure == "upper" else risk.probability
+        least = NO_LEAST
+        if compiled.least is not None:
+            least = self._least(compiled, before, observation, row, step, risk)
+        figure = {"upper": risk.upper, "pmin": least.probability}.get(
+            compiled.spec.figure, risk.probability
+        )
         if risk is NO_RISK:
             # Without a model only a violation raises an alert, so its end must release it.
             figure = 0.0
         elif risk is NOT_JUDGED:
             figure = NAN  # its upper bound of 1 must not alert either
-        unseen = not risk.in_model
+        # Where nothing was seen done, the least risk is as unknown as in a state never seen.
+        known = compiled.spec.figure != "pmin" or not math.isnan(figure) or risk is NOT_JUDGED
+        unseen = not (risk.in_model and known)
         policy = decide(compiled.rules, before.policy, snapshot.tick, figure, unseen=unseen)
         after = PropertyState(branches, step.latched, policy)
-        return after, _verdict(compiled, after, step, status, risk)
+        return after, _verdict(compiled, after, step, status, risk, least)
+
+    def _least(
+        self,
+        compiled: CompiledProperty,
+        before: PropertyState,
+        observation: Observed,
+        row: int | None,
+        step: Step,
+        risk: Risk,
+    ) -> LeastFigure:
+        """Return the least risk over all ways to choose, where there is a risk at all."""
+        table = compiled.least
+        assert table is not None
+        if risk is CERTAIN or risk is OVER or risk is NO_RISK or risk is NOT_JUDGED:
+            return LeastFigure(*risk[:3])
+        if row is not None and len(step.branches) == 1 and step.status is not UNKNOWN:
+            at = row, step.branches[0]
+            found = (table.values[at], table.lower[at], table.upper[at])
+            return LeastFigure(*map(float, found))
+        return LeastFigure(*self._uncertain(compiled, before, observation, row, table)[:3])
 
     def _uncertain(
         self,
@@ -282,16 +334,17 @@ class Monitor:
         before: PropertyState,
         observation: Observed,
         row: int | None,
+        table: RiskTable | LeastRisk,
     ) -> Risk:
         """Return the worst risk over all product states that agree with what is known."""
-        assert self.model is not None and compiled.table is not None
+        assert self.model is not None
         found = self.model.compatible(observation)
         if observation.state is not None and not observation.ended:
             rows = np.array([] if row is None else [row])
             found = Compatible(rows, np.full(rows.shape, -1), True)
         if not found.rows.size:
             return UNSEEN
-        live, table = compiled.live, compiled.table
+        live = compiled.live
         rows, complete = found.rows, found.complete
         at = np.ix_(np.array(before.branches), compiled.letters_in(found))
         outcome = live.outcome[at]
@@ -325,7 +378,12 @@ def _look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
 
 
 def _verdict(
-    compiled: CompiledProperty, after: PropertyState, step: Step, status: PropertyStatus, risk: Risk
+    compiled: CompiledProperty,
+    after: PropertyState,
+    step: Step,
+    status: PropertyStatus,
+    risk: Risk,
+    least: LeastFigure = NO_LEAST,
 ) -> PropertyVerdict:
     return PropertyVerdict(
         compiled.name,
@@ -339,4 +397,5 @@ def _verdict(
         step.automaton,
         after.policy.level,
         after.policy.since,
+        least,
     )

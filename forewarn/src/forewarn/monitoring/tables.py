@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.least_risk import LeastRisk
 from forewarn.config.sections import PropertySpec
 from forewarn.logic import Automaton
 from forewarn.monitoring.branches import LiveAutomaton, Step, advance, live_automaton
@@ -132,6 +133,8 @@ class CompiledProperty:
         Letter class of each model state.
     outlook : Outlook or None
         What lies ahead of each product state; None without a model.
+    least : LeastRisk or None
+        Least risk over all ways to choose; None unless it is the property's figure.
     raw : RiskTable or None
         What the chain says; `table` itself unless the model calibrates the risk.
     """
@@ -149,6 +152,7 @@ class CompiledProperty:
     upper: memoryview | None = None
     outlook: Outlook | None = None
     raw: RiskTable | None = None
+    least: LeastRisk | None = None
     _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)
 
@@ -221,6 +225,7 @@ def compile_property(
     row_classes: NDArray[np.int64],
     outlook: Outlook | None = None,
     raw: RiskTable | None = None,
+    least: LeastRisk | None = None,
 ) -> CompiledProperty:
     """Flatten automaton and tables for the loop."""
 
@@ -241,4 +246,5 @@ def compile_property(
         upper=None if table is None else view(table.upper),
         outlook=outlook,
         raw=table if raw is None else raw,
+        least=least,
     )

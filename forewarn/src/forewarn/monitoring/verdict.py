@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from forewarn.monitoring.live_anomaly import AnomalyRow
 from forewarn.monitoring.policy import Level
 from forewarn.signals.feed import Failure, StaleSignal
 from forewarn.states.interface import Observed
@@ -20,6 +22,20 @@ class PropertyStatus(IntEnum):
     CANNOT_BE_VIOLATED = 3
     INACTIVE = 4
     ENDED = 5
+
+
+class LeastFigure(NamedTuple):
+    """The least probability of a violation over all ways to choose, and its bounds.
+
+    NaN where it is not asked for; the probability also where nothing was seen done.
+    """
+
+    probability: float
+    lower: float
+    upper: float
+
+
+NO_LEAST = LeastFigure(math.nan, math.nan, math.nan)
 
 
 class PropertyVerdict(NamedTuple):
@@ -45,6 +61,8 @@ class PropertyVerdict(NamedTuple):
         What the policy makes of it.
     alert_since : int
         Tick at which the present level began.
+    least : LeastFigure
+        The least risk over all ways to choose, where it is the property's figure.
     """
 
     name: str
@@ -58,6 +76,7 @@ class PropertyVerdict(NamedTuple):
     automaton: tuple[int, ...]
     level: Level
     alert_since: int
+    least: LeastFigure = NO_LEAST
 
 
 class Verdict(NamedTuple):
@@ -77,6 +96,8 @@ class Verdict(NamedTuple):
         What was received and could not be read or decided.
     values : sequence
         Values of all signals in the abstraction's order; None where unknown.
+    anomaly : AnomalyRow or None
+        What is said of the present run; None if the monitor file does not ask.
     """
 
     tick: int
@@ -86,3 +107,4 @@ class Verdict(NamedTuple):
     stale: tuple[StaleSignal, ...]
     failures: tuple[Failure, ...]
     values: Sequence[Any] = ()
+    anomaly: AnomalyRow | None = None

@@ -66,6 +66,8 @@ class Snapshot(NamedTuple):
         Values are missing, and only of signals whose staleness is to be ignored.
     time_ns : int or None
         When that was; None if the clock's axis tells.
+    action : str or None
+        What was done, as far as a trace names it and not the monitor file.
     """
 
     tick: int
@@ -74,6 +76,7 @@ class Snapshot(NamedTuple):
     failures: tuple[Failure, ...] = ()
     suspended: bool = False
     time_ns: int | None = None
+    action: str | None = None
 
 
 @dataclass
