@@ -305,7 +305,7 @@ class StateSpaceContract:
                 monitor,
                 recording,
                 keep_signals=True,
-                on_verdict=lambda said: lines.append(verdict_line(said, self.space)),
+                on_verdict=lambda said: lines.append(verdict_line(said, monitor)),
             )
         assert run.lanes.names == (*self.space.present, *self.space.terminals)
         watch = Watch(compiled, loaded, {})
@@ -313,5 +313,5 @@ class StateSpaceContract:
             row = json.loads(text)
             watch.accept("", watch.session.clock.time_ns(tick), row)
             verdict = watch.tick(tick).verdict
-            assert verdict_line(verdict, self.space) == lines[tick]
+            assert verdict_line(verdict, watch.monitor) == lines[tick]
         assert {line["state"] for line in map(json.loads, lines)} >= {None}

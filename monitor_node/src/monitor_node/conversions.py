@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from forewarn_msgs.msg import (
+    ActionRisk,
     Anomaly,
     Arrivals,
     Intervention,
@@ -156,6 +157,9 @@ def intervention(time_ns: int, request: Request, signature: Signature) -> Interv
         speed_limit=request.speed_limit,
         reason=request.reason,
         evidence=list(request.evidence),
+        recommendation=request.recommendation,
+        recommendation_reason=request.recommendation_reason,
+        alternatives=[_filled(ActionRisk(), one) for one in request.alternatives],
     )
     signature.sign(message)
     return message

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from forewarn.config.actions import NO_ACTION
+from forewarn.monitoring.evaluate import advised
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.reasons import Reasons, explain_risk
 from forewarn.monitoring.risk_rows import RiskRow
@@ -37,7 +39,13 @@ def reasons(monitor: Monitor, verdict: Verdict, row: RiskRow) -> Reasons | None:
     return explain_risk(monitor, row.property, state, row.automaton_states[0])
 
 
-def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) -> RiskExplanation:
+def explain(
+    monitor: Monitor,
+    verdict: Verdict,
+    signals: Signals,
+    row: RiskRow,
+    asked: str = NO_ACTION,
+) -> RiskExplanation:
     """Explain one property at the last tick; `reasons` come on top.
 
     Parameters
@@ -50,6 +58,8 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
         All signals then.
     row : RiskRow
         What was published of the property.
+    asked : str
+        The intervention that is asked for.
     """
     observation = verdict.observation
     abstraction = monitor.abstraction
@@ -63,7 +73,7 @@ def explain(monitor: Monitor, verdict: Verdict, signals: Signals, row: RiskRow) 
     return RiskExplanation(
         time_ns=time_ns,
         row=row,
-        text=_text(row, monitor.clock),
+        text=" ".join([_text(row, monitor.clock), *_advice(monitor, verdict, asked)]),
         predicates=abstraction.vocabulary.predicates,
         truths=tuple(
             abstraction.vocabulary.truth(name, observation)
@@ -83,6 +93,15 @@ def _shares(monitor: Monitor, verdict: Verdict, row: RiskRow) -> tuple[float, ..
         return ()
     assert state is not None
     return compiled.outlook.path(monitor.model.rows[state], row.automaton_states[0]).shares
+
+
+def _advice(monitor: Monitor, verdict: Verdict, asked: str) -> list[str]:
+    advice = advised(monitor, verdict, asked)
+    if advice is None:
+        return []
+    if not advice.action:
+        return [f"The shield: {advice.reason}."]
+    return [f"The shield recommends {advice.action!r}: {advice.reason}."]
 
 
 def _text(row: RiskRow, clock: Clock) -> str:

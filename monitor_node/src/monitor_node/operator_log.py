@@ -31,7 +31,7 @@ class Teller:
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
-        self._asked = NO_ACTION
+        self._asked = NO_ACTION, ""
 
     def tell(self, result: TickResult) -> None:
         """Log what is new at a tick."""
@@ -46,11 +46,17 @@ class Teller:
 
     def request(self, request: Request) -> None:
         """Log a request, unless it is the one of before."""
-        if request.action == self._asked:
+        asked = request.action, request.recommendation
+        if asked == self._asked:
             return
-        self._asked = request.action
+        self._asked = asked
         if request.action == NO_ACTION:
             self._logger.info(f"intervention {request.id} is over: {request.reason}")
             return
         only = "" if request.active else ", only observed"
-        self._logger.warning(f"intervention {request.id}: {request.action}{only}: {request.reason}")
+        advice = ""
+        if request.recommendation_reason:
+            advice = f"; the shield: {request.recommendation_reason}"
+        self._logger.warning(
+            f"intervention {request.id}: {request.action}{only}: {request.reason}{advice}"
+        )

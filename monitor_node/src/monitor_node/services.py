@@ -13,6 +13,7 @@ from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.task import Future
 
+from forewarn.config.actions import NO_ACTION
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring import session_events
@@ -244,7 +245,10 @@ class Services:
             return response
         row = rows[request.property or max(rows, key=lambda name: _figure(rows[name]))]
         monitor, verdict = runtime.watch.monitor, runtime.latest.verdict
-        conversions.explanation(response, explain(monitor, verdict, runtime.signals(), row))
+        request = runtime.latest.request
+        asked = NO_ACTION if request is None else request.action
+        explained = explain(monitor, verdict, runtime.signals(), row, asked)
+        conversions.explanation(response, explained)
         try:
             found = await self._work(lambda: reasons(monitor, verdict, row))
         except ForewarnError as error:

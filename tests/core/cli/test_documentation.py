@@ -17,6 +17,7 @@ from forewarn.config.sections import (
     LearningSpec,
     PropertySpec,
     ShapeSpec,
+    ShieldSpec,
     SignalSpec,
     Thresholds,
 )
@@ -45,7 +46,7 @@ def page(repository: Path) -> str:
 @pytest.mark.parametrize(
     "section",
     [MonitorSpec, SignalSpec, ShapeSpec, ConstraintSpec, PropertySpec, Thresholds, EscalationStep,
-     LearningSpec, BoundsSpec, AnomalySpec],
+     LearningSpec, BoundsSpec, AnomalySpec, ShieldSpec],
 )  # fmt: skip
 def test_every_key_is_explained(page: str, section: type[Section]) -> None:
     for name, field in section.model_fields.items():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from forewarn.monitoring.evaluate import advised
 from forewarn.monitoring.live_anomaly import AnomalyRow, RunVerdict
+from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.interface import StateSpace
@@ -51,6 +53,8 @@ def _anomaly_record(row: AnomalyRow | None) -> dict[str, Any]:
 def _without_nan(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
     return _number(value) if isinstance(value, float) else value
 
 
@@ -74,7 +78,11 @@ def _number(value: float) -> float | None:
     return None if value != value else float(value)
 
 
-def verdict_line(verdict: Verdict, vocabulary: StateSpace) -> str:
-    """Return `verdict_record` as a line of JSON."""
-    record = verdict_record(verdict, vocabulary)
+def verdict_line(verdict: Verdict, monitor: Monitor) -> str:
+    """Return `verdict_record` as a line of JSON, with what the shield says, if there is one."""
+    record = verdict_record(verdict, monitor.abstraction.vocabulary)
+    advice = advised(monitor, verdict)
+    if advice is not None:
+        plain = {**advice._asdict(), "alternatives": [a._asdict() for a in advice.alternatives]}
+        record["shield"] = _without_nan(plain)
     return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"

@@ -18,6 +18,7 @@ from forewarn.models.chain import Floats
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import smoothed_process
 from forewarn.models.process import Mask, count_actions
+from forewarn.states.interface import StateSpace
 
 _LIMIT = r"(?:=\s*\?|(?P<sign>[<>]=?)\s*(?P<threshold>\d*\.?\d+(?:[eE][-+]?\d+)?))"
 _LONG = re.compile(rf"\s*P(?P<word>max|min)\s*{_LIMIT}\s*\[(?P<path>.*)\]\s*", re.DOTALL)
@@ -159,9 +160,7 @@ def answer_process_query(
     """
     need_actions(model)
     counted = count_actions(model.steps, model.states)
-    masks = [
-        _truth(ctl.parse(text), model, counted.states, text) for text in (query.goal, query.way)
-    ]
+    masks = [state_mask(text, model.vocabulary, counted.states) for text in (query.goal, query.way)]
     bounds = counted_process(
         counted,
         max(universe_of(model), len(counted.states)),
@@ -218,10 +217,21 @@ def storm_process_query(
     return QueryResult(text, storm.check(made, asked)[: model.size], notes)
 
 
-def _truth(formula: ctl.CtlFormula, model: CountModel, states: tuple[int, ...], text: str) -> Mask:
-    parts = [_truth(part, model, states, text) for part in formula.operands]
+def state_mask(text: str, space: StateSpace, states: tuple[int, ...]) -> Mask:
+    """Return in which states a state formula holds: names with !, &, | between them.
+
+    Raises
+    ------
+    CheckingError
+        If it is no such formula, or a name is unknown.
+    """
+    return _truth(ctl.parse(text), space, states, text)
+
+
+def _truth(formula: ctl.CtlFormula, space: StateSpace, states: tuple[int, ...], text: str) -> Mask:
+    parts = [_truth(part, space, states, text) for part in formula.operands]
     if formula.operator == "name":
-        return where_holds(formula.name, model.vocabulary, states, text)
+        return where_holds(formula.name, space, states, text)
     if formula.operator in {"true", "false"}:
         return np.full(len(states), formula.operator == "true")
     if formula.operator == "!":

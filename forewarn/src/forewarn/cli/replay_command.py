@@ -161,12 +161,11 @@ def replay_all(
     runs: list[RecordedRun] = []
     with ExitStack() as stack:
         stream = None if verdicts is None else stack.enter_context(_lines(verdicts))
-        vocabulary = monitor.abstraction.vocabulary
         many = len(recordings) > 1
 
         def write(verdict: Verdict) -> None:
             assert stream is not None
-            stream.write(verdict_line(verdict, vocabulary))
+            stream.write(verdict_line(verdict, monitor))
 
         tell = stack.enter_context(output.progress("replaying"))
         update = overall(recordings, tell)

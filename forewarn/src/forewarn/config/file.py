@@ -26,6 +26,7 @@ from forewarn.config.sections import (
     Limit,
     PropertySpec,
     ShapeSpec,
+    ShieldSpec,
     SignalSpec,
     StatesSpec,
     Thresholds,
@@ -74,6 +75,8 @@ class MonitorSpec(Section):
         What a state is.
     anomaly : AnomalySpec or None
         How runs that are unlike normal ones are told while they last.
+    shield : ShieldSpec or None
+        Which action is recommended beside an intervention.
     actuators : ActuatorsSpec
         Interfaces through which a node in ``mode: act`` intervenes.
     """
@@ -102,6 +105,7 @@ class MonitorSpec(Section):
     learning: LearningSpec = LearningSpec()
     bounds: BoundsSpec = BoundsSpec()
     anomaly: AnomalySpec | None = None
+    shield: ShieldSpec | None = None
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
     actuators: ActuatorsSpec = ActuatorsSpec()
@@ -297,6 +301,7 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         "learning": LearningSpec,
         "bounds": BoundsSpec,
         "anomaly": AnomalySpec,
+        "shield": ShieldSpec,
         "constraints": ConstraintSpec,
         "states": StatesSpec,
         "actuators": ActuatorsSpec,

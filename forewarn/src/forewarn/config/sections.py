@@ -318,6 +318,25 @@ class LearningSpec(Section):
     calibration: Literal["none", "isotonic", "platt"] = "none"
 
 
+class ShieldSpec(Section):
+    """Which action is recommended beside an intervention.
+
+    Attributes
+    ----------
+    failure, success : str
+        State formulas: names of predicates and terminal labels with ``!``, ``&`` and ``|``.
+    at_least : float
+        Probability of success that the recommended action has to leave.
+    horizon : float
+        Seconds within which failure counts; infinite for ``unbounded``. Success may take its time.
+    """
+
+    failure: Annotated[str, Field(min_length=1)]
+    success: Annotated[str, Field(min_length=1)]
+    at_least: Probability = 0.9
+    horizon: Annotated[float, endless("unbounded"), Field(gt=0)] = math.inf
+
+
 class AnomalySpec(Section):
     """How live runs are told from normal ones.
 

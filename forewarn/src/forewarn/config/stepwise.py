@@ -68,6 +68,8 @@ def durations(spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
     """Yield every duration of the monitor's logic, which is in the unit of the clock."""
     yield ("startup",), spec.startup
     yield ("learning", "refresh"), spec.learning.refresh
+    if spec.shield is not None:
+        yield ("shield", "horizon"), spec.shield.horizon
     if spec.anomaly is not None:
         yield ("anomaly", "run"), spec.anomaly.run
     for name, signal in spec.signals.items():

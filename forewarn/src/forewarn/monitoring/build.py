@@ -18,9 +18,11 @@ from forewarn.errors import CheckingError, ConfigError, ModelError
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import Chain, CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
+from forewarn.monitoring import shielding
 from forewarn.monitoring.apply_calibration import calibrated, maps_of, unused
 from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.policy import compile_rules
+from forewarn.monitoring.shielding import build_shield
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
 from forewarn.signals.clock_kinds import by_clock
@@ -86,7 +88,9 @@ def build_monitor(
     )
     notes = _notes(spec, model, tables)
     notes += tuple(f"{name}: pmin: {note}" for name, one in least.items() for note in one.notes)
-    return Monitor(spec, abstraction, properties, loaded, notes)
+    shield = build_shield(compiled, model)
+    notes += shielding.notes(compiled, shield)
+    return Monitor(spec, abstraction, properties, loaded, notes, shield=shield)
 
 
 def _least_risks(

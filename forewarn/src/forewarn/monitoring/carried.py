@@ -26,6 +26,7 @@ from forewarn.checking.interface import RiskTable
 from forewarn.checking.least_risk import LeastRisk
 from forewarn.errors import RecordingError
 from forewarn.models.chain import Floats
+from forewarn.monitoring import shielding
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, compile_property
 from forewarn.recordings.zstd import CutError, unpacked
@@ -68,7 +69,7 @@ def tables_of(monitor: Monitor) -> dict[str, Floats]:
         found |= _arrays(f"{prop.name}.least", prop.least)
         if prop.outlook is not None and prop.outlook.steps is not None:
             found[f"{prop.name}.steps"] = prop.outlook.steps
-    return found
+    return found if monitor.shield is None else found | shielding.solved(monitor.shield)
 
 
 def _arrays(name: str, table: RiskTable | LeastRisk | None) -> dict[str, Floats]:
@@ -95,9 +96,14 @@ def with_tables(monitor: Monitor, tables: Tables) -> tuple[Monitor, float]:
             "its risk tables belong to another monitor file or model",
             accepted="a record as the node wrote it",
         )
-    difference = max((_difference(own[name], tables[name]) for name in own), default=0.0)
+    # Among actions that are equally safe the order may be another one.
+    compared = [name for name in own if name != "shield.order"]
+    difference = max((_difference(own[name], tables[name]) for name in compared), default=0.0)
     properties = tuple(_with_tables(prop, tables) for prop in monitor.properties)
-    return monitor.with_properties(properties), difference
+    shield = monitor.shield
+    if shield is not None:
+        shield = shielding.with_solved(shield, tables)
+    return replace(monitor, properties=properties, shield=shield), difference
 
 
 def _with_tables(compiled: CompiledProperty, tables: Tables) -> CompiledProperty:

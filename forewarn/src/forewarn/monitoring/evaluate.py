@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from forewarn.config.actions import ACTIONS
+from forewarn.config.actions import ACTIONS, NO_ACTION
 from forewarn.monitoring.intervention import (
     AdvisorState,
     Answer,
@@ -16,6 +16,7 @@ from forewarn.monitoring.intervention import (
 )
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.risk_rows import RiskRow, risk_rows
+from forewarn.monitoring.shielding import Advice, advise_action
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.feed import Snapshot
@@ -73,6 +74,16 @@ class EvaluatedTick(NamedTuple):
     memory: Memory
 
 
+def advised(monitor: Monitor, verdict: Verdict, asked: str = NO_ACTION) -> Advice | None:
+    """Return what the shield says of the state while an intervention is asked for."""
+    if monitor.shield is None:
+        return None
+    name = monitor.abstraction.vocabulary.observed_name(verdict.observation)
+    observation = verdict.observation
+    state = observation.state if observation.active is True else None
+    return advise_action(monitor.shield, state, name, monitor.clock, asked)
+
+
 def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapshot) -> EvaluatedTick:
     """Evaluate a moment."""
     state, verdict = monitor.step(memory.state, snapshot)
@@ -89,6 +100,9 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
     advisor, request = advise(
         memory.advisor, rows, since, chains.answers, chains.unseen, act=act, clock=clock
     )
+    if request is not None and request.action != NO_ACTION:
+        advice = advised(monitor, verdict, request.action)
+        request = request if advice is None else request.with_advice(advice)
     if state.run is not None and request is not None and request.active:
         # What follows is not what normal runs do, and no surprise.
         shapes = ACTIONS[request.action].shapes

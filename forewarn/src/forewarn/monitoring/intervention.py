@@ -12,6 +12,7 @@ from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, W
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow, compared
+from forewarn.monitoring.shielding import Advice, Alternative
 from forewarn.signals.clock import Clock
 from forewarn.signals.ticks import Grid
 
@@ -28,6 +29,17 @@ class Request(NamedTuple):
     speed_limit: float
     reason: str
     evidence: tuple[str, ...]
+    recommendation: str = ""
+    recommendation_reason: str = ""
+    alternatives: tuple[Alternative, ...] = ()
+
+    def with_advice(self, advice: Advice) -> Request:
+        """Return the request with what a shield recommends beside it."""
+        return self._replace(
+            recommendation=advice.action,
+            recommendation_reason=advice.reason,
+            alternatives=advice.alternatives,
+        )
 
 
 class AdvisorState(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.least_risk import LeastRisk
+from forewarn.checking.shield import ShieldTable
 from forewarn.config import MonitorSpec
 from forewarn.models.chain import Floats
 from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step, advance
@@ -119,6 +120,8 @@ class Monitor:
         What the user should know about properties and tables.
     detector : Detector or None
         What tells runs that are unlike normal ones, if the monitor file asks for it.
+    shield : ShieldTable or None
+        What is safest in each state, if the monitor file asks for it and the model knows.
     """
 
     spec: MonitorSpec
@@ -127,6 +130,7 @@ class Monitor:
     model: LoadedModel | None
     notes: tuple[str, ...] = ()
     detector: Detector | None = None
+    shield: ShieldTable | None = None
 
     @property
     def bounded(self) -> bool:
