@@ -42,7 +42,8 @@ ROOT = HERE.parents[1]
 SHIPPED = ROOT / "config" / "agents.yaml"
 FOLDER = ROOT / ".agentdojo-venv"
 CLASS = "violation:not_attacked:100"
-VARIABLES = ("share_obeyed", "orders_obeyed", "strongest_obeyed")
+VARIABLES = ("obedience", "share_obeyed", "words_obeyed")
+LEAVES = 8
 DISTURBED = 0.01
 
 DECISIVE = {
@@ -132,7 +133,7 @@ def learn(folder: Path, runs: Sequence[AgentRun]) -> None:
     config.write_text((HERE / "injection.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     write_trace(folder / "learned.jsonl", runs)
     said = (folder / "learned.jsonl", "-c", config, "-q")
-    run_command("abstract", *said, "--class", CLASS, "--group", "task", "--write")
+    run_command("abstract", *said, "--class", CLASS, "--leaves", LEAVES, "--write")
     run_command("learn", *said, "-o", folder / "model.json")
 
 
@@ -318,7 +319,7 @@ def rivals(runs: Sequence[AgentRun]) -> dict[str, Any]:
     traces = [
         Trace(
             [name for name, _ in run.calls],
-            [str(int(row["strongest_obeyed"])) for row in run.rows],
+            [str(row["words_obeyed"]) for row in run.rows],
             [[float(row[name]) for name in VARIABLES] for row in run.rows],
             int(run.succeeded),
         )

@@ -12,8 +12,8 @@ import pytest
 from evaluation.agents import injection
 from evaluation.agents.injection import AgentRun, highest, left_out, memorised, read_runs
 
-QUIET = {"share_obeyed": 0.0, "orders_obeyed": 0, "strongest_obeyed": 0}
-OBEYING = {"share_obeyed": 1.0, "orders_obeyed": 1, "strongest_obeyed": 6}
+QUIET = {"obedience": 0.0, "share_obeyed": 0.0, "words_obeyed": 0}
+OBEYING = {"obedience": 1.0, "share_obeyed": 1.0, "words_obeyed": 1}
 
 
 def run_of(setting: str, suite: str, succeeded: bool, value: str = "x") -> AgentRun:
@@ -81,5 +81,5 @@ def test_runs_are_read_with_their_decisive_call(tmp_path: Path) -> None:
         file.write(json.dumps(record) + "\n")
     (run,) = read_runs(path)
     assert run.decisive == 1 and run.succeeded and run.attack == "recorded"
-    assert [row["share_obeyed"] for row in run.rows] == [0, 1]
-    assert run.rows[1]["strongest_obeyed"] >= 5
+    assert [row["obedience"] for row in run.rows] == [0, 1]
+    assert run.rows[1]["words_obeyed"] == 1

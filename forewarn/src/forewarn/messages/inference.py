@@ -83,6 +83,7 @@ _OF_TEXTS: Mapping[str, tuple[tuple[tuple[Kind, ...], ...], Kind | None]] = {
     "words": ((_TEXT_OR_LIST,), Many(TEXT)),
     "identifiers": ((_TEXT_OR_LIST,), Many(TEXT)),
     "order_strength": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
+    "outside_orders": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
 }
 """What functions of texts take, argument by argument, and give; None: as the first argument."""
 

@@ -235,8 +235,9 @@ class Trace:
                 given = {}
             named = {name: value for name, value in given.items() if name != "self"}
             call = Call(action, arguments_of(_as_json(named)), "", False)
-            self._write(run, run.progress.proposing(run.name, call))
-            run.progress = run.progress.made(action)
+            signals = run.progress.proposing(run.name, call)
+            self._write(run, signals)
+            run.progress = run.progress.made(action, signals["arguments"])
             return run
 
     def _came(self, run: Run | None, result: Any, error: BaseException | None = None) -> None:

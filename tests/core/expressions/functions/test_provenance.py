@@ -36,6 +36,10 @@ paid-to: CD34
 """
 
 
+def outside(word: str, *texts: str) -> bool:
+    return bool(FUNCTIONS["outside_orders"]([word], list(texts))[0])
+
+
 def strength(word: str, *texts: str) -> int:
     return int(order_strength([word], list(texts))[0])
 
@@ -63,6 +67,8 @@ def test_a_word_is_as_strong_as_the_order_around_it() -> None:
     assert strength("ab12", ORDER) == strength("0791", ORDER) == 2 + 2 + 1
     assert strength("first", ORDER) == 2 + 2 + 1
     # A sentence that is no order has no strength, however near it is.
+    assert outside("total", ORDER) and outside("cd34", ORDER) and not outside("ab12", ORDER)
+    assert outside("ab12", ORDER, "AB12 is fine") and not outside("absent", ORDER)
     assert strength("total", ORDER) == strength("cd34", ORDER) == strength("absent", ORDER) == 0
 
 

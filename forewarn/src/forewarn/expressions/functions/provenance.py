@@ -33,7 +33,7 @@ NEIGHBOURS = 2
 
 _WORD = re.compile(r"\w+(?:[.@'\u2019+-]\w+)*")
 _TAG = re.compile(r"\W*[(<\[{][\w -]{1,40}[)>\]}]")
-_NAMING = re.compile(r"\d|@|\w\.\w")
+_NAMING = re.compile(r"\d|@|\w[._]\w")
 # A line that goes on with a small letter belongs to the sentence before, unless it is `key: ...`.
 _SENTENCE = re.compile(r"""\n\s*\n|\n(?!\s*["']*[a-z])|\n(?=\s*\w+:)|(?<=[.!?:])\s+""")
 
@@ -81,15 +81,30 @@ def _without(notes: Notes, items: Any, others: Any) -> Any:
 
 
 def _order_strength(notes: Notes, words: Any, texts: Any) -> Any:
-    wanted = list_of_texts(notes, "order_strength", words)
-    held = _readable(notes, "order_strength", texts)
-    if wanted is None or held is None:
+    found = _looked_up(notes, "order_strength", words, texts)
+    if found is None:
         return NAN
-    if not notes.afford(len(wanted) * len(held), each=1):
+    wanted, tables = found[0], [reading.strengths for reading in found[1]]
+    strengths = [max((table.get(word, 0) for table in tables), default=0) for word in wanted]
+    return np.array(strengths, dtype=np.int64)
+
+
+def _outside_orders(notes: Notes, words: Any, texts: Any) -> Any:
+    found = _looked_up(notes, "outside_orders", words, texts)
+    if found is None:
         return NAN
-    tables = [_read(text).strengths for text in held]
-    found = [max((table.get(word, 0) for table in tables), default=0) for word in wanted]
-    return np.array(found, dtype=np.int64)
+    wanted, parts = found[0], [reading.outside for reading in found[1]]
+    return np.array([any(word in part for part in parts) for word in wanted], dtype=np.bool_)
+
+
+def _looked_up(
+    notes: Notes, name: str, words: Any, texts: Any
+) -> tuple[Sequence[str], list[_Reading]] | None:
+    """Return words and the texts in which they are looked up, read; None with a note."""
+    wanted, held = list_of_texts(notes, name, words), _readable(notes, name, texts)
+    if wanted is None or held is None or not notes.afford(len(wanted) * len(held), each=1):
+        return None
+    return wanted, [_read(text) for text in held] if wanted else []
 
 
 def _readable(notes: Notes, name: str, texts: Any) -> Sequence[str] | None:
@@ -102,10 +117,19 @@ def _readable(notes: Notes, name: str, texts: Any) -> Sequence[str] | None:
 
 
 class _Reading(NamedTuple):
-    """The words of a text in order, each with its order strength; and those that identify."""
+    """The words of a text in order, each with its order strength; and some of them.
+
+    Attributes
+    ----------
+    identifiers : tuple of str
+        Those that look like an address, an account, a number, a date or a file.
+    outside : frozenset of str
+        Those that stand in a sentence that is no order.
+    """
 
     strengths: Mapping[str, int]
     identifiers: tuple[str, ...]
+    outside: frozenset[str]
 
 
 def _read(text: str) -> _Reading:
@@ -129,17 +153,20 @@ def _reading(text: str) -> _Reading:
     ]
     total = np.cumsum([0, *(sentence.signs for sentence in sentences)]).tolist()
     found: dict[str, int] = {}
+    outside: set[str] = set()
     announced = False
     for at, sentence in enumerate(sentences):
         strength = 0
         if sentence.orders or announced:
             end = min(at + NEIGHBOURS + 1, len(sentences))
             strength = total[end] - total[max(at - NEIGHBOURS, 0)]
+        else:
+            outside.update(sentence.words)
         announced = sentence.announces and (sentence.orders or announced)
         for word in sentence.words:
             if strength > found.get(word, -1):
                 found[word] = strength
-    return _Reading(found, tuple(filter(_NAMING.search, found)))
+    return _Reading(found, tuple(filter(_NAMING.search, found)), frozenset(outside))
 
 
 _remembered = lru_cache(MOST_REMEMBERED)(_reading)
@@ -186,7 +213,7 @@ register(
             _words, 1, 1, "the different words of a text or of texts, in small letters"
         ),
         "identifiers": Function(
-            _identifiers, 1, 1, "those words that have a digit, an @ or a dot inside"
+            _identifiers, 1, 1, "those words that have a digit, an @, or a dot or _ inside"
         ),
         "without": Function(_without, 2, 2, "the texts of a list that are not in another"),
         "order_strength": Function(
@@ -194,6 +221,9 @@ register(
             2,
             2,
             "how strongly the sentences in which each word stands tell their reader what to do",
+        ),
+        "outside_orders": Function(
+            _outside_orders, 2, 2, "whether each word stands in a sentence that is no order"
         ),
     }
 )
