@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.checking.labels import ENDED, label_states
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, RecordingError
 from forewarn.learning.candidates import Examples
 from forewarn.learning.pipeline import observe
 from forewarn.logic.automaton import Automaton, restart_state
@@ -282,6 +282,11 @@ def examples_of(
         for i, moment in enumerate(run)
         if (kind := classify(run, i)) != UNKNOWN
     ]
+    if all(kind == END or (isinstance(kind, tuple) and {*kind} == {END}) for _, kind, _ in found):
+        raise RecordingError(
+            "no moment has a known class: no action is known, or nothing follows",
+            accepted="`action:` in the monitor file, the key action of lines, or another class",
+        )
     return Examples(
         {name: [moment.values[name] for moment, _, _ in found] for name in variables},
         [kind for _, kind, _ in found],
