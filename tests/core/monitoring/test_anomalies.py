@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -361,3 +362,36 @@ def test_drift_is_told_where_it_begins():
         for n in range(6)
     ]
     assert find_drift(p_values, 0.05).evidence == pytest.approx(math.log(max(paths)))
+
+
+def test_a_run_that_stays_where_none_stays_is_told_by_rarity_alone() -> None:
+    def walk(rng: np.random.Generator) -> list[Transition]:
+        states = rng.integers(3, size=21).tolist()
+        return [Transition(i, a, None, b) for i, (a, b) in enumerate(pairwise(states))]
+
+    rng = np.random.default_rng(4)
+    odd = [Transition(i, 3, None, 3) for i in range(20)]
+    model = learned([odd, *(walk(rng) for _ in range(200))], actions=False)
+    normal = [walk(rng) for _ in range(200)]
+    told = {}
+    for what in ("outcome", "state"):
+        predictor = predictor_of(model, what)  # type: ignore[arg-type]
+        runs = [[predictor.surprise(one).of(what) for one in run] for run in (*normal, odd)]  # type: ignore[arg-type]
+        made = calibrate(
+            runs[:-1], model="", abstraction="", what=what, rule="prefix",  # type: ignore[arg-type]
+            every=5, alpha=0.05, recordings=(),
+        )  # fmt: skip
+        told[what] = made.judge(runs[-1]).anomalous
+    assert told == {"outcome": False, "state": True}
+
+
+def test_the_rarity_of_a_state_is_its_share_of_all_steps() -> None:
+    runs = [[Transition(0, 0, None, 1), Transition(1, 1, None, 1), Transition(2, 1, None, 2)]]
+    predictor = predictor_of(learned(runs, actions=False), "state")
+    # Two values in three steps, four states and a new one that are known: (C + T/5) / (N + T).
+    for state, count in ((1, 2), (2, 1), (3, 0)):
+        expected = (count + 2 / 5) / (3 + 2)
+        assert predictor.state_probability(state) == pytest.approx(expected)
+        assert predictor.surprise(Transition(0, 0, None, state)).state == -math.log(expected)
+    likeliest = predictor.expected(Transition(0, 0, None, 3), "state").likeliest
+    assert [chance for _, chance in likeliest][:2] == [pytest.approx(0.48), pytest.approx(0.28)]

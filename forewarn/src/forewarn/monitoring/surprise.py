@@ -14,7 +14,7 @@ from forewarn.errors import ModelError
 from forewarn.learning.transitions import Transition
 from forewarn.models import CountModel
 
-What = Literal["outcome", "choice", "both"]
+What = Literal["outcome", "choice", "both", "state"]
 WHATS: tuple[What, ...] = get_args(What)
 
 
@@ -37,16 +37,20 @@ class Surprise(NamedTuple):
         Of the action in the state, ``-log P(a | s)``; 0 where no action is known.
     outcome : float
         Of the state that followed, ``-log P(s' | s, a)``.
+    state : float
+        Of the same state wherever one comes from, ``-log P(s')``: how rare it is at large. A run
+        may get by likely steps to where no run stays.
     """
 
     choice: float
     outcome: float
+    state: float
 
     def of(self, what: What) -> float:
         """Return the surprise that counts."""
         if what == "both":
             return self.choice + self.outcome
-        return self.choice if what == "choice" else self.outcome
+        return float(getattr(self, what))
 
 
 class Expected(NamedTuple):
@@ -54,7 +58,7 @@ class Expected(NamedTuple):
 
     Attributes
     ----------
-    part : 'choice' or 'outcome'
+    part : 'choice', 'outcome' or 'state'
         Which part of the transition was the more surprising one.
     likeliest : tuple of (name, probability)
         Actions or states, the likeliest first.
@@ -106,8 +110,13 @@ class Predictor:
             state, action, following = key
             choice = 0.0 if not action else -math.log(self.choice_probability(state, action))
             outcome = -math.log(self.outcome_probability(state, action, following))
-            found = self._known[key] = Surprise(choice, outcome)
+            rarity = -math.log(self.state_probability(following))
+            found = self._known[key] = Surprise(choice, outcome, rarity)
         return found
+
+    def state_probability(self, state: int) -> float:
+        """Return ``P(s')``, the share of steps that lead to a state."""
+        return _interpolated([self._arrivals], state, self.model.size)
 
     def outcome_probability(self, state: int, action: str | None, following: int) -> float:
         """Return ``P(s' | s, a)``, or ``P(s' | s)`` where no action is known."""
@@ -163,7 +172,12 @@ class Predictor:
             *seen.counts,
             *heapq.nlargest(most, elsewhere.counts, elsewhere.counts.__getitem__),
         }
-        if part == "choice":
+        if part == "state":
+            name = self.model.vocabulary.name
+            chances = {
+                name(code): self.state_probability(code) for code in values if isinstance(code, int)
+            }
+        elif part == "choice":
             chances = {str(a): self.choice_probability(state, str(a)) for a in values}
         else:
             values |= {*self.outcomes.get((state, action or ""), _NOTHING).counts}
@@ -201,11 +215,11 @@ def predictor_of(model: CountModel, what: What) -> Predictor:
         outcomes[step.state, step.action][step.following] += count
         if not step.imposed:
             choices[step.state][step.action] += count
-    if what != "outcome" and not choices:
+    if what in ("choice", "both") and not choices:
         raise ModelError(
             "the model counts no actions: no choice can be surprising",
             key="actions",
-            accepted="--what outcome, or a model learned from recordings with actions",
+            accepted="--what outcome or state, or a model learned from recordings with actions",
         )
     moves: dict[int, Counter[Hashable]] = defaultdict(Counter)
     counts = model.counts.tocoo()
