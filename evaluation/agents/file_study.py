@@ -29,18 +29,25 @@ from forewarn.learning.transitions import read_transitions
 from forewarn.logic.specification import compile_spec
 from forewarn.models.file import load_model
 from forewarn.monitoring.anomalies import Rule, calibrate
-from forewarn.monitoring.surprise import predictor_of
+from forewarn.monitoring.surprise import Surprise, What, predictor_of
 from forewarn.recordings import find_recordings
 
 HERE = Path(__file__).resolve().parent
 ALPHA, EVERY = 0.05, 10
-RULES: tuple[Rule, ...] = ("normal", "conformal", "prefix")
+RULES: tuple[tuple[Rule, What], ...] = (
+    ("normal", "both"),
+    ("conformal", "both"),
+    ("prefix", "both"),
+    ("prefix", "state"),
+)
+"""Rules, the paper's first, and what may be surprising: step by step, or where a run stays."""
+
 GOALS = ("lopsided", "long", "short", "erring")
 VARIABLES = ("iteration", "files_written", "files_read", "share", "errors")
 PARTS = ("calibrated", "fresh", "odd")
 
-Surprises = dict[str, list[float]]
-"""Of each run, by its name."""
+Surprises = dict[str, list[Surprise]]
+"""Of each transition of each run, by the run's name."""
 
 
 def lines_of(path: Path) -> dict[str, list[dict[str, Any]]]:
@@ -91,7 +98,7 @@ def surprises_of(monitor: Path, path: Path) -> Surprises:
     predictor = predictor_of(load_model(monitor.with_suffix(".model.json")), "both")
     return {
         run.name.partition("run=")[2]: [
-            predictor.surprise(one).of("both") for one in read_transitions(run, compiled)
+            predictor.surprise(one) for one in read_transitions(run, compiled)
         ]
         for run in find_recordings(path, "run")
     }
@@ -103,13 +110,15 @@ Scorer = Callable[[Sequence[float]], float]
 def judged(found: Mapping[str, Surprises]) -> dict[str, Any]:
     """Return for each rule what it says of fresh and odd runs, and its scores of them."""
     by_rule: dict[str, Any] = {}
-    for rule in RULES:
-        made = calibrate(list(found["calibrated"].values()), model="", abstraction="", what="both",
+    for rule, what in RULES:
+        runs = {part: {name: [one.of(what) for one in run] for name, run in found[part].items()}
+                for part in PARTS}  # fmt: skip
+        made = calibrate(list(runs["calibrated"].values()), model="", abstraction="", what=what,
                          rule=rule, every=EVERY, alpha=ALPHA, recordings=())  # fmt: skip
-        by_rule[rule] = {
+        by_rule[f"{rule} of {what}"] = {
             part: {
                 name: (made.score(run), made.judge(run).anomalous)
-                for name, run in found[part].items()
+                for name, run in runs[part].items()
             }
             for part in ("fresh", "odd")
         }
@@ -218,6 +227,11 @@ def curves_of(results: Mapping[str, Any]) -> str:
     return table(("AUC", *labels), rows)
 
 
+def text_of(found: Mapping[str, Any]) -> str:
+    """Return both tables."""
+    return f"{table_of(found['monitors'])}\n{curves_of(found['monitors'])}"
+
+
 def main(
     folder: Path = Path("out/agents/files"), output: Path = HERE / "results.json",
     write: bool = False,
@@ -232,11 +246,11 @@ def main(
         for rule, said in judged(found).items():
             results[f"{rule}, {when}"] = figures(said["fresh"], said["odd"])
     results |= rivals(paths)
-    write_json(output, {"commands": steps, "monitors": results}, within="files")
-    text = f"{table_of(results)}\n{curves_of(results)}"
-    print(text)
+    told_of_all = {"commands": steps, "monitors": results}
+    write_json(output, told_of_all, within="files")
+    print(text_of(told_of_all))
     if write:
-        put("evaluation.agents.files", text)
+        put("evaluation.agents.files", text_of(told_of_all))
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def told(
     labels: Sequence[bool],
     groups: Sequence[Any] | None = None,
     *,
-    resamples: int = 500,
+    resamples: int = 200,
     seed: int = 1,
 ) -> dict[str, Any]:
     """Return a figure and its interval of 95 %, from resampling groups of runs (or runs) whole."""
@@ -138,11 +138,11 @@ def told(
     for place, name in enumerate(names):
         parts.setdefault(name, []).append(place)
 
-    def drawn(chosen: Sequence[list[int]]) -> float | None:
-        rows = [row for part in chosen for row in part]
+    def drawn(chosen: Sequence[NDArray[np.int64]]) -> float | None:
+        rows = np.concatenate(chosen)
         return figure(values[rows], truths[rows])
 
-    ends = bootstrap(list(parts.values()), drawn, resamples=resamples, seed=seed)
+    ends = bootstrap(list(map(np.array, parts.values())), drawn, resamples=resamples, seed=seed)
     return {"value": rounded(figure(values, truths)), "interval": list(map(rounded, ends))}
 
 

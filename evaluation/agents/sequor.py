@@ -186,6 +186,11 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(head, lines)
 
 
+def text_of(found: Mapping[str, Any]) -> str:
+    """Return both tables."""
+    return f"{table_of(found['classes'])}\n{markdown(found['alerts'])}\n"
+
+
 def main(
     data: Path, folder: Path = Path("out/agents/sequor"), output: Path = HERE / "results.json",
     write: bool = False,
@@ -201,11 +206,11 @@ def main(
     others = [contender("Forewarn, by hand", rule, folds["by hand"], PROPERTY),
               *signal_contenders(hand, PROPERTY, folds["by hand"], SINGLE)]  # fmt: skip
     alerts = compare(own, others, within(BUDGET), resamples=200)
-    write_json(output, {"classes": rows, "alerts": alerts}, within="sequor")
-    text = f"{table_of(rows)}\n{markdown(alerts)}\n"
-    print(text)
+    found = {"classes": rows, "alerts": alerts}
+    write_json(output, found, within="sequor")
+    print(text_of(found))
     if write:
-        put("evaluation.agents.sequor", text)
+        put("evaluation.agents.sequor", text_of(found))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ puts the table into the page of results.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,12 @@ def study(runs: Sequence[Typed], folder: Path) -> dict[str, Any]:
     return found
 
 
+def text_of(found: Mapping[str, Any]) -> str:
+    """Return the tables."""
+    splits = ("models", "models and cases")
+    return "\n".join(f"{split} left out:\n\n{table_of(found[split])}" for split in splits)
+
+
 def main(
     data: Path, folder: Path = Path("out/agents/toolemu"), output: Path = HERE / "results.json",
     write: bool = False,
@@ -108,11 +114,9 @@ def main(
     ]
     found = study(runs, folder)
     write_json(output, found, within="toolemu")
-    text = "\n".join(f"{split} left out:\n\n{table_of(found[split])}" for split in
-                     ("models", "models and cases"))  # fmt: skip
-    print(text)
+    print(text_of(found))
     if write:
-        put("evaluation.agents.toolemu", text)
+        put("evaluation.agents.toolemu", text_of(found))
 
 
 if __name__ == "__main__":

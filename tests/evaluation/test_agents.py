@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.agents import file_agent
+from evaluation.agents import file_agent, file_study, sequor, tau
 from evaluation.agents.file_agent import Nature, anomaly_of, with_anomaly, write_runs
 from evaluation.agents.file_study import bounds, lines_of
 from evaluation.agents.fitted import _boosted, _filtered
@@ -198,3 +198,12 @@ def test_the_bounds_of_the_file_agent_are_half_as_much_again(tmp_path: Path) -> 
     runs = lines_of(tmp_path / "runs.jsonl").values()
     long = sum(run[-1]["iteration"] > 38 for run in runs)
     assert bounds(tmp_path / "runs.jsonl")["long"] == pytest.approx(1.5 * long / 60)
+
+
+def test_the_page_shows_the_published_figures(repository: Path) -> None:
+    page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
+    text = (repository / "evaluation" / "agents" / "results.json").read_text(encoding="utf-8")
+    found = json.loads(text)
+    texts = {"files": file_study.text_of, "tau": tau.text_of, "sequor": sequor.text_of}
+    for name, text_of in texts.items():
+        assert text_of(found[name]).strip() in page
