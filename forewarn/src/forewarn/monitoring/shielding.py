@@ -85,6 +85,12 @@ def build_shield(compiled: CompiledSpec, model: CountModel | None) -> ShieldTabl
             confidence=spec.bounds.confidence,
             process=smoothed_process(model),
         )
+        both = np.flatnonzero(failure & success)
+        if both.size:
+            raise CheckingError(
+                f"the state {space.name(counted.states[both[0]])!r} is failure and success",
+                accepted="formulas that never hold together",
+            )
         horizon = section.horizon
         steps = None if math.isinf(horizon) else abstraction.clock.ticks(horizon)
         return shield_table(bounds, failure, success, section.at_least, steps)

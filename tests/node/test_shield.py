@@ -1,0 +1,80 @@
+"""A node that recommends an action beside what it asks for, over real topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forewarn_msgs.msg import Intervention
+from forewarn_msgs.srv import Explain
+from live_ros import Probe, Process
+from rclpy.duration import Duration
+from small_world import DISTANCE, MONITOR, ODOMETRY, serialized, write_bag
+
+from forewarn.assessment.record_replay import replay_record
+from forewarn.cli import main
+
+pytestmark = pytest.mark.ros
+
+TEXT = (
+    MONITOR.replace("rate: 10", f"clock: steps\nstep: {DISTANCE}")
+    .replace("timeout: 0.5", "timeout: 1000")
+    .replace("hold: 0.2", "hold: 2")
+    .replace("intervention: COMFORTABLE_STOP", "intervention: REPLAN")
+    + "mode: act\n"
+    + "action: \"'brake' if speed < 2.9 else 'go'\"\n"
+    + "shield: {failure: collision, success: '!moving & !collision', at_least: 0.5, horizon: 30}\n"
+)
+
+
+def test_an_intervention_carries_what_else_could_be_done(
+    start: Callable[..., Process], probe: Probe, tmp_path: Path
+) -> None:
+    config, model, record = (tmp_path / name for name in ("m.yaml", "m.json", "record.mcap"))
+    config.write_text(TEXT)
+    bags = [str(write_bag(tmp_path / f"{seed}.mcap", seed, 60.0)) for seed in (1, 2, 3)]
+    assert main(["learn", *bags, "-c", str(config), "-o", str(model), "-q"]) == 0
+    process = start(config=str(config), model=str(model), record=str(record), mode="act")
+    probe.wait_for_start()
+    probe.meet()
+
+    def say(topic: str, value: float) -> None:
+        publisher = probe.connected(topic)
+        publisher.publish(serialized(topic, value))
+        assert publisher.wait_for_all_acked(Duration(seconds=10.0))
+
+    def step(distance: float) -> Intervention:
+        known = len(probe.interventions)
+        say(DISTANCE, distance)
+        probe.wait(lambda: len(probe.interventions) > known, "an intervention")
+        return probe.interventions[-1]
+
+    say(ODOMETRY, 3.0)
+    asked = step(5.0)
+    assert asked.action == Intervention.REPLAN and asked.active
+    assert asked.recommendation in {"brake", "go"}
+    assert f"{asked.recommendation!r} was seen" in asked.recommendation_reason
+    assert {one.action for one in asked.alternatives} == {"brake", "go"}
+    first = asked.alternatives[0]
+    assert first.action == asked.recommendation and first.feasible
+    for one in asked.alternatives:
+        assert one.visits > 0 and 0 <= one.failure_lower <= one.failure <= one.failure_upper <= 1
+        assert 0 <= one.success_lower <= one.success <= one.success_upper <= 1
+    assert first.failure == min(one.failure for one in asked.alternatives if one.feasible)
+    told = probe.call(Explain, "explain", property="brake")
+    assert f"The shield recommends {asked.recommendation!r}" in told.text
+    assert f"the shield: {asked.recommendation_reason}" in process.output
+    say(ODOMETRY, 0.1)  # standing right before something was never seen
+    strange = step(0.6)
+    assert strange.recommendation == "" and not strange.alternatives
+    assert "nothing was seen done" in strange.recommendation_reason
+    assert process.stop() == 0, process.output
+    ticks = list(replay_record(record))
+    assert [line for tick in ticks for line in tick.differences()] == []
+    request = ticks[0].result.request
+    assert request is not None and request.recommendation == asked.recommendation
+    assert [one.failure for one in request.alternatives] == [
+        one.failure for one in asked.alternatives
+    ]
+    assert main(["verify", str(record)]) == 0
