@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.agents import file_agent, file_study, sequor, tau
+from evaluation.agents import file_agent, file_study, sequor, tau, toolemu
 from evaluation.agents.file_agent import Nature, anomaly_of, with_anomaly, write_runs
 from evaluation.agents.file_study import bounds, lines_of
 from evaluation.agents.fitted import _boosted, _filtered
@@ -204,6 +204,6 @@ def test_the_page_shows_the_published_figures(repository: Path) -> None:
     page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
     text = (repository / "evaluation" / "agents" / "results.json").read_text(encoding="utf-8")
     found = json.loads(text)
-    texts = {"files": file_study.text_of, "tau": tau.text_of, "sequor": sequor.text_of}
-    for name, text_of in texts.items():
-        assert text_of(found[name]).strip() in page
+    studies = {"files": file_study, "toolemu": toolemu, "tau": tau, "sequor": sequor}
+    for name, study in studies.items():
+        assert study.text_of(found[name]).strip() in page
