@@ -19,6 +19,7 @@ from agent_guard import Decision, Guard, GuardedRun, GuardStopError, Proposal
 from agent_guard.answers import read_answer
 from agent_guard.deadline import MOST_STUCK, Deadline, LateError
 from agent_guard.decisions import LONGEST_MESSAGE
+from forewarn.cli.main import main
 from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS, Action
 from forewarn.errors import ConfigError, ForewarnError
@@ -126,6 +127,45 @@ def test_another_call_is_made_in_place_of_one(tmp_path: Path) -> None:
         ("read_file", False),
         ("recall", True),
     ]
+
+
+SHIELDED = """\
+version: 1
+clock: steps
+mode: act
+signals: {calls: {}, last_action: {}}
+predicates:
+  checked: "'check' in calls"
+  paid: last_action == 'pay'
+  lost: last_action == 'call_bank'
+properties:
+  checked_first: {formula: always(paid implies checked), horizon: 3, intervention: REPLACE}
+shield: {failure: lost, success: paid & checked, at_least: 0.5}
+"""
+
+
+def test_what_was_safest_in_the_state_is_named_and_may_be_done_instead(tmp_path: Path) -> None:
+    runs, model = tmp_path / "runs.jsonl", tmp_path / "model.json"
+    careful, hasty = ["read", "check", "pay", "say"], ["read", "pay", "call_bank", "say"]
+    with runs.open("w") as file:
+        for names in [careful] * 20 + [hasty] * 10:
+            steps = [{"action": name, "args": {}} for name in names]
+            file.write(json.dumps({"task": "Pay", "steps": steps}) + "\n")
+    rules = written(tmp_path, SHIELDED)
+    learned = main(["learn", str(runs), "-c", str(rules), "-o", str(model), "--quiet"])
+    assert learned == 0
+
+    def safest(decision: Decision) -> Proposal | None:
+        return Proposal(decision.recommendation, {}) if decision.recommendation else None
+
+    for replace, call in ((safest, "check"), (None, None)):
+        run = GuardedRun(Guard.open(rules, model, replace=replace), "r", "Pay")
+        run.before("read", {})
+        run.after("a bill")
+        settled = run.before("pay", {})
+        assert settled.decision.recommendation == "check"
+        assert (settled.call.tool if settled.call else None) == call
+    assert "Safest here, as far as was seen: 'check'" in settled.message
 
 
 @pytest.mark.parametrize(

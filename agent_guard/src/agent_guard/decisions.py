@@ -60,6 +60,8 @@ class Decision(NamedTuple):
         Why, in one sentence.
     evidence : tuple of str
         What that rests on.
+    recommendation : str
+        The tool that was safest here, as far as was seen, by the monitor file's `shield`.
     attempt, attempts : int
         How many reflections there were with this one, and how many there may be.
     failure : str
@@ -82,6 +84,7 @@ class Decision(NamedTuple):
     risk: float = math.nan
     reason: str = ""
     evidence: tuple[str, ...] = ()
+    recommendation: str = ""
     attempt: int = 0
     attempts: int = 0
     failure: str = ""
@@ -122,6 +125,8 @@ class Decision(NamedTuple):
             parts.append(f"Risk: {self.risk:.2f}.")
         if self.evidence:
             parts.append(f"Evidence: {plain('; '.join(self.evidence), 500)}.")
+        if self.recommendation:
+            parts.append(f"Safest here, as far as was seen: {plain(self.recommendation, 80)!r}.")
         if self.does == "reflect":
             parts.append(
                 "Do not repeat it. Find another way to do what the user asked, or tell the user "

@@ -494,6 +494,7 @@ def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judg
         risk=found.risk,
         reason=found.reason,
         evidence=found.evidence,
+        recommendation=found.recommendation,
     )
 
 

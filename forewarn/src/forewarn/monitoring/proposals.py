@@ -20,7 +20,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.checkpoint import key, parse_properties, properties_data
-from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, evaluate
+from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, advised, evaluate
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.step import Monitor, MonitorState
@@ -76,6 +76,9 @@ class Judgement(NamedTuple):
         Why, in one sentence.
     evidence : tuple of str
         What that rests on.
+    recommendation : str
+        The call that was safest in this state, as far as was seen: the monitor file's `shield`.
+        Empty if there is none, or nothing is against the proposed call.
     rows : tuple of RiskRow
         What is published about the step.
     values : mapping
@@ -92,6 +95,7 @@ class Judgement(NamedTuple):
     risk: float
     reason: str
     evidence: tuple[str, ...]
+    recommendation: str
     rows: tuple[RiskRow, ...]
     values: Mapping[str, Any]
     after: Standing
@@ -278,6 +282,7 @@ class Judge:
             request.risk if request is not None else max((r.probability for r in rows), default=0),
             request.reason if request is not None and asked else "",
             request.evidence if request is not None else (),
+            "",
             rows,
             values,
             after,
@@ -294,6 +299,9 @@ class Judge:
                     reason=f"{name}: {why}",
                     evidence=found.evidence or (f"state: {rows[0].state}",),
                 )
+        if found.property:
+            advice = advised(self.monitor, evaluated.result.verdict, found.action)
+            found = found._replace(recommendation="" if advice is None else advice.action)
         return found._replace(properties=tuple(dict.fromkeys((*found.properties, *broken))))
 
     def _against_certainty(self, name: str) -> str:
