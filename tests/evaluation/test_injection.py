@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from evaluation.agents import injection
-from evaluation.agents.injection import AgentRun, highest, left_out, memorised, read_runs
+from evaluation.agents import injection, injection_page
+from evaluation.agents.injection import HERE, AgentRun, highest, left_out, memorised, read_runs
+from evaluation.harness.page import PAGE
+from forewarn.config import load_spec
 
 QUIET = {"obedience": 0.0, "share_obeyed": 0.0, "words_obeyed": 0}
 OBEYING = {"obedience": 1.0, "share_obeyed": 1.0, "words_obeyed": 1}
@@ -83,3 +85,17 @@ def test_runs_are_read_with_their_decisive_call(tmp_path: Path) -> None:
     assert run.decisive == 1 and run.succeeded and run.attack == "recorded"
     assert [row["obedience"] for row in run.rows] == [0, 1]
     assert run.rows[1]["words_obeyed"] == 1
+
+
+def test_the_page_shows_the_figures() -> None:
+    found = json.loads((injection.HERE / "injection.json").read_text(encoding="utf-8"))
+    page = PAGE.read_text(encoding="utf-8")
+    assert injection_page.recorded(found).strip() in page
+    assert injection_page.goals(found).strip() in page
+
+
+def test_the_study_asks_what_the_shipped_file_asks() -> None:
+    shipped, own = (load_spec(path) for path in (injection.SHIPPED, HERE / "injection.yaml"))
+    assert own.states.model_extra and shipped.states.model_extra
+    assert own.states.model_extra["variables"] == shipped.states.model_extra["variables"]
+    assert own.properties["not_attacked"] == shipped.properties["not_attacked"]

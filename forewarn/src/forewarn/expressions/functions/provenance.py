@@ -61,6 +61,8 @@ def _words(notes: Notes, texts: Any) -> Any:
     held = _readable(notes, "words", texts)
     if held is None:
         return NAN
+    if len(held) == 1:
+        return list(_read(held[0]).strengths)
     return list(dict.fromkeys(chain.from_iterable(_read(text).strengths for text in held)))
 
 
