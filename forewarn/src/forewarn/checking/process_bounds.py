@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
+from forewarn.checking.bound_notes import notes_of
 from forewarn.checking.choices import Choices
 from forewarn.checking.graph import backward_reachable
 from forewarn.checking.krylov import gmres
@@ -32,7 +33,6 @@ TIGHT = 1e-12
 SLOW = 0.97
 SETTLED = 1e-10
 CLOSE = 1e-8
-WIDE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ class CountedProcess:
         low, high = _Robust(self, query, worst=False), _Robust(self, query, worst=True)
         lower, low_choice = low.solve()
         upper, high_choice = high.solve()
-        notes = _notes(self, query, lower, upper, states)
+        notes = notes_of(self, query, lower, upper, states)
         if not (low.settled and high.settled):
             notes += (
                 "bounds without a horizon stopped early: they hold, and are wider than need be",
@@ -373,36 +373,3 @@ class _Robust:
             rest = right + matrix @ values - values
             values = values + gmres(lambda x: x - matrix @ x, rest, TIGHT)
         return values
-
-
-def _notes(
-    counted: CountedProcess, query: Query, lower: Floats, upper: Floats, values: Floats
-) -> tuple[str, ...]:
-    """Say how far the bounds can be trusted, and whether they tell anything."""
-    level = f"{counted.confidence:.0%}"
-    notes = [
-        f"the bounds are sound: they hold together for all states and actions, at {level}, for "
-        "choices among the actions that were observed"
-        if not counted.grown
-        else "the bounds are not sound: the states were learned from the traces that are counted; "
-        "count traces that did not grow them"
-    ]
-    if counted.counted.unseen.any():
-        notes.append(
-            f"in {int(counted.counted.unseen.sum())} states nothing was seen done: anything may "
-            "follow there"
-        )
-    moving = query.through & ~query.targets & counted.counted.acted[counted.counted.groups[:-1]]
-    wide = (upper - lower)[moving] >= WIDE
-    if wide.any():
-        notes.append(
-            f"the bounds are vacuous (wider than {WIDE}) in {wide.mean():.0%} of the states: take "
-            "a shorter horizon, or more data"
-        )
-    beyond = float(np.maximum(lower - values, values - upper).max(initial=0.0))
-    if beyond > 10 * CLOSE:
-        notes.append(
-            f"smoothing puts the estimate outside of what the counts allow, by up to {beyond:.3g}: "
-            "the bounds are widened to it"
-        )
-    return tuple(notes)

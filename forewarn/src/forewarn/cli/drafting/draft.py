@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from forewarn.cli.drafting.catalogue import CATALOGUE, Proposal, Role
 from forewarn.cli.drafting.closing import closing_names
+from forewarn.cli.drafting.message_fields import fields, leaves
 from forewarn.cli.drafting.relative import Candidate, with_relative_distances
 from forewarn.config.fields import Rate
 from forewarn.errors import ExpressionError, FieldError, RecordingError
@@ -21,7 +22,6 @@ from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
 from forewarn.learning.pipeline import check_playable
 from forewarn.logic.lexer import RESERVED
 from forewarn.messages import MessageType, compile_extractor
-from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 from forewarn.recordings import JsonTrace, Recording
 from forewarn.recordings.agents import AgentTrace
 from forewarn.recordings.interface import Sample, TopicInfo
@@ -30,7 +30,6 @@ from forewarn.signals.clock_kinds import clock_of
 from forewarn.signals.feed import Feed
 from forewarn.signals.sources import SourceSignal
 
-MAX_FIELDS = 16
 NAN = math.nan
 RESERVED_WORDS = frozenset({"msg", *CONSTANTS, *FUNCTIONS, *RESERVED})
 LOGS = ("rosgraph_msgs/msg/Log", "rcl_interfaces/msg/Log", "rcl_interfaces/msg/ParameterEvent")
@@ -198,7 +197,7 @@ def draft(
         DraftTopic(
             info,
             *rhythm.get(info.name, (math.nan, math.nan)),
-            () if info.name in used else _fields(info.message_type),
+            () if info.name in used else fields(info.message_type),
         )
         for info in recording.topics.values()
     )
@@ -238,51 +237,13 @@ def _any_number(recording: Recording) -> list[Candidate]:
     for info in recording.topics.values():
         if info.message_type is None or not info.count or info.msgtype in LOGS:
             continue
-        for path, kind in _leaves(info.message_type.struct, ""):
+        for path, kind in leaves(info.message_type.struct, ""):
             role = Role.FLAG if kind == "bool" else Role.OTHER
             proposal = Proposal(_identifier(path), f"msg.{path}", "", "", role)
             if kind not in ("string", "wstring") and _fits(info.message_type, proposal):
                 found.append(Candidate(info.name, info.msgtype, proposal))
                 break
     return found[:MAX_GUESSES]
-
-
-STAMPS = ("std_msgs/msg/Header", "apollo.common.Header", "builtin_interfaces/msg/Time")
-MAX_DEPTH = 8  # messages of protobuf may contain themselves
-
-
-def _leaves(struct: Struct, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield path and type of all fields that are one value, stamps and the like left out."""
-    for name, kind in struct.fields.items():
-        if isinstance(kind, Primitive):
-            yield f"{prefix}{name}", kind.name
-        elif isinstance(kind, Struct) and kind.name not in STAMPS and prefix.count(".") < MAX_DEPTH:
-            yield from _leaves(kind, f"{prefix}{name}.")
-
-
-def _fields(mtype: MessageType | None) -> tuple[str, ...]:
-    """Return the fields of a type for a comment: path and type, arrays not opened up."""
-    if mtype is None:
-        return ()
-    found: list[str] = []
-
-    def walk(struct: Struct, prefix: str) -> None:
-        for name, kind in struct.fields.items():
-            header = isinstance(kind, Struct) and kind.name in STAMPS[:2]
-            if isinstance(kind, Struct) and not header and prefix.count(".") < MAX_DEPTH:
-                walk(kind, f"{prefix}{name}.")
-            else:
-                found.append(f"{prefix}{name}: {_short(kind)}")
-
-    walk(mtype.struct, "")
-    rest = len(found) - MAX_FIELDS
-    return (*found[:MAX_FIELDS], *((f"and {rest} more",) if rest > 0 else ()))
-
-
-def _short(kind: FieldType) -> str:
-    if isinstance(kind, (ArrayOf, SequenceOf)):
-        return f"array of {_short(kind.element)}"
-    return str(kind)
 
 
 def _identifier(text: str) -> str:
