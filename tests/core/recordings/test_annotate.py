@@ -58,6 +58,7 @@ def test_each_call_is_a_step_with_what_was_known_before_it(tmp_path: Path) -> No
     ]  # fmt: skip
     assert (first["files"], second["files"], last["files"]) == ([], ["b.c"], ["a.c", "b.c"])
     assert first["arguments"] == ["b.c", "x", "y"]
+    assert second["inputs"] == [["b.c", "x", "y"], []]
     assert second["observation"] == "wrote b.c" and second["last_action"] == "_write"
     assert third["failed"] and third["errors"] == 1 and "no file" in third["observation"]
     assert not fourth["tests_passed"] and last["tests_passed"]
@@ -145,7 +146,10 @@ def test_the_page_shows_a_program_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = Path(__file__).parents[3] / "docs" / "howto" / "steps.md"
-    program = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    programs = page.read_text(encoding="utf-8").split("```python\n")[1:]
+    (program,) = (
+        text.split("```")[0] for text in programs if "agent.jsonl" in text.split("```")[0]
+    )
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "agent.py", "exec"), {})
     assert "tests_passed: checkpoint" in capsys.readouterr().out
