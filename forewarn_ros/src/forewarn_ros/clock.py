@@ -11,6 +11,12 @@ from rosgraph_msgs.msg import Clock
 THROTTLE = 5.0
 
 
+def is_simulated(node: Node) -> bool:
+    """Return whether the time of a node comes from /clock."""
+    clock: Any = node.get_clock()  # a ROSClock, whatever rclpy's types say
+    return bool(clock.ros_time_is_active)
+
+
 class SimulatedTime(Node):
     """A node that ignores a /clock before zero, and says so; to be inherited first."""
 

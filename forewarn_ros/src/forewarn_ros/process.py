@@ -83,7 +83,8 @@ def middleware(args: Sequence[str] | None) -> Iterator[None]:
     import rclpy  # takes a while: a signal may come before
     from rclpy.signals import SignalHandlerOptions
 
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    arguments = None if args is None else list(args)
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     try:
         yield
     finally:

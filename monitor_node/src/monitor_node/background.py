@@ -195,10 +195,10 @@ class BackgroundLearning:
     def after(self, result: TickResult) -> None:
         """Take in a tick; put tables into force that are ready, and have others solved if due."""
         verdict, request = result.verdict, result.request
+        action, _ = self._watch.compiled.abstraction.done(verdict.values)
+        acting = False
         if request is not None and request.active and ACTIONS[request.action].shapes:
             acting, action = True, request.action
-        else:
-            acting, action = False, self._watch.compiled.abstraction.done(verdict.values)[0]
         self._learner.observe(verdict.tick, verdict.observation, intervened=acting, action=action)
         if self._running is not None:
             if self._running.done():

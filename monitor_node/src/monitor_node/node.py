@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import by_clock
 from forewarn.signals.external import EXTERNAL_TYPE
 from forewarn.states.inputs import open_feed
+from forewarn_ros.clock import is_simulated
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.status import Status
 from monitor_node import parameters
@@ -88,7 +89,7 @@ class MonitorNode(ReportingNode):
         self._policies = Policies(self, self, self._policy_changed)
 
     @property
-    def subscriptions(self) -> Iterable[Subscription]:
+    def subscriptions(self) -> Iterator[Subscription]:
         """Subscriptions that executors wait for: the inputs are taken when a tick is due."""
         return (
             subscription
@@ -166,7 +167,7 @@ class MonitorNode(ReportingNode):
             round(self._value("max_clock_step") * NANOSECONDS),
             self.watch.session.feed.moments,
         )
-        pacer.simulated = self.get_clock().ros_time_is_active
+        pacer.simulated = is_simulated(self)
         topics = {topic: mtype.name for topic, mtype in self._types.items()}
         inputs = Inputs(
             self,
@@ -352,7 +353,7 @@ class MonitorNode(ReportingNode):
 
     def _clocks(self) -> tuple[str, ...] | None:
         """Return who publishes the simulated time; None by the system's clock."""
-        if not self.get_clock().ros_time_is_active:
+        if not is_simulated(self):
             return None
         return tuple(map(owner, self.get_publishers_info_by_topic("/clock")))
 

@@ -16,7 +16,7 @@ PERIODS_TO_DEADLINE = 2
 PERIODS_TO_DEATH = 5
 LEAST_LEASE = 0.2
 KEPT_EVENTS = 1000
-KEPT = {
+KEPT: dict[str, Any] = {
     "reliability": ReliabilityPolicy.RELIABLE,
     "durability": DurabilityPolicy.TRANSIENT_LOCAL,
 }

@@ -183,7 +183,9 @@ class Runtime:
             (self.pacer.arrival_ns(received_ns, told_ns), topic, payload)
             for topic, payload, received_ns, told_ns in self.inputs.take(told=self.pacer.simulated)
         ]
-        known = [(arrival, *message) for arrival, *message in taken if arrival is not None]
+        known = [
+            (arrival, topic, payload) for arrival, topic, payload in taken if arrival is not None
+        ]
         return sorted(known, key=itemgetter(0))
 
     def _compose(self, tick: int) -> Composed:
@@ -313,11 +315,11 @@ class Runtime:
         if self.bounds is None:
             return
         found = self.bounds.take(self.recording.pack_tables if self.pacer.started else None)
-        if found is not None and found[0].model is not None:
+        if found is not None and (model := found[0].model) is not None:
             monitor, packed = found
             self.watch.use(monitor)
             name = self.recording.model_name
-            self.note(ModelChange(name, monitor.model.digest, self._tables(packed)))
+            self.note(ModelChange(name, model.digest, self._tables(packed)))
 
     def _tables(self, packed: PackedTables | None = None) -> str | None:
         """Put the tables in force into the record, once ticks have begun."""

@@ -76,7 +76,7 @@ class Services:
         # Of a group only one callback runs at a time, and one that awaits something runs: in the
         # node's own group it would hold up the ticks.
         group = MutuallyExclusiveCallbackGroup()
-        service = self._node.create_service(kind, f"~/{name}", callback, callback_group=group)
+        service: Any = self._node.create_service(kind, f"~/{name}", callback, callback_group=group)
         service.send_response = functools.partial(self._send, service.send_response)
         return service
 
@@ -205,7 +205,7 @@ class Services:
 
     async def _work(self, task: Callable[[], Result]) -> Result:
         """Do something that takes long in another thread."""
-        future = Future(executor=self._node.executor)
+        future: Future = Future(executor=self._node.executor)
 
         def tell(done: Any) -> None:
             with suppress(InvalidHandle):  # the executor is being shut down: nobody listens

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from rclpy.node import Node
 
 from forewarn.signals.clock import NANOSECONDS
+from forewarn_ros.clock import is_simulated
 from monitor_node.runtime import Runtime
 
 EARLY, EARLY_SHARE = 2.5e-3, 0.2
@@ -55,7 +56,7 @@ class Ticker:
     def clock_moved(self) -> None:
         """Follow a clock that jumps, as simulated time does at every step."""
         pacer = self._runtime.pacer
-        simulated = self._node.get_clock().ros_time_is_active
+        simulated = is_simulated(self._node)
         if simulated != pacer.simulated:
             pacer.switch(simulated)
         if simulated:

@@ -225,7 +225,7 @@ class _Manoeuvre:
     def __init__(self, node: Node, spec: AutowareSpec) -> None:
         self._node, self._spec = node, spec
         self._service, self._state_class = interface_class(MRM_REQUEST), interface_class(MRM_STATE)
-        self._client = node.create_client(self._service, spec.mrm_service)
+        self._client: Any = node.create_client(self._service, spec.mrm_service)
         # Latched, what was said before we came is heard, too; volatile, whoever does not keep it.
         self._states = [
             node.create_subscription(

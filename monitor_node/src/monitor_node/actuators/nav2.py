@@ -215,7 +215,7 @@ class _Goals:
 
     def __init__(self, node: Node, action: str, timeout: float) -> None:
         self._node, self._action, self._timeout = node, action, timeout
-        self._client = node.create_client(CancelGoal, f"{action}/_action/cancel_goal")
+        self._client: Any = node.create_client(CancelGoal, f"{action}/_action/cancel_goal")
         self._subscription = node.create_subscription(
             GoalStatusArray, f"{action}/_action/status", self._heard, LATCHED
         )
