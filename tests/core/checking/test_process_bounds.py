@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from decision_processes import random_process
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
@@ -74,6 +74,7 @@ def test_the_truth_is_inside_as_often_as_promised(horizon: int | None) -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([0, 1, 5, None]))
+@example(104, None)
 def test_more_of_the_same_counts_narrow_the_bounds_and_the_estimate_stays_inside(
     seed: int, horizon: int | None
 ) -> None:
@@ -149,16 +150,22 @@ def test_bounds_without_a_horizon_are_those_of_a_long_one(seed: int, visits: int
 def test_bounds_that_stop_early_hold_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     bounds = counted_process(sampled(rng, random_process(rng, 40, stay=0.0), 4_000), 60)
+    stopped = 0
     for query in queries(40, None):
         tight = bounds.value(query)
         with monkeypatch.context() as patch:
             patch.setattr(process_bounds, "FEWEST_IMPROVED", 1)
             patch.setattr(process_bounds, "MAX_IMPROVED", 0)
             early = bounds.value(query)
-        assert "stopped early" in " ".join(early.notes)
+        said = "stopped early" in " ".join(early.notes)
+        stopped += said
         assert "stopped early" not in " ".join(tight.notes)
+        # One sweep may be all that it takes.
+        assert said or np.abs(early.upper - tight.upper).max() <= 1e-7
+        assert said or np.abs(early.lower - tight.lower).max() <= 1e-7
         assert (early.lower <= tight.lower + 1e-7).all()
         assert (early.upper >= tight.upper - 1e-7).all()
+    assert stopped > 0
 
 
 def test_large_processes_without_structure_end_in_seconds() -> None:

@@ -26,7 +26,7 @@ MAX_WORK = 30_000_000
 MAX_IMPROVED = 20_000_000
 """Transitions times improvements of a policy: some seconds."""
 
-FEWEST_IMPROVED, MOST_IMPROVED = 12, 60
+FEWEST_IMPROVED, MOST_IMPROVED, MOST_IDLE = 12, 60, 5
 LEAST_LEAK = 1e-9
 MAX_STEPS = 200
 TIGHT = 1e-12
@@ -298,19 +298,24 @@ class _Robust:
         if not (leak[free] > LEAST_LEAK).all():
             return self._swept()
         values: Floats = np.where(self.fixed, self.ends, 0.0)
-        best, radius = values, np.inf
+        best, radius, since = values, np.inf, 0
         rounds = max(MAX_IMPROVED // max(self.rows.size, 1), FEWEST_IMPROVED)
         for _ in range(min(rounds, MOST_IMPROVED)):
             found, chances = self.expect(values)
             after = np.where(self.fixed, self.ends, self._chosen(found))
             away = float((np.abs(after - values)[free] / leak[free]).max(initial=0.0))
+            since += 1
             if away < radius:
-                best, radius = after, away
-            if radius <= CLOSE:
+                best, radius, since = after, away, 0
+            if radius <= CLOSE or since > MOST_IDLE:
                 break
             values = self._followed(after, found, chances)
-        self.settled = radius <= CLOSE
-        return np.where(self.fixed, self.ends, best + (radius if self.worst else -radius))
+        bound = np.where(self.fixed, self.ends, best + (radius if self.worst else -radius))
+        if radius <= CLOSE:
+            return bound
+        # Where choices and chances work against each other, improving both at once may go round.
+        tighter = np.minimum if self.worst else np.maximum
+        return np.asarray(tighter(bound, self._swept()))
 
     def _leak(self) -> Floats:
         """Return what goes elsewhere at least from each state, whatever is chosen, shape (n,)."""
