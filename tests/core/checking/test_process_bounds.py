@@ -156,6 +156,7 @@ def test_bounds_that_stop_early_hold_and_say_so(monkeypatch: pytest.MonkeyPatch)
         with monkeypatch.context() as patch:
             patch.setattr(process_bounds, "FEWEST_IMPROVED", 1)
             patch.setattr(process_bounds, "MAX_IMPROVED", 0)
+            patch.setattr(process_bounds, "MAX_WORK", 0)
             early = bounds.value(query)
         said = "stopped early" in " ".join(early.notes)
         stopped += said
