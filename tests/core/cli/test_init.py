@@ -176,8 +176,8 @@ def record_values(path: Path, topics: dict[str, tuple[str, np.ndarray]]) -> Path
     with RecordingWriter(path) as writer:
         for topic, (name, values) in topics.items():
             text = STORE.generate_msgdef(name, ros_version=2)[0]
+            message = zero(name)
             for i, value in enumerate(values):
-                message = zero(name)
                 if name == ODOMETRY:
                     message.twist.twist.linear.x = value
                 else:
