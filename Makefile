@@ -40,7 +40,7 @@ coverage: setup ## branch coverage by all tests, with the processes that they st
 		$(BIN)/python -m coverage report --skip-covered --include="$$package/src/*"; \
 	done; exit $$status
 
-lint: setup ## ruff, mypy --strict on library, node and guard, import contracts, known vulnerabilities of what is locked
+lint: setup ## ruff, mypy --strict, import contracts, known vulnerabilities of what is locked
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

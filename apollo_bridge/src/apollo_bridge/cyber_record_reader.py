@@ -20,6 +20,7 @@ mended:
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NamedTuple
@@ -52,6 +53,12 @@ class _Sections:
     kinds: Any
     section: Any
     failure: type[Exception]
+    _read: Callable[[int], bytes]
+    _skip_size: Callable[[int], object]
+    _cur_position: Callable[[], int]
+    _set_position: Callable[[int], object]
+    read_header: Callable[[], Any]
+    read_index: Callable[[Any], Any]
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(SimpleNamespace(_file=file))  # type: ignore[call-arg]

@@ -49,7 +49,8 @@ class Derivation:
 
     def __init__(self, spec: MonitorSpec) -> None:
         self.bridging = divide(spec)
-        self.rate = spec.rate
+        # Where the clock is steps nothing is sent, as `divide` sees to.
+        self.rate = FINE_RATE if spec.rate == "steps" else spec.rate
         self.spec = spec.model_copy(update={"rate": FINE_RATE, "time": "arrival", "settle": 0.0})
         self._abstraction = build_abstraction(self.spec)
         self.channels = {

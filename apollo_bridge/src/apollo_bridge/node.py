@@ -202,7 +202,8 @@ class BridgeNode(ReportingNode):
 
 def _channels(derivation: Derivation, commander: Commander) -> Channels:
     """Return what is read, written and called for a monitor file."""
-    readers, writers = dict(derivation.channels), {}
+    readers = dict(derivation.channels)
+    writers: dict[str, str] = {}
     stops = {commander.way.target: commander.way.message}
     if commander.limits is not None:
         for channel, message in commander.limits.listeners:

@@ -73,10 +73,10 @@ class CyberRecording(Recording):
             raise failed[0]
         return segments
 
-    @cached_property
-    def topics(self) -> Mapping[str, TopicInfo]:
+    @cached_property  # an attribute elsewhere: here it is put together when it is asked for
+    def topics(self) -> Mapping[str, TopicInfo]:  # type: ignore[override]
         """All channels, in the order of the file."""
-        counts = sum((segment.counts for segment in self._segments), Counter())
+        counts: Counter[str] = sum((segment.counts for segment in self._segments), Counter())
         channels: dict[str, list[ChannelInfo]] = {}
         for segment in self._segments:
             for name, info in segment.channels.items():

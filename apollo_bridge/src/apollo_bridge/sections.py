@@ -63,7 +63,7 @@ def next_section(file: Any, start: int, end: int) -> int:
             if position + SECTION.size > end:
                 return False
             kind, size = SECTION.unpack_from(data, position)
-            return HEADER <= kind <= CHANNEL and size > 0
+            return bool(HEADER <= kind <= CHANNEL and size > 0)
 
         for match in _LIKE_A_SECTION.finditer(data, start):
             kind, size = SECTION.unpack_from(data, match.start())
