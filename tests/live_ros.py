@@ -214,6 +214,17 @@ class Probe:
         self.wait(publisher.get_subscription_count, f"a subscription to {topic}")
         return publisher
 
+    def deliver(self, message: Any, topic: str, kind: str = "") -> Any:
+        """Publish a message, wait until the monitor has it, and return the publisher."""
+        publisher = self.connected(topic, kind)
+        publisher.publish(message)
+        assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
+        return publisher
+
+    def say(self, topic: str, value: float) -> None:
+        """Deliver a message of the small world."""
+        self.deliver(serialized(topic, value), topic)
+
     def wait_for_start(self, count: int = 1) -> dict[str, Any]:
         """Wait until ticks have begun `count` times, and return the last such event."""
         self.wait(lambda: len(self.starts) >= count, f"start number {count}: {self.events}")
@@ -255,9 +266,8 @@ class Stepper:
         told = Arrivals()
         for name, value in values.items():
             topic = {"speed": "/world/odometry", "distance": "/world/distance"}[name]
-            publisher = self.probe.connected(topic)
-            publisher.publish(value if isinstance(value, bytes) else serialized(topic, value))
-            assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
+            message = value if isinstance(value, bytes) else serialized(topic, value)
+            publisher = self.probe.deliver(message, topic)
             told.topics.append(publisher.topic_name)
             told.times_ns.append(self.grid.time_ns(self.tick))
         if values and self.tells:
@@ -270,9 +280,7 @@ class Stepper:
     def tell_arrivals(self, told: Arrivals) -> None:
         """Say when messages have arrived."""
         topic = f"{self.probe.monitor}/input/arrivals"
-        publisher = self.probe.connected(topic, "forewarn_msgs/msg/Arrivals")
-        publisher.publish(told)
-        assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
+        self.probe.deliver(told, topic, "forewarn_msgs/msg/Arrivals")
 
     def steps(self, number: int, **values: float | bytes) -> list[RiskArray]:
         """Do the same for several ticks."""

@@ -9,8 +9,7 @@ import pytest
 from forewarn_msgs.msg import Anomaly
 from forewarn_msgs.srv import Reset
 from live_ros import KEPT, Probe, Process
-from rclpy.duration import Duration
-from small_world import DISTANCE, MONITOR, ODOMETRY, serialized, write_bag
+from small_world import DISTANCE, MONITOR, ODOMETRY, write_bag
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
@@ -54,18 +53,13 @@ def test_a_strange_step_is_told_with_what_was_expected_and_recorded(
     probe.wait_for_start()
     probe.meet()
 
-    def say(topic: str, value: float) -> None:
-        publisher = probe.connected(topic)
-        publisher.publish(serialized(topic, value))
-        assert publisher.wait_for_all_acked(Duration(seconds=10.0))
-
     def step(distance: float) -> Anomaly:
         known = len(said)
-        say(DISTANCE, distance)
+        probe.say(DISTANCE, distance)
         probe.wait(lambda: len(said) > known, "what is said of the run")
         return said[-1]
 
-    say(ODOMETRY, 3.0)
+    probe.say(ODOMETRY, 3.0)
     first = step(30.0)
     assert (first.verdict, first.transitions, first.step.tick) == (Anomaly.NOT_JUDGED, 0, -1)
     calm = step(29.7)

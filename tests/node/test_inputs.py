@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from live_process import LIMIT
 from live_ros import Probe, Process, Stepper, of, stepped
-from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from small_world import MONITOR, serialized
 
@@ -166,9 +164,7 @@ def test_told_arrivals_count_between_the_last_tick_and_the_clock_alone(
     def age(*offsets_ns: int) -> float:
         """Return the age of the last of some messages at the tick at which it is stale."""
         for _ in offsets_ns:
-            publisher = probe.connected(ODOMETRY)
-            publisher.publish(serialized(ODOMETRY, 2.0))
-            assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
+            probe.say(ODOMETRY, 2.0)
         times = [stepper.grid.time_ns(stepper.tick) + offset for offset in offsets_ns]
         names = [ODOMETRY] * len(times)
         stepper.tell_arrivals(Arrivals(topics=[*names, "/nobody"], times_ns=[*times, 7]))
@@ -198,11 +194,8 @@ def test_signals_supplied_by_name(start: Start, probe: Probe, world: Path, tmp_p
     start(config=str(config), model="", use_sim_time=True)
     stepper = Stepper(probe)
     stepper.begin()
-    topic = "/monitor/input/signals"
-    publisher = probe.publisher(topic, "forewarn_msgs/msg/Signals")
-    probe.wait(publisher.get_subscription_count, "a subscription to signals by name")
-    publisher.publish(Signals(names=["distance", "other"], values=[3.0, 1.0]))
-    publisher.wait_for_all_acked(Duration(seconds=30))
+    message = Signals(names=["distance", "other"], values=[3.0, 1.0])
+    probe.deliver(message, "/monitor/input/signals", "forewarn_msgs/msg/Signals")
     assert of(stepper.step(speed=2.0), "brake").state_key == "11" + "01"
 
 

@@ -9,8 +9,7 @@ import pytest
 from forewarn_msgs.msg import Intervention
 from forewarn_msgs.srv import Explain
 from live_ros import Probe, Process
-from rclpy.duration import Duration
-from small_world import DISTANCE, MONITOR, ODOMETRY, serialized, write_bag
+from small_world import DISTANCE, MONITOR, ODOMETRY, write_bag
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
@@ -39,18 +38,13 @@ def test_an_intervention_carries_what_else_could_be_done(
     probe.wait_for_start()
     probe.meet()
 
-    def say(topic: str, value: float) -> None:
-        publisher = probe.connected(topic)
-        publisher.publish(serialized(topic, value))
-        assert publisher.wait_for_all_acked(Duration(seconds=10.0))
-
     def step(distance: float) -> Intervention:
         known = len(probe.interventions)
-        say(DISTANCE, distance)
+        probe.say(DISTANCE, distance)
         probe.wait(lambda: len(probe.interventions) > known, "an intervention")
         return probe.interventions[-1]
 
-    say(ODOMETRY, 3.0)
+    probe.say(ODOMETRY, 3.0)
     asked = step(5.0)
     assert asked.action == Intervention.REPLAN and asked.active
     assert asked.recommendation in {"brake", "go"}
@@ -65,7 +59,7 @@ def test_an_intervention_carries_what_else_could_be_done(
     told = probe.call(Explain, "explain", property="brake")
     assert f"The shield recommends {asked.recommendation!r}" in told.text
     assert f"the shield: {asked.recommendation_reason}" in process.output
-    say(ODOMETRY, 0.1)  # standing right before something was never seen
+    probe.say(ODOMETRY, 0.1)  # standing right before something was never seen
     strange = step(0.6)
     assert strange.recommendation == "" and not strange.alternatives
     assert "nothing was seen done" in strange.recommendation_reason

@@ -9,8 +9,7 @@ import pytest
 from forewarn_msgs.msg import Signals
 from forewarn_msgs.srv import Mute, Reset
 from live_ros import LIMIT, Probe, Process
-from rclpy.duration import Duration
-from small_world import DISTANCE, MONITOR, ODOMETRY, serialized, write_bag
+from small_world import DISTANCE, MONITOR, ODOMETRY, write_bag
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
@@ -54,18 +53,13 @@ def test_a_step_for_each_message_of_the_topic(
     probe.wait_for_start()
     probe.meet()
 
-    def say(topic: str, value: float) -> None:
-        publisher = probe.connected(topic)
-        publisher.publish(serialized(topic, value))
-        assert publisher.wait_for_all_acked(Duration(seconds=LIMIT))
-
     def step(distance: float) -> None:
         known = len(probe.risks)
-        say(DISTANCE, distance)
+        probe.say(DISTANCE, distance)
         probe.wait(lambda: len(probe.risks) > known, "a verdict of the step")
 
     for value in (2.0, 2.0, 2.0):
-        say(ODOMETRY, value)  # no step: nothing is evaluated
+        probe.say(ODOMETRY, value)  # no step: nothing is evaluated
     probe.wait_for_status("timing", "OK")
     reports = probe.reports
     probe.wait(lambda: probe.reports > reports + 3, "reports while no step comes")
@@ -83,7 +77,7 @@ def test_a_step_for_each_message_of_the_topic(
     step(5.0)
     assert probe.risks[-1].risks[0].muted
     assert probe.call(Reset, "reset").success
-    say(ODOMETRY, 0.0)
+    probe.say(ODOMETRY, 0.0)
     step(4.0)
     assert probe.risks[-1].risks[0].tick == 6
     assert process.stop() == 0, process.output
