@@ -343,11 +343,8 @@ def apt_install(packages, purpose):
     say(f"apt-get install {packages}")
     environment = dict(clean_environment(), DEBIAN_FRONTEND="noninteractive")
     run(["apt-get", "update", "-q"], advice, environment)
-    run(
-        ["apt-get", "install", "-qy", "--no-install-recommends", *packages.split()],
-        advice,
-        environment,
-    )
+    install = ["apt-get", "install", "-qy", "--no-install-recommends", *packages.split()]
+    run(install, advice, environment)
 
 
 def ask(expression, modules="importlib.metadata, numpy, sysconfig"):

@@ -17,6 +17,7 @@ from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
 from forewarn.expressions.syntax import Expression, called, position, shown, suggestion
 from forewarn.messages.kinds import (
     NUMBER,
+    OF_TEXTS,
     TEXT,
     Group,
     Kind,
@@ -73,19 +74,6 @@ def infer(expression: Expression, struct: Struct) -> Typed:
 
 Scope: TypeAlias = "Mapping[str, Kind]"
 Result: TypeAlias = "tuple[ast.expr, Kind]"
-
-_LIST: tuple[Kind, ...] = (Many(TEXT),)
-_TEXT_OR_LIST: tuple[Kind, ...] = (TEXT, Many(TEXT))
-_OF_TEXTS: Mapping[str, tuple[tuple[tuple[Kind, ...], ...], Kind | None]] = {
-    "lower": ((_TEXT_OR_LIST,), None),
-    "taken": ((_LIST, _LIST), None),
-    "without": ((_LIST, _LIST), None),
-    "words": ((_TEXT_OR_LIST,), Many(TEXT)),
-    "identifiers": ((_TEXT_OR_LIST,), Many(TEXT)),
-    "order_strength": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
-    "outside_orders": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
-}
-"""What functions of texts take, argument by argument, and give; None: as the first argument."""
 
 _REDUCERS = {"sum", "mean", "any", "all", "count", "argmin", "argmax"}
 
@@ -384,8 +372,8 @@ class _Inference:
             if not isinstance(kinds[0], Many) and kinds[0] != TEXT:
                 raise self.fail(node, f"len() of {describe(kinds[0])}", "arrays and text")
             return NUMBER
-        if name in _OF_TEXTS:
-            accepted, result = _OF_TEXTS[name]
+        if name in OF_TEXTS:
+            accepted, result = OF_TEXTS[name]
             for kind, texts in zip(kinds, accepted, strict=True):
                 if kind not in texts:
                     expected = " or ".join(map(describe, texts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from forewarn.messages.schema import PLACEHOLDER, ArrayOf, FieldType, Primitive, SequenceOf, Struct
@@ -70,3 +71,17 @@ def innermost(kind: Kind) -> Kind:
 def fields_of(struct: Struct) -> list[str]:
     """Return the fields that a message really has."""
     return [name for name in struct.fields if name != PLACEHOLDER]
+
+
+_LIST: tuple[Kind, ...] = (Many(TEXT),)
+_TEXT_OR_LIST: tuple[Kind, ...] = (TEXT, Many(TEXT))
+OF_TEXTS: Mapping[str, tuple[tuple[tuple[Kind, ...], ...], Kind | None]] = {
+    "lower": ((_TEXT_OR_LIST,), None),
+    "taken": ((_LIST, _LIST), None),
+    "without": ((_LIST, _LIST), None),
+    "words": ((_TEXT_OR_LIST,), Many(TEXT)),
+    "identifiers": ((_TEXT_OR_LIST,), Many(TEXT)),
+    "order_strength": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
+    "outside_orders": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
+}
+"""What functions of texts take, argument by argument, and give; None: as the first argument."""
