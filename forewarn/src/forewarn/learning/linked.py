@@ -31,11 +31,23 @@ Compile = Callable[[str], Condition]
 
 @dataclass
 class Handle:
-    """A leaf, a state of the process, and the endpoints that are abstracted to them."""
+    """A leaf, a state of the process, and the endpoints that are abstracted to them.
+
+    `node` is the number of the leaf's node in the tree.
+    """
 
     leaf: str
     vertex: int
+    node: int
     endpoints: set[int] = field(default_factory=set)
+
+
+class Ways(NamedTuple):
+    """A node that was split: its condition, and the numbers of the nodes where it holds or not."""
+
+    condition: str
+    then: int
+    otherwise: int
 
 
 class Edge(NamedTuple):
@@ -79,38 +91,74 @@ class Linked:
     """
 
     def __init__(self, tree: Node, compile_condition: Compile, most: int | None = None) -> None:
-        self.tree = tree
         self.trie = Trie()
         self.counts: Counter[Edge] = Counter()
         self.by_leaf: dict[str, Handle] = {}
         self.by_vertex: dict[int, Handle] = {}
         self.undecided: set[int] = set()
         self.forgotten = 0
+        self._nodes: list[Leaf | Ways] = []
         self._vertex_of: list[int] = [NOWHERE]
         self._most = most
         self._compile = compile_condition
         self._conditions: dict[str, Condition] = {}
         self._complete: deque[int] = deque()
         self._next = 0
-        for name in leaves(tree):
-            self._add_handle(name)
+        self._nodes.append(Leaf(""))
+        waiting = [(tree, 0)]
+        while waiting:
+            node, number = waiting.pop()
+            if isinstance(node, Split):
+                then, otherwise = self._divide(number, node.condition)
+                waiting += [(node.otherwise, otherwise), (node.then, then)]
+            else:
+                self._add_handle(node.name, number)
 
-    def _add_handle(self, leaf: str) -> Handle:
+    @property
+    def tree(self) -> Node:
+        """The tree as it is now, built anew; of any depth."""
+        built: dict[int, Node] = {}
+        # Nodes stand behind the one that was split into them.
+        for number in reversed(range(len(self._nodes))):
+            node = self._nodes[number]
+            built[number] = (
+                Split(node.condition, built.pop(node.then), built.pop(node.otherwise))
+                if isinstance(node, Ways)
+                else node
+            )
+        return built[0]
+
+    def _divide(self, number: int, condition: str) -> tuple[int, int]:
+        """Put two nodes below one; return their numbers."""
+        then = len(self._nodes)
+        self._nodes[number] = Ways(condition, then, then + 1)
+        self._nodes += [Leaf(""), Leaf("")]
+        return then, then + 1
+
+    def _add_handle(self, leaf: str, node: int) -> None:
         if leaf in self.by_leaf:
             raise CheckingError(f"two leaves are named {leaf!r}", accepted="each name once")
-        handle = Handle(leaf, self._next)
+        handle = Handle(leaf, self._next, node)
         self._next += 1
+        self._nodes[node] = Leaf(leaf)
         self.by_leaf[leaf] = self.by_vertex[handle.vertex] = handle
-        return handle
 
-    def leaf_of(self, state: Concrete) -> str | None:
-        """Return the leaf of a concrete state; None where a condition on its path is unknown."""
-        node = self.tree
-        while isinstance(node, Split):
+    def leaf_of(self, state: Concrete, below: int = 0) -> str | None:
+        """Return the leaf of a concrete state; None where a condition on its path is unknown.
+
+        Parameters
+        ----------
+        state : tuple
+            The concrete state.
+        below : int, optional
+            Number of a node that is known to be on its path; the root by default.
+        """
+        node = self._nodes[below]
+        while isinstance(node, Ways):
             outcome = self.condition(node.condition)(state)
             if outcome is None:
                 return None
-            node = node.then if outcome else node.otherwise
+            node = self._nodes[node.then if outcome else node.otherwise]
         return node.name
 
     def condition(self, text: str) -> Condition:
@@ -154,8 +202,8 @@ class Linked:
             self._forget(self._complete.popleft())
             self.forgotten += 1
 
-    def _place(self, endpoint: int) -> None:
-        leaf = self.leaf_of(self.trie.state[endpoint])
+    def _place(self, endpoint: int, below: int = 0) -> None:
+        leaf = self.leaf_of(self.trie.state[endpoint], below)
         if leaf is None:
             self._vertex_of[endpoint] = NOWHERE
             self.undecided.add(endpoint)
@@ -195,7 +243,7 @@ class Linked:
         handle = self.by_leaf.get(leaf)
         if handle is None:
             raise CheckingError(f"no leaf {leaf!r}", accepted=", ".join(self.by_leaf))
-        taken = {then, otherwise} & (self.by_leaf.keys() - {leaf})
+        taken = {name for name in (then, otherwise) if name != leaf and name in self.by_leaf}
         if taken or then == otherwise:
             raise CheckingError(f"leaf name {min(taken, default=then)!r}", accepted="two new names")
         moved = sorted(handle.endpoints)
@@ -204,12 +252,11 @@ class Linked:
             edges.update(dict.fromkeys(self.trie.following(endpoint)))
         for edge in edges:
             self._count(edge, -self.trie.runs[edge])
-        self.tree = _replaced(self.tree, leaf, Split(condition, Leaf(then), Leaf(otherwise)))
         del self.by_leaf[leaf], self.by_vertex[handle.vertex]
-        self._add_handle(then)
-        self._add_handle(otherwise)
+        for name, node in zip((then, otherwise), self._divide(handle.node, condition), strict=True):
+            self._add_handle(name, node)
         for endpoint in moved:
-            self._place(endpoint)
+            self._place(endpoint, handle.node)
         for edge in edges:
             self._count(edge, self.trie.runs[edge])
 
@@ -259,6 +306,7 @@ class Linked:
         _hold("I3: one handle for each vertex", len(self.by_leaf) == len(self.by_vertex))
         for leaf, handle in self.by_leaf.items():
             _hold("I1: the map from the leaf leads back", handle.leaf == leaf)
+            _hold("I1: the node is the leaf", self._nodes[handle.node] == Leaf(leaf))
             _hold("I1: the map from the vertex leads back", self.by_vertex[handle.vertex] is handle)
             for endpoint in handle.endpoints:
                 vertex = self._vertex_of[endpoint]
@@ -280,25 +328,6 @@ class Linked:
 def _hold(invariant: str, holds: bool) -> None:
     if not holds:
         raise CheckingError(f"{invariant}: does not hold", accepted="a structure that is linked")
-
-
-def _replaced(tree: Node, leaf: str, by: Node) -> Node:
-    """Return the tree with another node in place of a leaf; of any depth."""
-    path: list[tuple[Split, bool]] = []
-    waiting: list[tuple[Node, int, tuple[Split, bool] | None]] = [(tree, 0, None)]
-    while waiting:
-        node, depth, step = waiting.pop()
-        del path[max(depth - 1, 0) :]
-        if step is not None:
-            path.append(step)
-        if isinstance(node, Split):
-            waiting.append((node.otherwise, depth + 1, (node, False)))
-            waiting.append((node.then, depth + 1, (node, True)))
-        elif node.name == leaf:
-            for parent, outcome in reversed(path):
-                by = parent._replace(then=by) if outcome else parent._replace(otherwise=by)
-            return by
-    raise CheckingError(f"no leaf {leaf!r}", accepted=", ".join(leaves(tree)))
 
 
 def link(
