@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from forewarn.models.proportions import clopper_pearson
+
 Floats = NDArray[np.float64]
 MAX_TRIALS = 10_000_000
 HALVINGS = 40
@@ -82,9 +84,7 @@ def _divergence(a: Floats, b: float | Floats) -> Floats:
 
 def miss_bound(misses: int, trials: int, confidence: float) -> float:
     """Return the exact upper bound of a miss rate (Clopper and Pearson, 1934); 1 without trials."""
-    if misses >= trials:
-        return 1.0
-    return float(special.betaincinv(misses + 1, trials - misses, confidence))
+    return float(clopper_pearson(misses, trials, 1.0 - confidence)[1])
 
 
 def loss_bounds(losses: Floats, confidence: float) -> Floats:

@@ -20,6 +20,7 @@ from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
+from forewarn.models.proportions import clopper_pearson
 
 CONFIDENCE = 0.95
 VACUOUS_WIDTH = 0.9
@@ -113,14 +114,10 @@ def row_intervals(counts: sparse.csr_matrix, confidence: float, universe: int) -
     counts.sort_indices()
     coo = counts.tocoo()
     visits = np.asarray(counts.sum(axis=1)).ravel()
-    n = visits[coo.row].astype(np.float64)
-    seen = coo.data.astype(np.float64)
+    seen, n = coo.data, visits[coo.row]
     delta = 1.0 - confidence
     tail = 0.25 * delta / max(seen.size, 1)
-    lower = special.betaincinv(seen, n - seen + 1.0, tail)
-    full = seen >= n
-    upper = np.ones(seen.size)
-    upper[~full] = special.betaincinv(seen[~full] + 1.0, (n - seen)[~full], 1.0 - tail)
+    lower, upper = clopper_pearson(seen, n, tail)
     known = np.maximum(np.diff(counts.indptr), 1)
     active = visits > 0
     states = np.maximum(universe, known)

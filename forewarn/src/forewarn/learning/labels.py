@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
@@ -18,6 +18,7 @@ from forewarn.learning.candidates import Examples
 from forewarn.learning.pipeline import observe
 from forewarn.learning.trees import Grower, Grown, Growth, choose_size
 from forewarn.logic.specification import CompiledSpec
+from forewarn.models.proportions import clopper_pearson
 from forewarn.recordings import open_recording
 from forewarn.recordings.runs import MARK
 from forewarn.states.tree.nodes import Split, paths
@@ -188,13 +189,16 @@ def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedL
         right += sum(_told(grown, row) == truth[row] for row in np.flatnonzero(fold == held))
     grown = _grown(examples, growth, np.arange(len(labelled)), folds)
     total = len(labelled)
-    tail = (1.0 - SURE) / 2
-    lower = 0.0 if right == 0 else float(special.betaincinv(right, total - right + 1, tail))
-    full = right == total
-    upper = 1.0 if full else float(special.betaincinv(right + 1, total - right, 1 - tail))
+    lower, upper = clopper_pearson(right, total, (1.0 - SURE) / 2)
     common = float(max(truth.mean(), 1 - truth.mean()))
     return LearnedLabel(
-        _expression(grown), int(right), total, lower, upper, common, len(ends) - total
+        _expression(grown),
+        int(right),
+        total,
+        float(lower),
+        float(upper),
+        common,
+        len(ends) - total,
     )
 
 
@@ -213,8 +217,7 @@ def _grown(examples: Examples, growth: Growth, rows: NDArray[np.int64], folds: i
         [examples.runs[i] for i in rows],
     )
     leaves, _ = choose_size(part, growth, folds)
-    chosen = Growth(**{**vars(growth), "leaves": leaves})
-    return Grower(examples, chosen, rows).grow(rows)
+    return Grower(examples, replace(growth, leaves=leaves), rows).grow(rows)
 
 
 def _told(grown: Grown, row: int) -> bool | None:

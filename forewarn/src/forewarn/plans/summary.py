@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from scipy.stats import beta
-
+from forewarn.models.proportions import clopper_pearson
 from forewarn.plans.judge import Judgement
 from forewarn.plans.world import Plan
 
@@ -28,10 +27,8 @@ class Share:
 
 def share(count: int, of: int, confidence: float = CONFIDENCE) -> Share:
     """Return a share with its interval; [0, 1] of nothing."""
-    tail = (1 - confidence) / 2
-    lower = float(beta.ppf(tail, count, of - count + 1)) if count else 0.0
-    upper = float(beta.ppf(1 - tail, count + 1, of - count)) if count < of else 1.0
-    return Share(count, of, lower, upper)
+    lower, upper = clopper_pearson(count, of, (1 - confidence) / 2)
+    return Share(count, of, float(lower), float(upper))
 
 
 @dataclass(frozen=True)

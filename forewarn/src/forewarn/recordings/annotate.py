@@ -29,7 +29,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, get_args, overload
 
 from forewarn.errors import RecordingError
 from forewarn.recordings.agent_calls import TAKEN, Call, arguments_of
@@ -41,7 +41,7 @@ Reads = TypeVar("Reads", bound=Callable[[], Any])
 Tool = TypeVar("Tool", bound=Callable[..., Any])
 
 ACCEPTED = "a number, a truth value, a text, or a list or set of these; None for unknown"
-ROLES = ("goal", "checkpoint", "state", "ignored")
+ROLES = get_args(Role)
 
 
 class Run:
