@@ -100,7 +100,7 @@ def test_plans_without_steps_are_told(forewarn: Run, rules: Path, tmp_path: Path
     [
         (["check", "missing.json"], "missing.json"),
         (["check", "plan.txt", "-a", "missing.yaml"], "missing.yaml"),
-        (["ask", "tasks.jsonl"], "-o prompts.jsonl"),
+        (["ask", "tasks.jsonl"], "-o/--output"),
         (["ask", "plan.txt", "-o", "x"], "plan.txt"),
     ],
 )

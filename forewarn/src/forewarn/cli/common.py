@@ -43,9 +43,9 @@ def add_output(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=text)
 
 
-def add_top(parser: argparse.ArgumentParser) -> None:
+def add_top(parser: argparse.ArgumentParser, what: str = "states") -> None:
     """Add ``-n``."""
-    text = "how many states to list, 0 for all (default: 10)"
+    text = f"how many {what} to list, 0 for all (default: 10)"
     parser.add_argument("-n", "--top", type=whole_number, default=10, metavar="N", help=text)
 
 

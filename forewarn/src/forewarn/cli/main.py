@@ -31,7 +31,8 @@ COMMANDS = {
     "report": "replay recordings and write one HTML page about it",
     "verify": "replay a node's own record and compare to the last bit",
     "convert": "write a recording as MCAP, for Foxglove and ROS 2's tools",
-    "plan": "judge plans by rules before anything moves, or ask planners for them",
+    "plan check": "judge plans by rules about objects before anything moves",
+    "plan ask": "write the prompts that ask planners for plans",
     "merge-runs": "merge executions into a tree, and check CTL with time on it",
     "explain": "show what a formula means and the automaton that monitors it",
     "import": "read a chain of another tool as a model",
@@ -42,6 +43,7 @@ COMMANDS = {
 }
 #: The first words of the commands that have two.
 GROUPS = {
+    "plan": "plans and rules about objects",
     "spec": "requirements and formulas",
 }
 

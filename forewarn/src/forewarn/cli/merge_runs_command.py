@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--most-nodes", type=_positive, default=MOST_NODES, metavar="N",
         help=f"nodes of a tree before it is refused (default: {MOST_NODES})",
     )  # fmt: skip
-    add_top(parser)
+    add_top(parser, "broken branches")
 
 
 def _positive(text: str) -> int:
@@ -202,7 +202,7 @@ def _print(
         tree = builders[one.group].tree()
         rows.append(
             [one.group or "all", one.formula, "holds" if one.holds else "BROKEN",
-             str(tree.executions), str(len(tree.parent)), _share(one.share), one.at]
+             str(tree.executions), str(len(tree.parent)), str(one.share), one.at]
         )  # fmt: skip
     columns = ("tree", "formula", "verdict", ">executions", ">nodes", ">hold alone", ">first at")
     output.table(columns, rows)
@@ -224,8 +224,3 @@ def _print(
 
 
 SHOWN_BEFORE, MOST_SHOWN = 5, 12
-
-
-def _share(found: Share) -> str:
-    value = 100 * found.count / found.of if found.of else 0.0
-    return f"{value:.1f} % [{100 * found.lower:.1f}, {100 * found.upper:.1f}]"

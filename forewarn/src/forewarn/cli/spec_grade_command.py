@@ -15,7 +15,7 @@ from forewarn.assessment.requirement_files import (
     load_answers,
     load_requirements,
 )
-from forewarn.cli.common import whole_number
+from forewarn.cli.common import add_top
 from forewarn.cli.output import Output, json_value
 from forewarn.files.outputs import check_output, write_output
 from forewarn.logic import format_formula
@@ -67,10 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="infinite",
         help="which traces decide the table (default: infinite)",
     )
-    parser.add_argument(
-        "-n", "--top", type=whole_number, default=10, metavar="N",
-        help="how many answers that are not equivalent to list, 0 for all (default: 10)",
-    )  # fmt: skip
+    add_top(parser, "answers that are not equivalent")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write each answer's grade, JSON lines"
     )

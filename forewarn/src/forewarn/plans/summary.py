@@ -24,6 +24,10 @@ class Share:
     lower: float
     upper: float
 
+    def __str__(self) -> str:
+        value = 100 * self.count / self.of if self.of else 0.0
+        return f"{value:.1f} % [{100 * self.lower:.1f}, {100 * self.upper:.1f}]"
+
 
 def share(count: int, of: int, confidence: float = CONFIDENCE) -> Share:
     """Return a share with its interval; [0, 1] of nothing."""

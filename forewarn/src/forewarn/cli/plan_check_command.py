@@ -1,4 +1,4 @@
-"""``forewarn plan``: finite plans against rules before anything moves, and prompts for planners."""
+"""``forewarn plan check``: finite plans against rules before anything moves."""
 
 from __future__ import annotations
 
@@ -13,36 +13,32 @@ from typing import Any
 from forewarn.cli.common import add_top
 from forewarn.cli.output import Output, json_value
 from forewarn.errors import InputError
-from forewarn.files.outputs import write_output
+from forewarn.files.outputs import check_output, write_output
 from forewarn.plans.actions import load_actions
 from forewarn.plans.judge import Judgement, judge
 from forewarn.plans.language import objects_named
-from forewarn.plans.prompts import KINDS, ask
-from forewarn.plans.readers import read_plans, read_records
+from forewarn.plans.readers import read_plans
 from forewarn.plans.rules import Rules, load_rules
 from forewarn.plans.summary import GROUPS, SUCCESS, Row, Share, Tally, group_of
-from forewarn.plans.world import PlanError, type_in
+from forewarn.plans.world import type_in
 
 DESCRIPTION = """\
-`plan check` judges finite plans by rules about objects before anything moves, under LTL on finite
-traces: what is still pending when the plan is over is violated. It says which rule breaks, at which
-step, by which objects, and how many plans succeed, are safe, and both. `plan ask` writes for each
-task the three prompts of SENTINEL: with the rules as formulas, in words, and without."""
+Judge finite plans by rules about objects before anything moves, under LTL on finite traces: what is
+still pending when the plan is over is violated. It says which rule breaks, at which step, by which
+objects, and how many plans succeed, are safe, and both."""
 
 EPILOG = """\
-exit codes: 0 all plans are safe (`check`), or prompts were written (`ask`); 1 a plan breaks a rule,
-or what it would take to judge it is not known; 2 wrong usage or input.
+exit codes: 0 all plans are safe; 1 a plan breaks a rule, or what it would take to judge it is not
+known; 2 wrong usage or input.
 
 examples: forewarn plan check plans.jsonl --rules kitchen.yaml
-forewarn plan check tree.xml --rules kitchen.yaml --actions household
-forewarn plan ask tasks.jsonl --rules kitchen.yaml -o prompts.jsonl"""
+          forewarn plan check tree.xml --rules kitchen.yaml --actions household"""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of ``plan``."""
+    """The arguments of ``plan check``."""
 
-    action: str
     plans: list[Path]
     rules: Path
     actions: str | None
@@ -55,16 +51,12 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("action", choices=("check", "ask"), help="judge plans, or write prompts")
     parser.add_argument(
         "plans", nargs="+", type=Path, metavar="PLANS",
         help="JSON with plans anywhere in it, text with a step on each line (PDDL, VirtualHome), "
-        "the XML of a behaviour tree, or a folder of these; for `ask`, tasks in JSON lines",
+        "the XML of a behaviour tree, or a folder of these",
     )  # fmt: skip
-    parser.add_argument(
-        "-r", "--rules", type=Path, required=True, metavar="FILE",
-        help="the rules: YAML, JSON lines, or SENTINEL's JSON",
-    )  # fmt: skip
+    add_rules(parser)
     parser.add_argument(
         "-a", "--actions", metavar="FILE",
         help="what actions do, in YAML, or `household`; without it, what the rules' file says",
@@ -78,43 +70,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FIELD",
         help="the field that says whether a plan reached its goal (default: success, completed)",
     )
+    add_top(parser, "plans that are not safe")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE",
+        help="a file for all judgements in JSON lines",
+    )  # fmt: skip
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add ``--rules``, and what to do with those that cannot be read."""
+    parser.add_argument(
+        "-r", "--rules", type=Path, required=True, metavar="FILE",
+        help="the rules: YAML, JSON lines, or SENTINEL's JSON",
+    )  # fmt: skip
     parser.add_argument(
         "--allow-unreadable", action="store_true",
         help="go on without rules that cannot be read, and say which",
     )  # fmt: skip
-    add_top(parser)
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE",
-        help="for `check`, a file for all judgements in JSON lines; for `ask`, the prompts",
-    )  # fmt: skip
+
+
+def read_rules(file: Path, output: Output, *, keep_going: bool) -> Rules:
+    """Load the rules, and say which were left out."""
+    rules = load_rules(file, keep_going=keep_going)
+    for text in rules.left_out:
+        output.warn(f"left out: {file}: {' '.join(text.split())}")
+    return rules
 
 
 def run(options: Options, output: Output) -> int:
-    """Check plans or write prompts."""
-    rules = load_rules(options.rules, keep_going=options.allow_unreadable)
-    for text in rules.left_out:
-        output.warn(f"left out: {options.rules}: {' '.join(text.split())}")
-    if options.action == "ask":
-        return _ask(options, rules, output)
+    """Judge the plans."""
+    check_output(options.output)
+    rules = read_rules(options.rules, output, keep_going=options.allow_unreadable)
     if options.actions is not None:
         rules = replace(rules, actions=load_actions(options.actions))
     return _check(options, rules, output)
-
-
-def _ask(options: Options, rules: Rules, output: Output) -> int:
-    if options.output is None:
-        raise PlanError("no file to write to", key="-o", accepted="-o prompts.jsonl")
-    lines = []
-    for path in options.plans:
-        for number, record in enumerate(read_records(path)):
-            try:
-                lines += [json.dumps(chat, ensure_ascii=False) for chat in ask(record, rules)]
-            except InputError as error:
-                raise error.located(file=f"{path}: task {number + 1}") from None
-    write_output(options.output, "\n".join(lines) + "\n")
-    output.say(f"{len(lines)} prompts ({', '.join(KINDS)}) -> {options.output}")
-    output.emit({"prompts": len(lines), "output": options.output})
-    return 0
 
 
 def _check(options: Options, rules: Rules, output: Output) -> int:
@@ -234,7 +223,7 @@ def _print_rows(rows: list[Row], names: tuple[str, ...], output: Output) -> None
     heads = {"both": ">success and safe", "goals": ">sub-goals reached"}
     columns += [heads.get(name, f">{name}") for name in extra]
     cells = [
-        [*(row.group[at] for at in kept), str(row.safe.of), _share(row.safe), str(row.unknown),
+        [*(row.group[at] for at in kept), str(row.safe.of), str(row.safe), str(row.unknown),
          *(_cell(getattr(row, name)) for name in extra)]
         for row in rows
     ]  # fmt: skip
@@ -245,12 +234,7 @@ def _cell(value: Share | tuple[int, int] | float | None) -> str:
     if value is None:
         return "-"
     if isinstance(value, Share):
-        return _share(value)
+        return str(value)
     if isinstance(value, tuple):
         return f"{value[0]} of {value[1]}"
     return f"{value:.1f}"
-
-
-def _share(found: Share) -> str:
-    share = 100 * found.count / found.of if found.of else 0.0
-    return f"{share:.1f} % [{100 * found.lower:.1f}, {100 * found.upper:.1f}]"
