@@ -16,8 +16,10 @@ from typing import Any
 
 import yaml
 
+from forewarn.cli.output import Output
 from forewarn.config.yaml_text import load_document, parse_document
 from forewarn.errors import ConfigError
+from forewarn.files.outputs import write_output
 
 KeyPath = tuple[str, ...]
 
@@ -55,6 +57,18 @@ def difference(path: Path, before: str, after: str) -> str:
         before.splitlines(), after.splitlines(), f"{path} (before)", str(path), n=1, lineterm=""
     )
     return "\n".join(lines)
+
+
+def put(path: Path, before: str, after: str, output: Output, *, write: bool) -> str:
+    """Write what a file becomes, or only show how it would differ; return the difference."""
+    change = difference(path, before, after)
+    if write:
+        write_output(path, after)
+        output.say(f"written: {path}")
+    else:
+        output.say(change)
+        output.say("not written: --write does it")
+    return change
 
 
 def _with_value(text: str, keys: KeyPath, value: float | int, path: Path) -> str:

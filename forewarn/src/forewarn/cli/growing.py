@@ -16,10 +16,9 @@ from forewarn.cli.common import (
     positive_number,
     whole_number,
 )
-from forewarn.cli.editing import difference, with_section
+from forewarn.cli.editing import put, with_section
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError, RecordingError
-from forewarn.files.outputs import write_output
 from forewarn.learning.candidates import TEXT_KINDS
 from forewarn.learning.examples import Moment, closing_variables, read_run
 from forewarn.learning.trees import Growth
@@ -264,14 +263,7 @@ def put_tree(
         )
     )
     before, after = with_section(options.config, "states", block)
-    change = difference(options.config, before, after)
-    if options.write:
-        write_output(options.config, after)
-        output.say(f"written: {options.config}")
-    else:
-        output.say(change)
-        output.say("not written: --write does it")
-    return change
+    return put(options.config, before, after, output, write=options.write)
 
 
 def _variables(variables: Sequence[str], compiled: CompiledSpec) -> Iterator[str]:

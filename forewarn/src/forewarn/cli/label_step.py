@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from forewarn.cli.editing import difference, with_predicate
+from forewarn.cli.editing import put, with_predicate
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError
-from forewarn.files.outputs import write_output
 from forewarn.learning.labels import (
     End,
     LearnedLabel,
@@ -63,13 +62,7 @@ def run_label(
     if found.expression:
         remark = f"learned by `forewarn abstract --label`: {_accuracy(found)}; edit it as you like"
         before, after = with_predicate(config, name, found.expression, remark)
-        change = difference(config, before, after)
-        if write:
-            write_output(config, after)
-            output.say(f"written: {config}")
-        else:
-            output.say(change)
-            output.say("not written: --write does it")
+        change = put(config, before, after, output, write=write)
     output.emit({"label": label, "predicate": name, **found._asdict(), "diff": change})
     return 0 if found.expression else 1
 

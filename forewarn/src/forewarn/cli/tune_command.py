@@ -21,7 +21,7 @@ from forewarn.cli.common import (
     probability,
     whole_number,
 )
-from forewarn.cli.editing import KeyPath, difference, edited
+from forewarn.cli.editing import KeyPath, difference, edited, put
 from forewarn.cli.output import Output
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs, traces_of
@@ -190,8 +190,7 @@ def run(options: Options, output: Output) -> int:
         write_output(options.plot, render(tunings))
         output.note(f"plot: {options.plot}")
     before, after = _edit(options.config, monitor.spec, tunings)
-    change = difference(options.config, before, after)
-    _write(options, before, after, change, output)
+    change = _put(options, before, after, output)
     output.emit(
         {
             "recordings": recordings,
@@ -272,14 +271,11 @@ def _edit(path: Path, spec: MonitorSpec, tunings: Sequence[Tuning]) -> tuple[str
     return edited(path, values)
 
 
-def _write(options: Options, before: str, after: str, change: str, output: Output) -> None:
+def _put(options: Options, before: str, after: str, output: Output) -> str:
     if before == after:
         if options.write:
             output.say(f"{options.config}: nothing to change")
-        return
-    output.say(change)
+        return ""
     if options.write:
-        write_output(options.config, after)
-        output.say(f"written: {options.config}")
-    else:
-        output.say("not written: --write does it")
+        output.say(difference(options.config, before, after))
+    return put(options.config, before, after, output, write=options.write)
