@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from forewarn.signals.feed import Feed
 from forewarn.signals.sources import SourceSignal
 
 NAN = math.nan
+NO_RHYTHM = (NAN, NAN)
 RESERVED_WORDS = frozenset({"msg", *CONSTANTS, *FUNCTIONS, *RESERVED})
 LOGS = ("rosgraph_msgs/msg/Log", "rcl_interfaces/msg/Log", "rcl_interfaces/msg/ParameterEvent")
 MAX_GUESSES = 12
@@ -173,38 +174,51 @@ def draft(
             accepted="a topic with a number or a truth value, and a definition of its type",
         )
     scan = _scan(recording, candidates, clock, limit, progress)
-    names = _names(candidates)
     rhythm = {topic: _rhythm(times) for topic, times in scan.arrivals.items()}
-    traced = isinstance(recording, JsonTrace) and not clock.timed
-    over = closing_names(recording) if traced else {}  # type: ignore[arg-type]
-    closing = {_identifier(name): is_label for name, is_label in over.items()}
-    signals = tuple(
-        DraftSignal(
-            names[i],
-            candidate.topic,
-            candidate.msgtype,
-            candidate.proposal,
-            _timeout(*rhythm.get(candidate.topic, (math.nan, math.nan)), clock),
-            _statistics(scan.values[i], scan.ticks),
-            _numbers(scan.values[i]),
-            names[i] in closing,
-            closing.get(names[i], False),
-        )
-        for i, candidate in enumerate(candidates)
-    )
     used = {candidate.topic for candidate in candidates}
     topics = tuple(
         DraftTopic(
             info,
-            *rhythm.get(info.name, (math.nan, math.nan)),
+            *rhythm.get(info.name, NO_RHYTHM),
             () if info.name in used else fields(info.message_type),
         )
         for info in recording.topics.values()
     )
-    agents = isinstance(recording, AgentTrace)
     return Draft(
-        recording.path.name, recording.duration, scan.seconds, rate, step, signals, topics, agents
+        recording.path.name,
+        recording.duration,
+        scan.seconds,
+        rate,
+        step,
+        tuple(_signals(recording, candidates, scan, rhythm, clock)),
+        topics,
+        isinstance(recording, AgentTrace),
     )
+
+
+def _signals(
+    recording: Recording,
+    candidates: Sequence[Candidate],
+    scan: Scan,
+    rhythm: Mapping[str, tuple[float, float]],
+    clock: Clock,
+) -> Iterator[DraftSignal]:
+    """Yield the signals with what their values are like."""
+    traced = isinstance(recording, JsonTrace) and not clock.timed
+    over = closing_names(recording) if traced else {}  # type: ignore[arg-type]
+    closing = {_identifier(name): is_label for name, is_label in over.items()}
+    for i, (name, candidate) in enumerate(zip(_names(candidates), candidates, strict=True)):
+        yield DraftSignal(
+            name,
+            candidate.topic,
+            candidate.msgtype,
+            candidate.proposal,
+            _timeout(*rhythm.get(candidate.topic, NO_RHYTHM), clock),
+            _statistics(scan.values[i], scan.ticks),
+            _numbers(scan.values[i]),
+            name in closing,
+            closing.get(name, False),
+        )
 
 
 def _candidates(recording: Recording, clock: Clock) -> list[Candidate]:
@@ -344,7 +358,7 @@ class _Keeper:
 
 def _rhythm(times: Sequence[int]) -> tuple[float, float]:
     if len(times) < 2:
-        return math.nan, math.nan
+        return NO_RHYTHM
     steps = np.diff(np.array(times, dtype=np.int64)) / NANOSECONDS
     return float(np.median(steps)), float(steps.max())
 
