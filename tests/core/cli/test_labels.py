@@ -57,6 +57,15 @@ def runs(tmp_path: Path):
     return write
 
 
+@pytest.mark.parametrize(
+    "words", [("--labels", "labels.jsonl"), ("--label", "solved", "--group", "last")]
+)
+def test_arguments_that_would_count_for_nothing_are_refused(forewarn, config, runs, words):
+    path, _ = runs(1.0)
+    result = forewarn("abstract", path, "-c", config, *words)
+    assert result.code == 2 and words[-2] in result.err and "accepted" in result.err
+
+
 @pytest.mark.parametrize("beside", [False, True])
 def test_the_rule_behind_the_labels_is_found(forewarn, config, runs, beside):
     path, file = runs(0.7)

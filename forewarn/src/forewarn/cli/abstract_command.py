@@ -21,7 +21,7 @@ from forewarn.cli.growing import (
 )
 from forewarn.cli.label_step import LEAVES, run_label
 from forewarn.cli.output import Output
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, InputError
 from forewarn.files.outputs import check_output
 from forewarn.learning.examples import WAYS, classifier, examples_of
 from forewarn.learning.trees import Grown, Size, choose_size, learn_tree
@@ -96,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Read, grow, show, and write if asked to."""
     check_output(options.config if options.write else None)
+    _check_usage(options)
     compiled = load_compiled(options.config)
     variables = chosen_variables(options, compiled)
     classify = classifier(options.kind, compiled)
@@ -138,6 +139,14 @@ def run(options: Options, output: Output) -> int:
     change = put_tree(options, grown.tree, notes, variables, compiled, remark, output)
     output.emit(_record(grown, sizes, len(examples.classes), change, options))
     return 0 if grown.splits else 1
+
+
+def _check_usage(options: Options) -> None:
+    """Refuse arguments that would count for nothing; raises InputError."""
+    if options.label is None and options.labels is not None:
+        raise InputError("--labels without --label", accepted="--label NAME --labels FILE")
+    if options.label is not None and options.group is not None:
+        raise InputError("--group beside --label", accepted="one of them: a run has one label")
 
 
 def _group(name: str, compiled: CompiledSpec) -> str:
