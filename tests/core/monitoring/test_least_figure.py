@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from forewarn.checking.least_risk import least_risk
+from forewarn.checking.model_process import process_of_model
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import CheckingError, ConfigError
@@ -74,7 +75,7 @@ def row(watch: Watch, tick: int, near: float, wet: float | None, end: float = 0.
 def test_it_alerts_where_no_action_helps_and_not_where_one_does():
     watch = Watch(COMPILED, MODEL, {})
     (automaton,) = COMPILED.automata
-    table = least_risk(MODEL, automaton, 5, confidence=0.9)
+    table = least_risk(MODEL, process_of_model(MODEL, confidence=0.9), automaton, 5)
     q = automaton.initial
     rows = [row(watch, 0, 0, 0), row(watch, 1, 1, 0), row(watch, 2, 0, 1)]
     for found, state in zip(rows, (0, 1, 2), strict=True):

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.assessment.lines import verdict_line
-from forewarn.checking.process_bounds import counted_process
+from forewarn.checking.model_process import process_of_model
 from forewarn.checking.shield import ShieldTable, shield_table
-from forewarn.checking.sound import universe_of
 from forewarn.config import parse_spec
 from forewarn.config.actions import ACTIONS, SEVERITY
 from forewarn.config.yaml_text import parse_document
@@ -21,8 +20,6 @@ from forewarn.errors import CheckingError, ConfigError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel
-from forewarn.models.estimation import smoothed_process
-from forewarn.models.process import count_actions
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.intervention import Request
@@ -92,14 +89,8 @@ def asked(watch: Watch, tick: int, near: float, wet: float | None) -> Request:
 
 @lru_cache
 def table() -> ShieldTable:
-    counted = count_actions(MODEL.steps, MODEL.states)
-    bounds = counted_process(
-        counted,
-        max(universe_of(MODEL), len(counted.states)),
-        confidence=0.9,
-        process=smoothed_process(MODEL),
-    )
-    codes = np.array(counted.states)
+    bounds = process_of_model(MODEL, confidence=0.9)
+    codes = np.array(bounds.counted.states)
     return shield_table(bounds, codes == CRASH, codes == HOME, 0.4, 20)
 
 

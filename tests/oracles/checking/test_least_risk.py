@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from forewarn.checking.least_risk import least_risk
+from forewarn.checking.model_process import process_of_model
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
@@ -100,7 +101,7 @@ def prism(model: CountModel, automaton: Automaton) -> str:
 def test_storm_finds_the_same(formula: str, seed: int, horizon: int | None, tmp_path: Path) -> None:
     spec = compiled(FORMULAS[formula])
     model, (automaton,) = learned(spec, seed), spec.automata
-    ours = least_risk(model, automaton, horizon)
+    ours = least_risk(model, process_of_model(model), automaton, horizon)
     path = tmp_path / "product.prism"
     path.write_text(prism(model, automaton))
     programme = stormpy.parse_prism_program(str(path))
@@ -129,6 +130,6 @@ def test_where_nothing_was_seen_done_everything_is_possible() -> None:
     spec = compiled(FORMULAS["invariant"])
     model, (automaton,) = learned(spec, 1), spec.automata
     row, q = model.states.index(7), automaton.initial
-    found = least_risk(model, automaton, 5)
+    found = least_risk(model, process_of_model(model), automaton, 5)
     assert np.isnan(found.values[row, q])
     assert (found.lower[row, q], found.upper[row, q]) == (0.0, 1.0)

@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.checking.labels import ENDED, label_states
-from forewarn.checking.process_bounds import CountedProcess, Query, counted_process
-from forewarn.checking.process_query import need_actions
+from forewarn.checking.process_bounds import CountedProcess, Query
 from forewarn.checking.product import entered_states
-from forewarn.checking.sound import CONFIDENCE, Intervals, universe_of
+from forewarn.checking.sound import Intervals
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Floats
 from forewarn.models.counts import CountModel
-from forewarn.models.estimation import smoothed_process
-from forewarn.models.process import ActionCounts, DecisionProcess, count_actions
+from forewarn.models.process import ActionCounts, DecisionProcess
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +48,7 @@ class LeastRisk:
 
 
 def least_risk(
-    model: CountModel,
-    automaton: Automaton,
-    horizon: int | None,
-    *,
-    confidence: float = CONFIDENCE,
+    model: CountModel, bounded: CountedProcess, automaton: Automaton, horizon: int | None
 ) -> LeastRisk:
     """Return the least risk of all product states, n states of the model times m.
 
@@ -62,27 +56,20 @@ def least_risk(
     ----------
     model : CountModel
         A model with counts of actions.
+    bounded : CountedProcess
+        Its decision process (`process_of_model`).
     automaton : Automaton
         The property's monitor, m states.
     horizon : int or None
         Steps; None for the probability ever to violate.
-    confidence : float
-        Of the bounds.
 
     Raises
     ------
     CheckingError
-        If the model counts no actions, or the accuracy cannot be assured.
+        If the accuracy cannot be assured.
     """
-    need_actions(model)
-    counted = count_actions(model.steps, model.states)
+    counted = bounded.counted
     classes = label_states(automaton, model.vocabulary, counted.states)
-    bounded = counted_process(
-        counted,
-        max(universe_of(model), len(counted.states)),
-        confidence=confidence,
-        process=smoothed_process(model),
-    )
     product = _product(bounded, automaton, classes)
     m = automaton.n_states
     violated = np.zeros((len(classes), m), dtype=bool)
@@ -95,7 +82,7 @@ def least_risk(
         np.ascontiguousarray(column.reshape(shape)[: model.size])
         for column in (found.estimate, found.lower, found.upper)
     )
-    return LeastRisk(values, lower, upper, confidence, found.notes)
+    return LeastRisk(values, lower, upper, bounded.confidence, found.notes)
 
 
 def _product(

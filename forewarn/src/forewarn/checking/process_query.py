@@ -9,15 +9,16 @@ import numpy as np
 
 from forewarn.checking import ctl
 from forewarn.checking.labels import where_holds
-from forewarn.checking.process_bounds import BoundedValues, Query, counted_process
-from forewarn.checking.sound import CONFIDENCE, universe_of
+from forewarn.checking.model_process import need_actions, process_of_model
+from forewarn.checking.process_bounds import BoundedValues, Query
+from forewarn.checking.sound import CONFIDENCE
 from forewarn.checking.storm import QueryResult
 from forewarn.checking.storm_api import Storm
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Floats
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import smoothed_process
-from forewarn.models.process import Mask, count_actions
+from forewarn.models.process import Mask
 from forewarn.states.interface import StateSpace
 
 _LIMIT = r"(?:=\s*\?|(?P<sign>[<>]=?)\s*(?P<threshold>\d*\.?\d+(?:[eE][-+]?\d+)?))"
@@ -158,34 +159,17 @@ def answer_process_query(
     CheckingError
         If the model counts no actions, or a name is not known to it.
     """
-    need_actions(model)
-    counted = count_actions(model.steps, model.states)
-    masks = [state_mask(text, model.vocabulary, counted.states) for text in (query.goal, query.way)]
-    bounds = counted_process(
-        counted,
-        max(universe_of(model), len(counted.states)),
-        confidence=confidence,
-        grown=grown,
-        process=smoothed_process(model, smoothing),
-    )
-    goal, way = masks
+    bounds = process_of_model(model, smoothing=smoothing, confidence=confidence, grown=grown)
+    states = bounds.counted.states
+    goal, way = (state_mask(text, model.vocabulary, states) for text in (query.goal, query.way))
     choosing = "greatest" if query.maximise else "least"
     found = bounds.value(Query(goal, way | goal, choosing, query.horizon))  # type: ignore[arg-type]
     everywhere = np.ones(goal.size, dtype=bool)
     if not query.sign:
-        return ProcessAnswer(query, counted.states, found, everywhere, everywhere)
+        return ProcessAnswer(query, states, found, everywhere, everywhere)
     holds = query.holds(found.estimate)
     settled = (query.holds(found.lower) == holds) & (query.holds(found.upper) == holds)
-    return ProcessAnswer(query, counted.states, found, holds, settled)
-
-
-def need_actions(model: CountModel) -> None:
-    """Raise CheckingError if a model counts no actions."""
-    if not model.steps:
-        raise CheckingError(
-            "the model counts no actions, so that there is nothing to choose",
-            accepted="a model learned with `action:` in the monitor file",
-        )
+    return ProcessAnswer(query, states, found, holds, settled)
 
 
 def storm_process_query(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
 from forewarn.checking.least_risk import LeastRisk, least_risk
+from forewarn.checking.model_process import process_of_model
 from forewarn.checking.numeric import risk_table
+from forewarn.checking.process_bounds import CountedProcess
 from forewarn.checking.sound import sound_table
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, PropertySpec
@@ -81,20 +84,29 @@ def build_monitor(
             for table, calibration_map in zip(raw, maps.values(), strict=True)
         ]
         chain = estimate_chain(model)
-    least = _least_risks(compiled, questions, model)
+    process = cache(lambda: _process(compiled, model))
+    least = _least_risks(compiled, questions, model, process)
     properties = tuple(
         replace(prop, least=least.get(prop.name))
         for prop in _properties(compiled, chain, questions, tables, raw)
     )
     notes = _notes(spec, model, tables)
     notes += tuple(f"{name}: pmin: {note}" for name, one in least.items() for note in one.notes)
-    shield = build_shield(compiled, model)
+    shield = build_shield(compiled, model, process)
     notes += shielding.notes(compiled, shield)
     return Monitor(spec, abstraction, properties, loaded, notes, shield=shield)
 
 
+def _process(compiled: CompiledSpec, model: CountModel | None) -> CountedProcess:
+    assert model is not None
+    return process_of_model(model, confidence=compiled.spec.bounds.confidence)
+
+
 def _least_risks(
-    compiled: CompiledSpec, questions: Sequence[Question], model: CountModel | None
+    compiled: CompiledSpec,
+    questions: Sequence[Question],
+    model: CountModel | None,
+    process: Callable[[], CountedProcess],
 ) -> dict[str, LeastRisk]:
     """Return the least risk of each property whose figure it is; raises CheckingError."""
     spec = compiled.spec
@@ -102,9 +114,7 @@ def _least_risks(
     for (name, section), question in zip(spec.properties.items(), questions, strict=True):
         if section.figure == "pmin" and model is not None:
             try:
-                found[name] = least_risk(
-                    model, question.automaton, question.horizon, confidence=spec.bounds.confidence
-                )
+                found[name] = least_risk(model, process(), question.automaton, question.horizon)
             except CheckingError as error:
                 raise error.located(file=spec.file, key=f"properties.{name}.figure") from error
     return found

@@ -7,14 +7,14 @@ not known, or in which nothing was seen done, or that would be less than what is
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from forewarn.checking.process_bounds import counted_process
-from forewarn.checking.process_query import need_actions, state_mask
+from forewarn.checking.process_bounds import CountedProcess
+from forewarn.checking.process_query import state_mask
 from forewarn.checking.shield import (
     EQUAL,
     ActionRisk,
@@ -23,14 +23,12 @@ from forewarn.checking.shield import (
     ShieldTable,
     shield_table,
 )
-from forewarn.checking.sound import universe_of
 from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY
 from forewarn.errors import CheckingError, InputError
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.chain import Floats
-from forewarn.models.estimation import smoothed_process
-from forewarn.models.process import Mask, count_actions
+from forewarn.models.process import Mask
 from forewarn.signals.clock import Clock
 from forewarn.states.interface import PREDICATES, StateSpace, is_terminal
 
@@ -59,8 +57,15 @@ class Advice(NamedTuple):
     alternatives: tuple[Alternative, ...] = ()
 
 
-def build_shield(compiled: CompiledSpec, model: CountModel | None) -> ShieldTable | None:
+def build_shield(
+    compiled: CompiledSpec, model: CountModel | None, process: Callable[[], CountedProcess]
+) -> ShieldTable | None:
     """Return the decisions for all states of a model; None without a section or a model.
+
+    Parameters
+    ----------
+    process : callable
+        Returns the decision process of the model, if there is one.
 
     Raises
     ------
@@ -72,23 +77,17 @@ def build_shield(compiled: CompiledSpec, model: CountModel | None) -> ShieldTabl
     if section is None:
         return None
     space = abstraction.vocabulary if model is None else model.vocabulary
-    counted = count_actions(model.steps if model else (), model.states if model else ())
-    failure = _mask(compiled, "failure", section.failure, space, counted.states)
-    success = _mask(compiled, "success", section.success, space, counted.states)
-    if model is None:
-        return None
     try:
-        need_actions(model)
-        bounds = counted_process(
-            counted,
-            max(universe_of(model), len(counted.states)),
-            confidence=spec.bounds.confidence,
-            process=smoothed_process(model),
-        )
+        bounds = None if model is None else process()
+        states = () if bounds is None else bounds.counted.states
+        failure = _mask(compiled, "failure", section.failure, space, states)
+        success = _mask(compiled, "success", section.success, space, states)
+        if bounds is None:
+            return None
         both = np.flatnonzero(failure & success)
         if both.size:
             raise CheckingError(
-                f"the state {space.name(counted.states[both[0]])!r} is failure and success",
+                f"the state {space.name(states[both[0]])!r} is failure and success",
                 accepted="formulas that never hold together",
             )
         horizon = section.horizon
