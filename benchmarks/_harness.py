@@ -86,6 +86,14 @@ def processor_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+def resident() -> float:
+    """Return the resident memory of this process in MB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return math.nan
+
+
 class Timed(NamedTuple):
     """Processor time of one call in the best turn, in seconds, and what the last call returned."""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rosbags.highlevel import AnyReader
 
-from benchmarks._harness import Cell, Table, Target, quantile, take_turns
+from benchmarks._harness import Cell, Table, Target, quantile, resident, take_turns
 from benchmarks._harness import run as serve
 from forewarn.config import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
@@ -165,14 +165,6 @@ def measure_replay(
         (f"{name}: learning", "messages/s", bare.result / learning.seconds, None),
         (f"{name}: learning", "times real time", replayer.recorded / learning.seconds, None),
     ]
-
-
-def resident() -> float:
-    """Return the resident memory of this process in MB."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return math.nan
 
 
 def measure_memory(minutes: float) -> list[tuple[Cell, ...]]:

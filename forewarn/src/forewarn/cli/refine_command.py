@@ -21,10 +21,9 @@ from forewarn.cli.growing import (
 )
 from forewarn.cli.output import Output
 from forewarn.errors import CheckingError, ConfigError
-from forewarn.expressions import Unknown, compile_expression, parse_expression
 from forewarn.files.outputs import check_output
+from forewarn.learning.concrete import concrete, condition_of
 from forewarn.learning.examples import Run
-from forewarn.learning.linked import Condition, concrete
 from forewarn.learning.refined import Answer, Limits, Question, Refined, Trace
 from forewarn.learning.refinement import Refiner
 from forewarn.logic.specification import CompiledSpec
@@ -113,7 +112,7 @@ def run(options: Options, output: Output) -> int:
         variables,
         [_trace(run, variables) for episodes in runs for run in episodes],
         [_trace(run, variables) for episodes in tried for run in episodes],
-        lambda text: _condition(text, variables),
+        lambda text: condition_of(text, variables),
     )
     with output.progress("refining"):
         refined = refiner.refine(question, limits)
@@ -145,29 +144,6 @@ def _trace(run: Run, variables: Sequence[str]) -> Trace:
         (action, (*concrete(moment.values, variables), moment.reached))
         for action, moment in zip(actions, run, strict=True)
     ]
-
-
-def _condition(text: str, variables: Sequence[str]) -> Condition:
-    expression = parse_expression(text)
-    names = sorted(expression.names)
-    for name in names:
-        if name not in variables:
-            raise ConfigError(
-                f"the tree asks about {name!r}, which is no variable",
-                key="states.variables",
-                accepted=", ".join(variables),
-            )
-    places = [variables.index(name) for name in names]
-    evaluate = compile_expression(expression, names)
-
-    def holds(state: Sequence[Any]) -> bool | None:
-        values = [state[place] for place in places]
-        if any(value is None for value in values):
-            return None
-        found = evaluate([list(v) if isinstance(v, tuple) else v for v in values])
-        return None if isinstance(found, Unknown) or found != found else bool(found)
-
-    return holds
 
 
 def _show(refined: Refined, query: str, output: Output) -> None:

@@ -15,17 +15,21 @@ of the trie that are abstracted to them. Its invariants are:
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from forewarn.errors import CheckingError
+from forewarn.learning.concrete import Condition
 from forewarn.models.trie import NOWHERE, ROOT, Concrete, Trie
 from forewarn.states.tree.nodes import Leaf, Node, Split, leaves
 
-Condition = Callable[[Concrete], bool | None]
+CONTINUED = "(continued)"
+"""What leads to the first state of a piece of a run that goes on from an earlier piece."""
+
+PIECES = 8
+"""Into how many pieces, at least, a run is cut that fills the memory alone."""
+
 Compile = Callable[[str], Condition]
 
 
@@ -87,7 +91,16 @@ class Linked:
         Turns a condition of the tree into a function of a concrete state: true, false, or None
         where it is unknown.
     most : int, optional
-        Most endpoints; the oldest complete runs go when there are more. All stay by default.
+        Most endpoints and most complete runs, 2 or more; the oldest complete runs go when there
+        are more. A run that does not end is cut into pieces of an eighth of it, which go like runs,
+        so that memory is bounded by `most` and one piece for each run under way. Each piece
+        begins with the last state of the one before: no step is lost by cutting. By default all
+        stays.
+
+    Attributes
+    ----------
+    forgotten : int
+        Runs, or pieces of them, that are gone.
     """
 
     def __init__(self, tree: Node, compile_condition: Compile, most: int | None = None) -> None:
@@ -97,14 +110,16 @@ class Linked:
         self.by_vertex: dict[int, Handle] = {}
         self.undecided: set[int] = set()
         self.forgotten = 0
-        self._nodes: list[Leaf | Ways] = []
+        self._nodes: list[Leaf | Ways] = [Leaf("")]
         self._vertex_of: list[int] = [NOWHERE]
+        if most is not None and most < 2:
+            raise CheckingError(f"memory of {most} endpoints", accepted="2 or more")
         self._most = most
+        self._longest = None if most is None else max(most // PIECES, 2)
         self._compile = compile_condition
         self._conditions: dict[str, Condition] = {}
         self._complete: deque[int] = deque()
         self._next = 0
-        self._nodes.append(Leaf(""))
         waiting = [(tree, 0)]
         while waiting:
             node, number = waiting.pop()
@@ -185,6 +200,15 @@ class Linked:
         state : tuple
             The concrete state that followed.
         """
+        if self._longest is not None and self.trie.depth[endpoint] >= self._longest:
+            piece = self._enter(ROOT, CONTINUED, self.trie.state[endpoint])
+            self._complete.append(endpoint)
+            endpoint = piece
+        there = self._enter(endpoint, action, state)
+        self._make_room()
+        return there
+
+    def _enter(self, endpoint: int, action: str, state: Concrete) -> int:
         there, new = self.trie.enter(endpoint, action, state)
         if new:
             if there == len(self._vertex_of):
@@ -195,10 +219,16 @@ class Linked:
 
     def end(self, endpoint: int) -> None:
         """End a run; runs that ended longest ago go where there is too much."""
-        if endpoint == ROOT:
-            return
-        self._complete.append(endpoint)
-        while self._most is not None and len(self.trie) > self._most and self._complete:
+        if endpoint != ROOT:
+            self._complete.append(endpoint)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while (
+            self._most is not None
+            and self._complete
+            and max(len(self.trie), len(self._complete)) > self._most
+        ):
             self._forget(self._complete.popleft())
             self.forgotten += 1
 
@@ -270,7 +300,7 @@ class Linked:
         actions : sequence of str
             What is done between them, n - 1.
         """
-        here: list[int] = [e for e in self.trie.following(ROOT) if self._vertex_of[e] == states[0]]
+        here = [e for e in self.first() if self._vertex_of[e] == states[0]]
         if not here:
             return Divergence(0, (), False)
         for step, (action, state) in enumerate(zip(actions, states[1:], strict=True), 1):
@@ -285,10 +315,14 @@ class Linked:
             here = following
         return Divergence(len(states), tuple(here), True)
 
+    def first(self) -> list[int]:
+        """Return the endpoints of the first states of runs."""
+        return [e for e in self.trie.following(ROOT) if self.trie.action[e] != CONTINUED]
+
     def initial(self) -> Counter[int]:
         """Return how many runs began in each state of the process."""
         found = Counter[int]()
-        for endpoint in self.trie.following(ROOT):
+        for endpoint in self.first():
             found[self._vertex_of[endpoint]] += self.trie.runs[endpoint]
         del found[NOWHERE]
         return found
@@ -353,13 +387,3 @@ def link(
             endpoint = linked.step(endpoint, action, state)
         linked.end(endpoint)
     return linked
-
-
-def concrete(values: Mapping[str, Any], names: Sequence[str]) -> Concrete:
-    """Return the concrete state of some variables, in a form that can be a key."""
-    return tuple(_hashable(values[name]) for name in names)
-
-
-def _hashable(value: Any) -> Hashable:
-    items = value.tolist() if isinstance(value, np.ndarray) else value
-    return tuple(map(_hashable, items)) if isinstance(items, list) else items

@@ -31,7 +31,7 @@ from forewarn.learning.refined import Answer, Ending, Limits, Question, Refined,
 from forewarn.learning.trees import Choice, Grower, Growth
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask, Step, count_actions, ordered
-from forewarn.models.trie import ROOT, Concrete
+from forewarn.models.trie import Concrete
 from forewarn.states.tree.nodes import MAX_DEPTH, Leaf, Node, Split, paths
 
 GOAL = "(goal)"
@@ -168,7 +168,7 @@ class Refiner:
         """
         linked, trie = self._linked, self._linked.trie
         place = {vertex: i for i, vertex in enumerate(made.states)}
-        first = [there for there in trie.following(ROOT) if linked.vertex(there) is not None]
+        first = [there for there in linked.first() if linked.vertex(there) is not None]
         total = sum(trie.runs[there] for there in first)
         waiting = [(there, trie.runs[there] / total) for there in first]
         real, lost = 0.0, Counter[str]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator
 
 Concrete = tuple[Hashable, ...]
 """Values of the variables of a tree, in their order; None where unknown."""
@@ -23,15 +23,16 @@ class Trie:
         self.action: list[str] = [""]
         self.state: list[Concrete] = [()]
         self.runs: list[int] = [0]
+        self.depth: list[int] = [0]
         self._children: dict[tuple[int, str, Concrete], int] = {}
-        self._following: dict[int, list[int]] = {}
+        self._following: dict[int, dict[int, None]] = {}
         self._free: list[int] = []
 
     def __len__(self) -> int:
         return len(self._children)
 
-    def following(self, endpoint: int) -> Sequence[int]:
-        """Return the endpoints one step on."""
+    def following(self, endpoint: int) -> Collection[int]:
+        """Return the endpoints one step on, in the order in which they came."""
         return self._following.get(endpoint, ())
 
     def enter(self, endpoint: int, action: str, state: Concrete) -> tuple[int, bool]:
@@ -45,14 +46,16 @@ class Trie:
             there = self._free.pop()
             self.parent[there], self.action[there] = endpoint, action
             self.state[there], self.runs[there] = state, 1
+            self.depth[there] = self.depth[endpoint] + 1
         else:
             there = len(self.parent)
             self.parent.append(endpoint)
             self.action.append(action)
             self.state.append(state)
             self.runs.append(1)
+            self.depth.append(self.depth[endpoint] + 1)
         self._children[key] = there
-        self._following.setdefault(endpoint, []).append(there)
+        self._following.setdefault(endpoint, {})[there] = None
         return there, True
 
     def leave(self, endpoint: int) -> bool:
@@ -63,7 +66,7 @@ class Trie:
         parent = self.parent[endpoint]
         del self._children[parent, self.action[endpoint], self.state[endpoint]]
         siblings = self._following[parent]
-        siblings.remove(endpoint)
+        del siblings[endpoint]
         if not siblings:
             del self._following[parent]
         self.state[endpoint] = ()
