@@ -28,6 +28,7 @@ def notes_of(
         else "the bounds are not sound: the states were learned from the traces that are counted; "
         "count traces that did not grow them"
     ]
+    notes += counted.origin
     if counted.counted.unseen.any():
         notes.append(
             f"in {int(counted.counted.unseen.sum())} states nothing was seen done: anything may "

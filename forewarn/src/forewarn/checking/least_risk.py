@@ -129,4 +129,5 @@ def _product(
         ),
         bounded.confidence,
         bounded.grown,
+        bounded.origin,
     )

@@ -8,6 +8,9 @@ from forewarn.errors import CheckingError
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import smoothed_process
 from forewarn.models.process import count_actions
+from forewarn.states.interface import PREDICATES
+
+SHOWN = 3
 
 
 def process_of_model(
@@ -28,7 +31,8 @@ def process_of_model(
     confidence : float
         Probability that the bounds hold for all states and actions at once.
     grown : bool
-        Whether the states were learned from the traces that the model counts.
+        Whether the states were learned from the traces that the model counts; that is known also
+        where the model names recordings that it counts as ones that the states were learned from.
 
     Raises
     ------
@@ -41,8 +45,26 @@ def process_of_model(
         counted,
         max(universe_of(model), len(counted.states)),
         confidence=confidence,
-        grown=grown,
+        grown=grown or bool(model.grown_from),
+        origin=notes_of_origin(model),
         process=smoothed_process(model, smoothing),
+    )
+
+
+def notes_of_origin(model: CountModel) -> tuple[str, ...]:
+    """Say whether the recordings that are counted made the states, as far as that is known."""
+    if model.vocabulary.kind == PREDICATES and not model.grown:
+        return ()
+    counted = f"the {len(model.provenance)} recordings that are counted"
+    if model.grown_from:
+        names = [one.recording for one in model.grown_from]
+        shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+        return (f"{len(names)} of {counted} made the states: bounds are not sound ({shown})",)
+    if model.grown:
+        return (f"none of {counted} made the states, as their digests tell",)
+    return (
+        "the model does not tell which recordings its states were learned from: bounds are sound "
+        "only if none of these are counted here",
     )
 
 

@@ -107,6 +107,8 @@ class CountedProcess:
         Probability that the intervals hold.
     grown : bool
         Whether the states were learned from the traces that are counted here.
+    origin : tuple of str
+        What is to be told of that.
     """
 
     counted: ActionCounts
@@ -114,6 +116,7 @@ class CountedProcess:
     intervals: Intervals
     confidence: float
     grown: bool
+    origin: tuple[str, ...] = ()
 
     @cached_property
     def mix(self) -> Floats:
@@ -198,6 +201,7 @@ def counted_process(
     *,
     confidence: float = CONFIDENCE,
     grown: bool = False,
+    origin: tuple[str, ...] = (),
     process: DecisionProcess | None = None,
 ) -> CountedProcess:
     """Return the decision processes that counts allow.
@@ -213,12 +217,14 @@ def counted_process(
     grown : bool
         Whether the states were learned from the traces that are counted here. The intervals
         suppose states that were fixed before; with others they are not sound.
+    origin : tuple of str
+        What is to be told of that.
     process : DecisionProcess, optional
         The estimate, with smoothing for instance; by default maximum likelihood.
     """
     intervals = row_intervals(counted.counts, confidence, universe)
     made = process_of(counted) if process is None else process
-    return CountedProcess(counted, made, intervals, confidence, grown)
+    return CountedProcess(counted, made, intervals, confidence, grown, origin)
 
 
 class _Robust:

@@ -117,7 +117,7 @@ def run(options: Options, output: Output) -> int:
             allow_missing=options.allow_missing,
         )
     asked = variables if options.group is None else (*variables, _group(options.group, compiled))
-    runs = read_runs(recordings, compiled, asked, options, output)
+    runs, marks = read_runs(recordings, compiled, asked, options, output)
     variables = running_variables(runs, variables, output)
     examples = examples_of(runs, classify, variables, options.group)
     growth = options.growth(options.leaves or 64)
@@ -136,7 +136,7 @@ def run(options: Options, output: Output) -> int:
     }
     source = f"{plural(len(runs), 'recording')}, class {options.kind}"
     remark = f"learned by `forewarn abstract` from {source}"
-    change = put_tree(options, grown.tree, notes, variables, compiled, remark, output)
+    change = put_tree(options, grown.tree, notes, variables, compiled, remark, marks, output)
     output.emit(_record(grown, sizes, len(examples.classes), change, options))
     return 0 if grown.splits else 1
 

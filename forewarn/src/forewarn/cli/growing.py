@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from forewarn.cli.common import (
     add_allow_missing,
@@ -23,6 +24,8 @@ from forewarn.learning.candidates import TEXT_KINDS
 from forewarn.learning.examples import Moment, closing_variables, read_run
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
+from forewarn.models.counts import mark_of
+from forewarn.recordings import open_recording
 from forewarn.recordings.interface import plural
 from forewarn.states.tree import TREE
 from forewarn.states.tree.abstraction import Role, TreeSection
@@ -34,6 +37,16 @@ Recordings = Sequence[Sequence[Sequence[Moment]]]
 
 MOST_VARIABLES = 1_000
 """What a tree of a variable asks is tried at every leaf: more of them take hours."""
+
+
+MARKS_OF_A_LINE = 6
+
+
+class RunsRead(NamedTuple):
+    """The episodes of recordings, and marks of these recordings (`models.counts.mark_of`)."""
+
+    runs: list[list[list[Moment]]]
+    marks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -191,7 +204,7 @@ def read_runs(
     options: TreeOptions,
     output: Output,
     goal: str | None = None,
-) -> list[list[list[Moment]]]:
+) -> RunsRead:
     """Return the episodes of each recording that has any, with a bar.
 
     Raises
@@ -200,6 +213,7 @@ def read_runs(
         If one cannot be read, or none has a moment at which the monitor is active.
     """
     found: dict[Path, list[list[Moment]]] = {}
+    marks = []
     with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
         for number, path in enumerate(paths, 1):
             episodes = read_run(
@@ -207,6 +221,8 @@ def read_runs(
             )
             if episodes:
                 found[path] = episodes
+                with open_recording(path) as recording:
+                    marks.append(mark_of(recording.digest()))
             tell(number / len(paths))
     if not found:
         raise RecordingError(
@@ -217,7 +233,7 @@ def read_runs(
         without = len(paths) - len(found)
         output.note(f"note: left out, for no state is known: {plural(without, 'recording')}")
     check_roles([*found], [*found.values()], compiled, variables)
-    return [*found.values()]
+    return RunsRead([*found.values()], tuple(marks))
 
 
 def running_variables(
@@ -237,6 +253,7 @@ def put_tree(
     variables: Sequence[str],
     compiled: CompiledSpec,
     remark: str,
+    marks: Iterable[str],
     output: Output,
 ) -> str:
     """Write a tree into the monitor file, or show what would be written; return the difference.
@@ -251,6 +268,8 @@ def put_tree(
         The monitor file as it is.
     remark : str
         Where the tree is from.
+    marks : iterable of str
+        Those of the recordings that it was learned from.
     """
     block = "\n".join(
         (
@@ -259,6 +278,7 @@ def put_tree(
             f"  # {remark}; edit it as you like",
             *_variables(variables, compiled),
             *_lines("tree", tree, notes, 1),
+            *_marks(sorted({*marks})),
             "",
         )
     )
@@ -274,6 +294,14 @@ def _variables(variables: Sequence[str], compiled: CompiledSpec) -> Iterator[str
             yield f"    {name}: {role}"
     else:
         yield f"  variables: [{', '.join(variables)}]"
+
+
+def _marks(marks: Sequence[str]) -> Iterator[str]:
+    yield "  # The recordings that the tree is from: bounds from counts of these are not sound."
+    yield "  grown: ["
+    for first in range(0, len(marks), MARKS_OF_A_LINE):
+        yield f"    {', '.join(map(json.dumps, marks[first : first + MARKS_OF_A_LINE]))},"
+    yield "  ]"
 
 
 def _lines(key: str, node: Node, notes: Mapping[str, str], depth: int) -> Iterator[str]:

@@ -92,11 +92,12 @@ def run(options: Options, output: Output) -> int:
     variables = chosen_variables(options, compiled)
     question, goal = _question(options.query, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
-    runs = read_runs(recordings, compiled, variables, options, output, goal)
+    runs, marks = read_runs(recordings, compiled, variables, options, output, goal)
     variables = running_variables(runs, variables, output)
     if options.held_out:
         held_out = existing_recordings(options.held_out, compiled.spec)
-        tried = read_runs(held_out, compiled, variables, options, output, goal)
+        tried, others = read_runs(held_out, compiled, variables, options, output, goal)
+        marks += others
     elif len(runs) < 3:
         raise ConfigError(
             plural(len(runs), "recording"), accepted="three or more, or some by --held-out"
@@ -120,7 +121,8 @@ def run(options: Options, output: Output) -> int:
     change = ""
     if refined.rounds:
         remark = f"refined by `forewarn refine` for {options.query}"
-        change = put_tree(options, refined.tree, {}, variables, compiled, remark, output)
+        marks += compiled.abstraction.grown
+        change = put_tree(options, refined.tree, {}, variables, compiled, remark, marks, output)
     output.emit(_record(refined, options, change))
     return 0 if refined.ending == "holds" else 1
 

@@ -215,6 +215,7 @@ def build_model(
     admissible: Iterable[int] = (),
     forbid: Callable[[Sequence[int]], sparse.spmatrix] | None = None,
     provenance: tuple[Provenance, ...] = (),
+    grown: Iterable[str] = (),
 ) -> CountModel:
     """Return the model of what `counter` has counted.
 
@@ -226,6 +227,8 @@ def build_model(
         States to add to those observed (for ``candidates: admissible``).
     forbid : callable, optional
         Gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
+    grown : iterable of str
+        See `CountModel`.
     """
     counted = counter.result
     seen = {state for pair in counted.transitions for state in pair} | set(counted.starts)
@@ -245,6 +248,7 @@ def build_model(
         intervened=counted.intervened,
         end=counter.end,
         steps=ordered(counted.steps),
+        grown=tuple(sorted({*grown})),
     )
 
 

@@ -327,6 +327,7 @@ def assemble(
         admissible=validity.states() if learning.candidates == "admissible" else (),
         forbid=validity.forbidden_matrix,
         provenance=tuple(report.provenance for report in reports),
+        grown=abstraction.grown,
     )
     return Learned(model, reports, total.result.triples)
 

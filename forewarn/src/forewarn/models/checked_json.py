@@ -174,9 +174,9 @@ class Reader:
         """Return a nested object."""
         return Reader(self.get(key, "an object"), self._key(key))
 
-    def children(self, key: str) -> list[Reader]:
-        """Return a list of nested objects."""
-        items = self.items(key, MAX_CHILDREN)
+    def children(self, key: str, most: int = MAX_CHILDREN) -> list[Reader]:
+        """Return a list of at most `most` nested objects."""
+        items = self.items(key, most)
         return [Reader(part, self._key(f"{key}[{i}]")) for i, part in enumerate(items)]
 
     def names(self, key: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -23,6 +23,9 @@ Candidates = Literal["observed", "admissible"]
 EndRule = Literal["drop", "absorb"]
 
 END_LABEL = "end"
+MARK = 12
+"""Hex digits: among a million pairs of recordings two are alike by chance once in 280 million."""
+
 ALPHA_ACCEPTED = "'sparse', 'none' or a finite number >= 0"
 
 
@@ -91,6 +94,11 @@ class Provenance:
     transitions: int = 0
 
 
+def mark_of(digest: str) -> str:
+    """Return the beginning of a recording's digest, which tells it from any other."""
+    return digest[:MARK]
+
+
 def _nothing() -> sparse.csr_matrix:
     return sparse.csr_matrix((0, 0), dtype=bool)
 
@@ -124,6 +132,8 @@ class CountModel:
     steps : Steps
         What was done in which state: recorded actions, which `counts` sums out, and those that
         Forewarn imposed, which are not part of it. Neither probabilities nor seeds depend on it.
+    grown : tuple of str
+        Beginnings of the digests of recordings that the states were learned from, in rising order.
     """
 
     vocabulary: StateSpace
@@ -139,6 +149,7 @@ class CountModel:
     end: EndRule = "drop"
     recalibration: tuple[Recalibration, ...] = ()
     steps: Steps = ()
+    grown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.states)
@@ -197,6 +208,12 @@ class CountModel:
     def process(self) -> DecisionProcess:
         """Decision process of what was done."""
         return estimate_process(self.steps, self.states)
+
+    @cached_property
+    def grown_from(self) -> tuple[Provenance, ...]:
+        """The recordings that are counted, and that the states were learned from as well."""
+        marks = {*self.grown}
+        return tuple(one for one in self.provenance if mark_of(one.digest) in marks)
 
     def name(self, index: int) -> str:
         """Return the readable name of the state at `index`."""
@@ -266,20 +283,12 @@ def with_states(model: CountModel, states: Sequence[int]) -> CountModel:
     target = np.fromiter((position[s] for s in model.states), dtype=np.int64, count=model.size)
     starts = np.zeros(len(states), dtype=np.int64)
     starts[target] = model.starts
-    return CountModel(
-        vocabulary=model.vocabulary,
-        rate=model.rate,
-        digest=model.digest,
+    return replace(
+        model,
         states=tuple(states),
         counts=_moved(model.counts, target, len(states), np.int64),
         starts=starts,
-        smoothing=model.smoothing,
         forbidden=_moved(model.forbidden, target, len(states), np.bool_),
-        provenance=model.provenance,
-        intervened=model.intervened,
-        end=model.end,
-        recalibration=model.recalibration,
-        steps=model.steps,
     )
 
 

@@ -37,6 +37,8 @@ OTHER_STATES = 3  # who does not know of kinds must not take the states for pred
 RECALIBRATION = "recalibration"
 MAX_STATES = 1 << 17
 MAX_COUNT = 1 << 40
+MAX_CHOICES = 1 << 20
+"""States with an action each: what a model file may say of actions."""
 
 Items = Callable[[], Iterable[Any]]
 """Gives the items of a list of the file, anew each time."""
@@ -121,19 +123,16 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
     forbidden = wide[0].forbidden
     for part in wide[1:]:
         forbidden = forbidden + part.forbidden
-    return CountModel(
-        vocabulary=first.vocabulary,
-        rate=first.rate,
-        digest=first.digest,
-        states=states,
+    return replace(
+        wide[0],
         counts=sparse.csr_matrix(sum(part.counts for part in wide[1:]) + wide[0].counts),
         starts=np.sum([part.starts for part in wide], axis=0).astype(np.int64),
-        smoothing=first.smoothing,
         forbidden=sparse.csr_matrix(forbidden, dtype=bool),
         provenance=tuple(origin for part in parts for origin in part.provenance),
         intervened=sum(part.intervened for part in parts),
-        end=first.end,
+        recalibration=(),
         steps=add_up(part.steps for part in parts),
+        grown=tuple(sorted({mark for part in parts for mark in part.grown})),
     )
 
 
@@ -195,6 +194,8 @@ def dump_model(model: CountModel) -> str:
     if model.steps:
         steps = dump_steps(model.steps, model.vocabulary)
         lists["actions"] = lambda: steps
+    if model.grown:
+        lists["grown"] = lambda: model.grown
     if model.recalibration:
         maps = recalibration.dump(model.recalibration)
         lists[RECALIBRATION] = lambda: maps
@@ -253,6 +254,16 @@ def _space(reader: Reader) -> StateSpace:
     return reader.space(kind, Reader(own, content.path))
 
 
+def _grown(reader: Reader) -> tuple[str, ...]:
+    found = reader.items("grown", MAX_COUNT) if "grown" in reader.value else []
+    for i, mark in enumerate(found):
+        if not isinstance(mark, str) or not mark:
+            raise ModelError(
+                f"{mark!r} is no digest", accepted="the beginning of one", key=f"grown[{i}]"
+            )
+    return tuple(found)
+
+
 def _rate(reader: Reader) -> Rate:
     if reader.value.get("rate") == "steps":
         return "steps"
@@ -281,7 +292,7 @@ def _parse(reader: Reader) -> CountModel:
     states = reader.states(vocabulary, MAX_STATES)
     n = len(states)
     smoothing = reader.child("smoothing")
-    steps = reader.children("actions") if "actions" in reader.value else []
+    steps = reader.children("actions", MAX_CHOICES) if "actions" in reader.value else []
     provenance = tuple(
         Provenance(
             recording=origin.text("recording"),
@@ -312,4 +323,5 @@ def _parse(reader: Reader) -> CountModel:
         end=reader.choice("end", ("drop", "absorb")),
         recalibration=recalibration.parse(maps),
         steps=parse_steps(steps, vocabulary, MAX_COUNT),
+        grown=_grown(reader),
     )

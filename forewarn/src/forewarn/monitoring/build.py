@@ -93,7 +93,7 @@ def build_monitor(
     notes = _notes(spec, model, tables)
     notes += tuple(f"{name}: pmin: {note}" for name, one in least.items() for note in one.notes)
     shield = build_shield(compiled, model, process)
-    notes += shielding.notes(compiled, shield)
+    notes += shielding.notes(compiled, model, shield)
     return Monitor(spec, abstraction, properties, loaded, notes, shield=shield)
 
 

@@ -99,6 +99,7 @@ class OnlineLearner:
             smoothing=Smoothing(self._base.smoothing.alpha, self._base.smoothing.candidates),
             forbid=self._validity.forbidden_matrix,
             provenance=(source,),
+            grown=self._base.grown,
         )
         base = self._base
         return lambda: replace(merge_models([base, learned]), recalibration=base.recalibration)

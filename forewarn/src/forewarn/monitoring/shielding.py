@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from forewarn.checking.model_process import notes_of_origin
 from forewarn.checking.process_bounds import CountedProcess
 from forewarn.checking.process_query import state_mask
 from forewarn.checking.shield import (
@@ -30,7 +31,7 @@ from forewarn.models import CountModel
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask
 from forewarn.signals.clock import Clock
-from forewarn.states.interface import PREDICATES, StateSpace, is_terminal
+from forewarn.states.interface import StateSpace, is_terminal
 
 FIGURES = ActionRisk._fields[2:]
 
@@ -111,18 +112,17 @@ def _mask(
         ) from error
 
 
-def notes(compiled: CompiledSpec, table: ShieldTable | None) -> tuple[str, ...]:
+def notes(
+    compiled: CompiledSpec, model: CountModel | None, table: ShieldTable | None
+) -> tuple[str, ...]:
     """Return what a user should know of a shield."""
     if compiled.spec.shield is None:
         return ()
-    if table is None:
+    if model is None or table is None:
         return ("shield: without a model nothing is recommended",)
-    if compiled.abstraction.vocabulary.kind != PREDICATES:
-        return (
-            "shield: its bounds hold if the traces that are counted did not make the states; with "
-            "others they are not sound",
-        )
-    return ()
+    if table.sound and model.grown:
+        return ()
+    return tuple(f"shield: {note}" for note in notes_of_origin(model))
 
 
 def advise_action(

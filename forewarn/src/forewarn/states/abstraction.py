@@ -80,6 +80,8 @@ class Abstraction:
         The expressions of ``active_when`` and ``intervened_when``, as far as there are any.
     action : DerivedSignal or None
         What names the action.
+    grown : tuple of str
+        Beginnings of the digests of recordings that the states were learned from, as far as known.
     rebuild : callable or None
         Makes the same abstraction in another process, where compiled functions cannot go.
     """
@@ -94,6 +96,7 @@ class Abstraction:
     conditions: Mapping[str, Expression] = field(default_factory=dict)
     phases: Mapping[str, Expression] = field(default_factory=dict)
     action: DerivedSignal | None = None
+    grown: tuple[str, ...] = ()
     rebuild: Callable[[], Abstraction] | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -47,10 +47,14 @@ class TreeSection(Section):
         Signals that ``forewarn abstract`` may ask about; all if there is none. A mapping gives each
         its role: ``goal`` stays the same all through an episode, ``checkpoint`` is a flag of the
         workflow, ``state`` is any other, ``ignored`` is not asked about.
+    grown : tuple of str
+        Beginnings of the digests of the recordings that the tree was learned from, which commands
+        write: bounds from counts of these are not sound.
     """
 
     tree: Any = "s0"
     variables: tuple[str, ...] | dict[str, Role] = ()
+    grown: tuple[str, ...] = ()
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -238,6 +242,7 @@ def build_tree_abstraction(spec: MonitorSpec, inline: Iterable[str]) -> TreeAbst
         },
         phases=vector.phases,
         action=vector.action,
+        grown=section.grown,
         vector=vector,
         bits=bits,
     )
