@@ -98,7 +98,9 @@ def surprises_of(monitor: Path, path: Path) -> Surprises:
     predictor = predictor_of(load_model(monitor.with_suffix(".model.json")), "both")
     return {
         run.name.partition("run=")[2]: [
-            predictor.surprise(one) for one in read_transitions(run, compiled)
+            predictor.surprise(one)
+            for episode in read_transitions(run, compiled)
+            for one in episode
         ]
         for run in find_recordings(path, "run")
     }

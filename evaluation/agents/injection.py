@@ -181,22 +181,31 @@ def highest(run: AgentRun, values: Sequence[float], *, before: bool = False) -> 
 def left_out(runs: Sequence[AgentRun], *, by_setting: bool) -> list[list[float]]:
     """Return risks by models that saw neither suite (with it the user task) nor setting."""
     found: dict[int, list[float]] = {}
-    settings = sorted({run.setting for run in runs}) if by_setting else [None]
     with tempfile.TemporaryDirectory() as temporary:
-        for suite in sorted({run.suite for run in runs}):
-            for setting in settings:
-                judged = [
-                    i
-                    for i, run in enumerate(runs)
-                    if run.suite == suite and setting in (None, run.setting)
-                ]
-                learn(
-                    Path(temporary),
-                    [run for run in runs if run.suite != suite and run.setting != setting],
-                )
-                parts = risks(Path(temporary), [runs[i] for i in judged])
-                found |= dict(zip(judged, parts, strict=True))
+        for judged, others in folds(runs, by_setting=by_setting):
+            learn(Path(temporary), [runs[i] for i in others])
+            parts = risks(Path(temporary), [runs[i] for i in judged])
+            found |= dict(zip(judged, parts, strict=True))
     return [found[i] for i in range(len(runs))]
+
+
+def folds(runs: Sequence[AgentRun], *, by_setting: bool) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the numbers of runs to judge together, and of those to learn from for them.
+
+    These are of another suite, and so of another user task, and if asked of another setting.
+    """
+    settings = sorted({run.setting for run in runs}) if by_setting else [None]
+    for suite in sorted({run.suite for run in runs}):
+        for setting in settings:
+            pairs = [
+                (run.suite == suite and setting in (None, run.setting),
+                 run.suite != suite and run.setting != setting)
+                for run in runs
+            ]  # fmt: skip
+            yield (
+                [i for i, (judged, _) in enumerate(pairs) if judged],
+                [i for i, (_, learned) in enumerate(pairs) if learned],
+            )
 
 
 def memorised(runs: Sequence[AgentRun]) -> list[list[float]]:
@@ -315,24 +324,19 @@ def unseen(runs: Sequence[AgentRun], made: Sequence[AgentRun]) -> dict[str, Any]
 
 
 def rivals(runs: Sequence[AgentRun]) -> dict[str, Any]:
-    """Return the better variant of each rival on the same variables, suites left out."""
-    traces = [
-        Trace(
-            [name for name, _ in run.calls],
-            [str(row["words_obeyed"]) for row in run.rows],
-            [[float(row[name]) for name in VARIABLES] for row in run.rows],
-            int(run.succeeded),
-        )
-        for run in runs
-    ]
+    """Return the better variant of each rival on the same variables, left out as for our own.
+
+    A fit of all of them takes half a minute, and there are as many as pairs of setting and suite.
+    """
+    traces = [trace_of(run) for run in runs]
     found: dict[str, list[list[float]]] = {}
-    for suite in sorted({run.suite for run in runs}):
-        places = [i for i, run in enumerate(runs) if run.suite == suite]
-        learned = [trace for run, trace in zip(runs, traces, strict=True) if run.suite != suite]
-        for name, parts in rival_scores(learned, [traces[i] for i in places]).items():
+    for number, (places, others) in enumerate(folds(runs, by_setting=True), 1):
+        learned, judged = ([traces[i] for i in part] for part in (others, places))
+        for name, parts in rival_scores(learned, judged).items():
             of_all = found.setdefault(name, [[] for _ in runs])
             for i, part in zip(places, parts, strict=True):
                 of_all[i] = part
+        print(f"rivals: fold {number}", flush=True)
     labels = [run.succeeded for run in runs]
     # A score is that of the highest prefix up to the decisive call, as for all monitors here.
     tops = {
@@ -340,6 +344,16 @@ def rivals(runs: Sequence[AgentRun]) -> dict[str, Any]:
         for name, parts in found.items()
     }
     return {name: figures(runs, found[name]) for name in best_of(tops, labels)}
+
+
+def trace_of(run: AgentRun) -> Trace:
+    """Return what rivals see of a run: the calls, and what the signals say before each."""
+    return Trace(
+        [name for name, _ in run.calls],
+        [str(row["words_obeyed"]) for row in run.rows],
+        [[float(row[name]) for name in VARIABLES] for row in run.rows],
+        int(run.succeeded),
+    )
 
 
 def study(data: Path, goals: Path | None = None, part: str = "all") -> None:

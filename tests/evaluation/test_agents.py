@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from evaluation.agents import file_agent, file_study, sequor, tau, toolemu
 from evaluation.agents.file_agent import Nature, anomaly_of, with_anomaly, write_runs
-from evaluation.agents.file_study import bounds, lines_of
+from evaluation.agents.file_study import bounds, lines_of, surprises_of
 from evaluation.agents.fitted import _boosted, _filtered
-from evaluation.agents.outcome import Typed, left_out, rows_of
+from evaluation.agents.outcome import Typed, forewarn, left_out, rows_of
 from evaluation.agents.rivals import (
     area,
     best_of,
@@ -198,6 +198,18 @@ def test_the_bounds_of_the_file_agent_are_half_as_much_again(tmp_path: Path) -> 
     runs = lines_of(tmp_path / "runs.jsonl").values()
     long = sum(run[-1]["iteration"] > 38 for run in runs)
     assert bounds(tmp_path / "runs.jsonl")["long"] == pytest.approx(1.5 * long / 60)
+
+
+def test_every_step_of_a_run_of_the_file_agent_has_a_surprise(tmp_path: Path) -> None:
+    monitor = tmp_path / "monitor.yaml"
+    monitor.write_text((file_study.HERE / "files.yaml").read_text(encoding="utf-8"))
+    write_runs(tmp_path / "runs.jsonl", 4, 5)
+    model = monitor.with_suffix(".model.json")
+    forewarn("learn", tmp_path / "runs.jsonl", "-c", monitor, "-o", model)
+    found = surprises_of(monitor, tmp_path / "runs.jsonl")
+    steps = {name: len(run) - 1 for name, run in lines_of(tmp_path / "runs.jsonl").items()}
+    assert {name: len(run) for name, run in found.items()} == steps
+    assert all(one.of("both") >= 0 for run in found.values() for one in run)
 
 
 def test_the_page_shows_the_published_figures(repository: Path) -> None:

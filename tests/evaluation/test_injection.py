@@ -11,6 +11,7 @@ import pytest
 
 from evaluation.agents import injection, injection_page
 from evaluation.agents.injection import HERE, AgentRun, highest, left_out, memorised, read_runs
+from evaluation.agents.rivals import Trace
 from evaluation.harness.page import PAGE
 from forewarn.config import load_spec
 
@@ -63,6 +64,30 @@ def test_risks_come_from_models_without_the_suite_and_the_setting(
     assert seen == [({"t"}, {"b"}), ({"t"}, {"a"}), ({"s"}, {"b"}), ({"s"}, {"a"})]
     for run, (first, second, _) in zip(runs, values, strict=True):
         assert 0.2 < first < 0.8 and (second > 0.9 if run.succeeded else second == first)
+
+
+def test_rivals_are_fitted_without_the_suite_and_the_setting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def scores(learned: list[Trace], judged: list[Trace]) -> dict[str, list[list[float]]]:
+        seen.append((len(learned), len(judged)))
+        assert not {trace.actions[0] for trace in learned} & {judged[0].actions[0]}
+        return {"rival, last": [[row[0] for row in trace.rows] for trace in judged]}
+
+    monkeypatch.setattr(injection, "rival_scores", scores)
+    runs = [
+        run_of(setting, suite, number % 2 == 0, f"v{number}")._replace(
+            calls=((f"{suite}", ()), ("send", ()), ("say", ()))
+        )
+        for number in range(4)
+        for setting in "ab"
+        for suite in "st"
+    ]
+    found = injection.rivals(runs)
+    assert seen == [(4, 4)] * 4
+    assert found["rival, last"]["all"]["value"] == 1.0  # each run has the scores of its own trace
 
 
 def test_runs_are_read_with_their_decisive_call(tmp_path: Path) -> None:
