@@ -25,8 +25,11 @@ LOCKS = {
     "cmake": ("cmake",),
     "oracles": ("oracles",),
     "guard": ("guard",),
+    "embeddings": ("embeddings",),
     "cyber": ("cyber",),
 }
+# What these packages ask for is not installed: files of theirs are read, they are not imported.
+ALONE = ("embeddings",)
 HEADER = "# Made by `make lock` from {}: do not edit.\n"
 
 
@@ -47,6 +50,8 @@ def main():
             if name == "setup":
                 inputs, options = [*inputs, own], []
                 made_from += " and each setup.cfg"
+            if name in ALONE:
+                options.append("--no-deps")
             compile_lock(work, inputs, [*options, *sys.argv[1:]], name, made_from)
 
 

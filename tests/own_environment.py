@@ -1,7 +1,7 @@
-"""The environment with agent frameworks, for the tests of agent_guard.
+"""Environments of their own, for tests of what is heavy or optional: frameworks, embeddings.
 
-They are heavy and in nobody's way: `requirements/lock/guard.txt` is installed once, beside the
-packages of `.venv`, in a folder of ``out`` that is named by a digest of the lock.
+They are in nobody's way: a lock of `requirements/lock` is installed once, beside the packages of
+`.venv`, in a folder of ``out`` that is named by a digest of the lock.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCK = ROOT / "requirements" / "lock" / "guard.txt"
 LONGEST = 600
 """Seconds that the installation may take: about 40 with a good network."""
 
 
 class NotInstalledError(Exception):
-    """The frameworks cannot be had here."""
+    """The packages cannot be had here."""
 
 
-def folder() -> Path:
-    """Return where they lie; installed if they were not.
+def folder(name: str) -> Path:
+    """Return where the packages of a lock lie; installed if they were not.
 
     Raises
     ------
     NotInstalledError
         If pip cannot install them; says why.
     """
+    lock = ROOT / "requirements" / "lock" / f"{name}.txt"
     version = "{}.{}".format(*sys.version_info)
-    digest = hashlib.sha256(LOCK.read_bytes() + version.encode()).hexdigest()[:12]
-    found = ROOT / "out" / "agent-frameworks" / digest
+    digest = hashlib.sha256(lock.read_bytes() + version.encode()).hexdigest()[:12]
+    found = ROOT / "out" / "packages" / f"{name}-{digest}"
     found.parent.mkdir(parents=True, exist_ok=True)
-    with (found.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (found.parent / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         if not (found / "complete").exists():
-            _install(found)
+            _install(lock, found)
     return found
 
 
-def variables() -> dict[str, str]:
-    """Return the environment of a process that can import them."""
-    path = [str(folder()), *filter(None, [os.environ.get("PYTHONPATH")])]
+def variables(name: str) -> dict[str, str]:
+    """Return the environment of a process that can import the packages of a lock."""
+    path = [str(folder(name)), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "LANGSMITH_TRACING": "false"}
 
 
-def _install(target: Path) -> None:
+def _install(lock: Path, target: Path) -> None:
     command = [
         sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
         "--only-binary", ":all:", "--require-hashes", "--no-deps", "--target", target, "--upgrade",
-        "-r", LOCK,
+        "-r", lock,
     ]  # fmt: skip
     try:
         result = subprocess.run(

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from agent_environment import NotInstalledError, variables
+from own_environment import NotInstalledError, variables
 
 FOLDER = Path(__file__).parent / "frameworks"
 
@@ -30,7 +30,7 @@ def names() -> list[str]:
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """Return what went wrong in each test, by name; nothing if all is well."""
     try:
-        environment = variables()
+        environment = variables("guard")
     except NotInstalledError as error:
         pytest.skip(f"LangChain cannot be installed here: {error}")
     report = tmp_path_factory.mktemp("frameworks") / "report.xml"

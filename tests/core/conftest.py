@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from own_environment import NotInstalledError, folder
 from rosbags.typesys import Stores, get_typestore
 
+from forewarn.expressions.functions import embeddings
+from forewarn.expressions.functions.embeddings import EmbeddingModel
 from forewarn.messages import MessageType, installed_message_type
 from forewarn.monitoring.record import RISK_TYPE
 from forewarn.monitoring.risk_rows import RiskRow
@@ -225,3 +229,25 @@ def _risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) ->
         risks=[message(row) for row in rows],
     )
     return bytes(mtype.typestore.serialize_cdr(array, RISK_TYPE))
+
+
+@pytest.fixture
+def embedding_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingModel]:
+    """Return the model of the extra `embeddings`, which lies in an environment of its own."""
+    try:
+        monkeypatch.syspath_prepend(folder("embeddings"))
+    except NotInstalledError as error:
+        pytest.skip(f"the extra cannot be installed here: {error}")
+    embeddings.installed_model.cache_clear()
+    yield embeddings.installed_model()
+    embeddings.installed_model.cache_clear()
+    embeddings._remembered.cache_clear()
+
+
+@pytest.fixture
+def no_embedding_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make the extra `embeddings` one that is not installed, here or anywhere."""
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    embeddings.installed_model.cache_clear()
+    yield
+    embeddings.installed_model.cache_clear()

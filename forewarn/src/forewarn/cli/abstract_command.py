@@ -27,6 +27,7 @@ from forewarn.learning.examples import WAYS, classifier, examples_of
 from forewarn.learning.trees import Grown, Size, choose_size, learn_tree
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings.interface import plural
+from forewarn.states.tree.nodes import shortened
 
 DESCRIPTION = """\
 Learn a predicate tree from recordings, and write it into the monitor file: its leaves, together
@@ -168,7 +169,8 @@ def _show(grown: Grown, sizes: Sequence[Size], examples: int, output: Output) ->
             f"{chosen.loss:.3f} bits a moment (one leaf: {sizes[0].loss:.3f})"
         )
     output.table(
-        ("split", ">gain (bits)"), [(one.condition, f"{one.gain:.3f}") for one in grown.splits]
+        ("split", ">gain (bits)"),
+        [(shortened(one.condition), f"{one.gain:.3f}") for one in grown.splits],
     )
     output.table(
         ("leaf", ">moments", "class"),

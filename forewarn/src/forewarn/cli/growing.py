@@ -20,7 +20,7 @@ from forewarn.cli.common import (
 from forewarn.cli.editing import put, with_section
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError, RecordingError
-from forewarn.learning.candidates import TEXT_KINDS
+from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
 from forewarn.learning.examples import Moment, closing_variables, read_run
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
@@ -126,8 +126,9 @@ def add_tree_arguments(parser: argparse.ArgumentParser, leaf_size: int) -> None:
         "--text",
         action="append",
         default=[],
-        choices=TEXT_KINDS,
-        help="what to ask of texts (may be repeated; all)",
+        choices=(*TEXT_KINDS, EMBEDDING),
+        help="what to ask of texts (may be repeated; all but embedding, which asks what a text is "
+        "about and needs the extra forewarn[embeddings])",
     )
     add_allow_missing(parser)
     add("--write", action="store_true", help="write the tree into the monitor file")

@@ -28,7 +28,7 @@ from forewarn.learning.refined import Answer, Limits, Question, Refined, Trace
 from forewarn.learning.refinement import Refiner
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings.interface import plural
-from forewarn.states.tree.nodes import Leaf, Node
+from forewarn.states.tree.nodes import Leaf, Node, shortened
 from forewarn.states.tree.space import TreeSpace
 
 DESCRIPTION = """\
@@ -157,7 +157,7 @@ def _show(refined: Refined, query: str, output: Output) -> None:
             for number, (answer, split) in enumerate(
                 zip(
                     answers,
-                    [*(f"{one.leaf}: {one.condition}" for one in refined.rounds), ""],
+                    [*(f"{one.leaf}: {shortened(one.condition)}" for one in refined.rounds), ""],
                     strict=True,
                 )
             )
@@ -175,7 +175,10 @@ def _show(refined: Refined, query: str, output: Output) -> None:
         chance = f"{refined.critical.probability:.3g}"
         output.say(f"{kind} that breaks the bound ({chance}): {', '.join(refined.critical_leaves)}")
     for leaf, condition in refined.rejected:
-        output.note(f"note: {leaf} was not split by {condition}: held-out runs do not bear it out")
+        output.note(
+            f"note: {leaf} was not split by {shortened(condition)}: "
+            "held-out runs do not bear it out"
+        )
     output.note("note: lower and upper are not sound: the runs that are counted also made the tree")
 
 

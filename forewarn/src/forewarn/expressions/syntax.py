@@ -364,6 +364,9 @@ class _Checker:
             )
         keywords = [given.arg or "**" for given in node.keywords]
         problem = arity_problem(name, len(node.args), keywords)
+        refusal = FUNCTIONS[name].refusal
+        if problem is None and refusal is not None:
+            problem = refusal(node.args)
         if problem:
             raise self.fail(node, *problem)
         for value in (*node.args, *(given.value for given in node.keywords)):

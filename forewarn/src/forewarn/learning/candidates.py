@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from forewarn.errors import RecordingError
 from forewarn.expressions.functions.texts import is_like
 from forewarn.expressions.syntax import MAX_TEXT
+from forewarn.learning.embedded import weighed
 
 Truth = NDArray[np.int8]
 """1 true, 0 false, -1 unknown."""
@@ -35,6 +36,10 @@ LONGEST_PATTERN = 100
 """Characters of a text from which forms are made."""
 
 TEXT_KINDS = ("value", "contains", "length", "pattern")
+"""What is asked of a text by default."""
+
+EMBEDDING = "embedding"
+"""What may be asked of a text besides; it needs an optional extra."""
 
 
 class Scale(NamedTuple):
@@ -115,7 +120,7 @@ def candidates(
         Their classes by number.
     smallest : int
         Fewest examples on either side of a condition.
-    text : sequence of 'value', 'contains', 'length', 'pattern'
+    text : sequence of 'value', 'contains', 'length', 'pattern', 'embedding'
         What may be asked of a text.
     rows : ndarray of int, optional
         The examples that decide which words, members and values are tried; all by default.
@@ -124,6 +129,8 @@ def candidates(
     ------
     RecordingError
         If a variable changes its type.
+    InputError
+        If the extra that embeddings need is not installed.
     """
     found: list[Scale | Flags] = []
     deciding = np.arange(len(classes)) if rows is None else rows
@@ -145,6 +152,11 @@ def candidates(
                 lengths = np.array([np.nan if v is None else len(v) for v in values], np.float64)
                 found.append(Scale(name, f"len({name})", lengths))
             found += _of_items(name, kind, values, known, best, text)
+        if kind == "text" and EMBEDDING in text:
+            found += [
+                Scale(name, one.source, one.values)
+                for one in weighed(name, values, classes, deciding, smallest)
+            ]
     return found
 
 

@@ -53,7 +53,7 @@ class Growth:
     thresholds : int
         Most thresholds of a number at a leaf: all midpoints of neighbouring values if they are no
         more, otherwise quantiles.
-    text : tuple of 'value', 'contains', 'length', 'pattern'
+    text : tuple of 'value', 'contains', 'length', 'pattern', 'embedding'
         What may be asked of a text.
     """
 

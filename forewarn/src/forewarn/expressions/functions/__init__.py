@@ -1,6 +1,13 @@
 """The functions that expressions may call: each part registers its own."""
 
-from forewarn.expressions.functions import arithmetic, conflict, provenance, roads, texts
+from forewarn.expressions.functions import (
+    arithmetic,
+    conflict,
+    embeddings,
+    provenance,
+    roads,
+    texts,
+)
 from forewarn.expressions.functions.registry import CONSTANTS, FUNCTIONS, arity_problem
 
 __all__ = [
@@ -9,6 +16,7 @@ __all__ = [
     "arithmetic",
     "arity_problem",
     "conflict",
+    "embeddings",
     "provenance",
     "roads",
     "texts",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -37,6 +38,9 @@ class Function(NamedTuple):
         It stands after ``in`` only.
     needs : str
         What it takes that no message holds; empty for plain values.
+    refusal : callable or None
+        Takes the arguments as they are written, and returns what is wrong with them and what would
+        be accepted, or None.
     """
 
     call: Callable[..., Any]
@@ -49,6 +53,7 @@ class Function(NamedTuple):
     by_platform: bool = False
     iterated: bool = False
     needs: str = ""
+    refusal: Callable[[Sequence[ast.expr]], tuple[str, str] | None] | None = None
 
     def __call__(self, *values: Any, **options: Any) -> Any:
         """Apply the function to values outside of any expression."""

@@ -134,6 +134,14 @@ def conditions(node: Node, key: str = "tree") -> Iterator[tuple[str, str]]:
             waiting += [(here.otherwise, f"{path}.else"), (here.then, f"{path}.then")]
 
 
+def shortened(condition: str) -> str:
+    """Return a condition for a table: a long list of weights by their number."""
+    return _WEIGHTS.sub(lambda found: f"[{found[0].count(',') + 1} weights]", condition)
+
+
+_WEIGHTS = re.compile(r"\[[^][]{200,}\]")
+
+
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,116 @@
+"""Trees that ask what a text is about: learned, written, run, and refused without the extra."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forewarn.config import load_spec
+from forewarn.expressions import compile_expression, parse_expression
+from forewarn.expressions.functions import embeddings
+from forewarn.expressions.functions.embeddings import EmbeddingModel
+from forewarn.learning.embedded import SIZE, weighed
+from forewarn.logic.specification import compile_spec
+
+pytest.importorskip("sklearn")
+
+TEXT = """\
+version: 1
+clock: steps
+signals: {said: {}, bad: {default: false}, over: {}}
+states: {kind: tree, variables: [said], tree: s0}
+terminal: {harmed: over and bad, done: over}
+properties:
+  harmless: {formula: always(not harmed), horizon: 10, thresholds: {act: 0.5}, enter: 1, hold: 0}
+"""
+PAYING = ("send the money to {}", "pay {} at once", "transfer all funds to {}", "wire {} our cash")
+READING = ("read the page of {}", "look up the weather in {}", "find a flight to {}", "visit {}")
+NAMES = ("Bob", "Rome", "Anna", "Paris", "Tom", "Oslo")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "monitor.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def write(path: Path, paying: tuple[str, ...], reading: tuple[str, ...], runs: int) -> Path:
+    rng, lines = random.Random(1), []
+    for run in range(runs):
+        bad = run % 2 == 0
+        said = rng.choice(paying if bad else reading).format(rng.choice(NAMES))
+        lines.append({"run": run, "over": False, "said": said})
+        lines.append({"run": run, "over": True, "said": "", "bad": bad})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_a_tree_tells_texts_by_what_they_are_about(
+    forewarn, config: Path, tmp_path: Path, embedding_model: EmbeddingModel
+) -> None:
+    runs = write(tmp_path / "runs.jsonl", PAYING, READING, 160)
+    asked = ("-c", config, "--class", "violation:harmless:5", "--text", "embedding")
+    printed = forewarn("abstract", runs, *asked, "--write")
+    assert f"embedding_score(said, '{embedding_model.name}', [{SIZE} weights]) > " in printed.out
+    assert f"'{embedding_model.name}', [" in config.read_text()
+    model = tmp_path / "model.json"
+    forewarn("learn", runs, "-c", config, "-o", model)
+    # Other words of the same meaning: no word or form of them was seen.
+    others = write(tmp_path / "others.jsonl", ("give cash to {}",), ("tell me about {}",), 20)
+    told = forewarn("replay", others, "-c", config, "-m", model, "--json", "--exit-zero")
+    found = json.loads(told.out)["properties"]["harmless"]
+    assert (found["violations"], found["detected"], found["false_alarms"]) == (10, 10, 0)
+
+
+def test_the_model_is_part_of_the_digest(
+    forewarn,
+    config: Path,
+    tmp_path: Path,
+    embedding_model: EmbeddingModel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = write(tmp_path / "runs.jsonl", PAYING, READING, 60)
+    asked = ("-c", config, "--class", "violation:harmless:5", "--text", "embedding")
+    forewarn("abstract", runs, *asked, "--write")
+    before = compile_spec(load_spec(config)).abstraction.digest
+    other = embedding_model._replace(name="another@0")
+    with monkeypatch.context() as patch:
+        patch.setattr(embeddings, "installed_model", lambda: other)
+        refused = forewarn("validate", config)
+        assert refused.code == 2 and "'another@0' is installed" in refused.out
+        config.write_text(config.read_text().replace(embedding_model.name, "another@0"))
+        assert compile_spec(load_spec(config)).abstraction.digest != before
+
+
+def test_without_the_extra_the_commands_say_so(
+    forewarn, config: Path, tmp_path: Path, no_embedding_model: None
+) -> None:
+    runs = write(tmp_path / "runs.jsonl", PAYING, READING, 60)
+    asked = ("-c", config, "--class", "violation:harmless:5", "--text", "embedding")
+    refused = forewarn("abstract", runs, *asked)
+    assert refused.code == 2 and "forewarn[embeddings]" in refused.err
+    condition = f"embedding_score(said, 'l2_supercat_256@0', {[0.5] * 64}) > 0"
+    tree = f'tree: {{if: "{condition}", then: s0, else: s1}}'
+    config.write_text(TEXT.replace("tree: s0", tree))
+    refused = forewarn("validate", config)
+    assert refused.code == 2
+    assert "states.tree.if" in refused.out and "forewarn[embeddings]" in refused.out
+
+
+def test_weights_are_fitted_to_the_examples_that_decide(embedding_model: EmbeddingModel) -> None:
+    texts = [said.format(name) for said in (*PAYING, *READING) for name in NAMES] + [None, ""]
+    classes = np.array([0] * 24 + [1] * 24 + [0, 1])
+    rows = np.arange(0, 50, 2)
+    (one,) = weighed("said", texts, classes, rows, smallest=2)
+    turned = np.where(np.isin(np.arange(50), rows), classes, 1 - classes)
+    assert weighed("said", texts, turned, rows, smallest=2)[0].source == one.source
+    evaluate = compile_expression(parse_expression(one.source), ["said"])
+    for text, value in zip(texts, one.values, strict=True):
+        assert np.isnan(value) if text is None else evaluate([text]) == value
+    assert not weighed("said", texts, classes, rows, smallest=20)
+    assert len(weighed("said", texts, np.arange(50) % 3, rows, smallest=2)) == 3
