@@ -72,7 +72,7 @@ def tick_monitor() -> Monitor:
     counter = TransitionCounter(compiled.abstraction.vocabulary)
     for tick, values in enumerate(walk(20_000)):
         source = [values[s.name] for s in compiled.abstraction.sources]
-        complete, _ = compiled.abstraction.complete(source)
+        complete, *_ = compiled.abstraction.complete(source)
         counter.add(tick, compiled.abstraction.evaluate(complete).state)
     counter.end_recording()
     model = build_model(counter, rate=10.0, digest=compiled.abstraction.digest)

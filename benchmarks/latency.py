@@ -43,7 +43,7 @@ def write_monitor(folder: Path, rate: float) -> None:
     abstraction = compile_spec(load_spec(folder / "monitor.yaml")).abstraction
     counter = TransitionCounter(abstraction.vocabulary)
     for tick, values in enumerate(walk(5_000)):
-        complete, _ = abstraction.complete([values[s.name] for s in abstraction.sources])
+        complete, *_ = abstraction.complete([values[s.name] for s in abstraction.sources])
         counter.add(tick, abstraction.evaluate(complete).state)
     counter.end_recording()
     model = build_model(counter, rate=rate, digest=abstraction.digest)

@@ -111,7 +111,7 @@ class StateSpaceContract:
         found, previous = [], None
         for tick, row in enumerate(run):
             seen = self.abstraction.observe(Snapshot(tick, row), previous)
-            previous = seen.alone
+            previous = seen.past
             found.append(seen.observation)
         return found
 

@@ -118,7 +118,7 @@ class OnSignals(Library):
         """Decide."""
         session = self.watch.session
         signals = session.monitor.abstraction
-        values, _ = signals.complete(session.feed.snapshot(number).values)
+        values, *_ = signals.complete(session.feed.snapshot(number).values)
         return self._rules.decide(number, dict(zip(signals.signals, values, strict=True)))
 
 

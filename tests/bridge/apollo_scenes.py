@@ -122,7 +122,7 @@ class Player:
         for channel, message in messages.items():
             self.feed.accept(channel, self.now_ns, message.SerializeToString())
         tick = self.feed.clock.tick_at_or_after(self.now_ns)
-        values, _ = self.abstraction.complete(self.feed.snapshot(tick).values)
+        values, *_ = self.abstraction.complete(self.feed.snapshot(tick).values)
         found = dict(zip(self.abstraction.signals, values, strict=True))
         observation = self.abstraction.evaluate(values)
         for at, name in enumerate(self.abstraction.vocabulary.predicates):

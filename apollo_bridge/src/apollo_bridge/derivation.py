@@ -136,7 +136,7 @@ class Derivation:
         """
         tick = self._feed.clock.tick_at_or_after(now_ns)
         snapshot = self._feed.snapshot(tick)
-        values, failed = self._abstraction.complete(snapshot.values)
+        values, failed, _ = self._abstraction.complete(snapshot.values)
         for failure in snapshot.failures:
             self.failures[failure.where] = failure.reason
             self._unread[failure.where] = self._arrived.get(failure.where, 0)

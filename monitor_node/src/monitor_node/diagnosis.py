@@ -238,7 +238,8 @@ def _numberless(runtime: Runtime, unknown: Mapping[str, int]) -> dict[str, float
     blamed = {source.name for source in abstraction.sources} | {
         derived.name
         for derived in abstraction.derived
-        if not any(abstraction.signals[slot] in unknown for slot in derived.arguments)
+        if derived.memory is None  # which knows nothing at first, and that is no fault
+        and not any(abstraction.signals[slot] in unknown for slot in derived.arguments)
     }
     return {
         name: clock.duration(tick - since)

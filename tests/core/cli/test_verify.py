@@ -159,7 +159,7 @@ def test_a_condition_that_no_processor_decides_must_be_what_it_was(
     forewarn: Callable[..., Any], write_record: Callable[..., Path]
 ) -> None:
     def other(watch: Watch) -> Observation | None:
-        now = watch.session.state.observation
+        now = watch.session.state.past.alone
         assert now is not None
         return now._replace(mask=now.mask ^ 1) if now.state == now.mask and now.mask & 1 else now
 

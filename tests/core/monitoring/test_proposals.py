@@ -291,3 +291,25 @@ def test_replay_of_the_lines_of_a_guard_gives_the_same_bits(tmp_path: Path) -> N
         session = Session(JUDGE.monitor, {})
         verdicts = list(run(session, recording.read(), recording.start_ns, recording.end_ns))
     assert len(verdicts) == 4
+
+
+@given(steps)
+def test_a_run_that_is_taken_up_again_remembers_what_it_must(made: list[Any]) -> None:
+    text = TEXT.replace(
+        "predicates:\n", "predicates:\n  insists: previous(proposed) == 'pay' and pays\n"
+    )
+    text = text.replace("  pays: proposed == 'pay'\n", "").replace(
+        "predicates:\n", "predicates:\n  pays: proposed == 'pay'\n"
+    )
+    text += "  once: {formula: always(not insists), horizon: 3}\n"
+    judge = Judge.of(compile_spec(parse_spec(parse_document(text))), None)
+    standing = judge.start()
+    names = [name for name, _, _ in made]
+    for i, (name, argument, result) in enumerate(made):
+        standing = judge.load(json.loads(json.dumps(judge.dump(standing))))
+        found = judge.judge(standing, "0", call(name, to=argument))
+        progress = found.after.progress.answered(result, says_failed(result))
+        standing = found.after._replace(progress=progress)
+        [row] = [row for row in found.rows if row.property == "once"]
+        twice = i > 0 and names[i - 1 : i + 1] == ["pay", "pay"]
+        assert ("insists" in row.state.split(" & ")) == twice

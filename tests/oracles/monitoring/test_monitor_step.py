@@ -205,7 +205,7 @@ def test_before_the_first_tick_nothing_is_remembered() -> None:
         properties=tuple(
             PropertyState((prop.automaton.initial,), False, RESTING) for prop in MONITOR.properties
         ),
-        observation=None,
+        past=None,
     )
 
 

@@ -352,6 +352,9 @@ def _check_signals(expression: Expression, known: list[str]) -> None:
         elif isinstance(node, ast.Call) and called(node) == "has":
             problem = "has() asks about a field, but signals are numbers, arrays and text"
             accepted = "has() only in the value of a signal that has a topic or a channel"
+        elif isinstance(node, ast.Call) and FUNCTIONS[called(node)].remembers:
+            problem = f"{called(node)}() remembers, and nothing goes on here from moment to moment"
+            accepted = REMEMBERING
         elif isinstance(node, ast.Call) and len(node.args) < FUNCTIONS[called(node)].low:
             problem = f"{called(node)}() of one value needs a message"
             accepted = f"{called(node)}({', '.join(FUNCTIONS[called(node)].fields)})"
@@ -361,5 +364,7 @@ def _check_signals(expression: Expression, known: list[str]) -> None:
                 accepted=accepted,
             )
 
+
+REMEMBERING = "in a signal without topic, a predicate, a terminal label or a phase"
 
 _SCALARS = frozenset({float, int, bool, str})

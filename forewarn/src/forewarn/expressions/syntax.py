@@ -95,6 +95,14 @@ class Expression:
             for node in ast.walk(self.tree)
         )
 
+    @property
+    def remembers(self) -> bool:
+        """Tell whether the value depends on earlier moments, too."""
+        return any(
+            isinstance(node, ast.Call) and FUNCTIONS[called(node)].remembers
+            for node in ast.walk(self.tree)
+        )
+
     def __hash__(self) -> int:
         """Hash the text, which decides the rest."""
         return hash(self.source)

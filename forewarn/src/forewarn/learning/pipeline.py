@@ -22,9 +22,9 @@ from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.interface import is_timed
 from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Snapshot
-from forewarn.states.abstraction import Abstraction, Seen
+from forewarn.states.abstraction import Abstraction, Past, Seen
 from forewarn.states.inputs import open_feed
-from forewarn.states.interface import Admission, Observed
+from forewarn.states.interface import Admission
 
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]
@@ -184,7 +184,7 @@ def observe(
     named = not recording.topics
     types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
     feed = open_feed(spec, abstraction, types)
-    previous: Observed | None = None
+    past: Past | None = None
     check_playable(recording, abstraction.clock)
     actions = ActionReader(spec, abstraction)
     samples = samples_of(
@@ -200,8 +200,8 @@ def observe(
         listened = actions.listen(samples, feed.moments)
         for tick in feed.play(listened, recording.start_ns, recording.end_ns):
             snapshot = feed.snapshot(tick)
-            seen = abstraction.observe(snapshot, previous)
-            previous = seen.alone
+            seen = abstraction.observe(snapshot, past)
+            past = seen.past
             yield ObservedTick(snapshot, seen, *actions.at(tick, seen.values))
             if progress is not None and tick % 64 == 0:
                 progress((tick - first) / span)

@@ -318,6 +318,12 @@ class _Inference:
         if name == "has":
             return self._presence(node, scope)
         function = FUNCTIONS[name]
+        if function.remembers:
+            raise self.fail(
+                node,
+                f"{name}() in the value of a topic: some messages are never decoded",
+                "in a derived signal, which has no topic, or in a predicate",
+            )
         if function.needs:
             raise self.fail(
                 node,

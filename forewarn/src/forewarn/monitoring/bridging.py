@@ -55,7 +55,10 @@ def divide(spec: MonitorSpec) -> Bridging:
     carried = {
         name: sources
         for name, sources in roots.items()
-        if sources and all(spec.signals[source].channel is not None for source in sources)
+        if sources
+        and all(spec.signals[source].channel is not None for source in sources)
+        # What is remembered is counted in the node's moments.
+        and not _remembers(spec, name, ())
     }
     mixed = {name for name in spec.signals if name not in carried and spec.signals[name].is_derived}
     needed = _used(spec).union(*(_inputs(spec, name) for name in mixed))
@@ -108,6 +111,16 @@ def _sources(spec: MonitorSpec, name: str, above: tuple[str, ...]) -> frozenset[
         return frozenset({name})
     inner = (needed for needed in _inputs(spec, name) if needed not in above)
     return frozenset().union(*(_sources(spec, needed, (*above, name)) for needed in inner))
+
+
+def _remembers(spec: MonitorSpec, name: str, above: tuple[str, ...]) -> bool:
+    """Tell whether a signal, or one that it depends on, depends on earlier moments."""
+    value = spec.signals[name].value
+    if value is None or not spec.signals[name].is_derived or name in above:
+        return False
+    return parse_expression(value).remembers or any(
+        _remembers(spec, needed, (*above, name)) for needed in _inputs(spec, name)
+    )
 
 
 def _used(spec: MonitorSpec) -> set[str]:

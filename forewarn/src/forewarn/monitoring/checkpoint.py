@@ -134,5 +134,5 @@ def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorSt
     if not memory["pending"]:
         return monitor.start()
     properties = parse_properties(monitor, memory["properties"])
-    nothing = monitor.abstraction.vocabulary.nothing_known
-    return MonitorState(int(memory["tick"]), first, False, properties, nothing)
+    tick = int(memory["tick"])
+    return MonitorState(tick, first, False, properties, monitor.abstraction.nothing_seen(tick))

@@ -158,8 +158,8 @@ class Watch:
     @property
     def decided(self) -> Observed | None:
         """What the last tick gave by itself; None if the type of processor has no part in it."""
-        by_platform = self.monitor.abstraction.by_platform
-        return self.session.state.observation if by_platform else None
+        past = self.session.state.past
+        return past.alone if past is not None and self.monitor.abstraction.by_platform else None
 
     def silenced(self) -> tuple[Muted, ...]:
         """Return the mutes that last, in the order of the monitor file."""

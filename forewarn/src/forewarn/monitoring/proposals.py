@@ -229,7 +229,7 @@ class Judge:
         """Return what is remembered, without what is known, as plain data."""
         memory, owed = standing.memory, list(standing.owed)
         state = memory.state
-        moment = [state.tick, state.first, state.seen, _plain(state.observation)]
+        moment = [state.tick, state.first, state.seen, _plain(state.past)]
         counts = list(memory.violations)
         return [moment, properties_data(state), counts, list(memory.advisor), owed]
 
@@ -242,11 +242,10 @@ class Judge:
             If the data make no sense.
         """
         try:
-            (tick, first, seen, observed), properties, violations, (episodes, asking), owed = data
-            space = self.monitor.abstraction.vocabulary
-            observation = None if observed is None else space.parse_observation(observed)
+            (tick, first, seen, past), properties, violations, (episodes, asking), owed = data
+            before = None if past is None else self.monitor.abstraction.parse_past(past)
             known = parse_properties(self.monitor, properties)
-            state = MonitorState(tick, first, seen, known, observation)
+            state = MonitorState(tick, first, seen, known, before)
             memory = Memory(state, list(violations), AdvisorState(episodes, asking))
             return Standing(progress, memory, tuple(owed))
         except (KeyError, TypeError, ValueError) as error:

@@ -32,7 +32,7 @@ from forewarn.monitoring.verdict import (
 )
 from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Failure, Snapshot
-from forewarn.states.abstraction import Abstraction
+from forewarn.states.abstraction import Abstraction, Past
 from forewarn.states.interface import Observed
 
 NAN = math.nan
@@ -72,8 +72,8 @@ class MonitorState(NamedTuple):
         Some tick since then was fully known.
     properties : tuple of PropertyState
         In the order of the monitor file.
-    observation : Observed or None
-        What the last tick gave by itself.
+    past : Past or None
+        What the last tick leaves to the next one.
     run : RunState or None
         The run, as far as it was watched for anomalies; None before its first tick.
     """
@@ -82,7 +82,7 @@ class MonitorState(NamedTuple):
     first: int
     seen: bool
     properties: tuple[PropertyState, ...]
-    observation: Observed | None
+    past: Past | None
     run: RunState | None = None
 
 
@@ -176,7 +176,7 @@ class Monitor:
         missed: frozenset[str] = frozenset()
         if state.tick is not None and snapshot.tick > state.tick + 1:
             state, missed = self._miss(state, snapshot.tick - state.tick - 1)
-        observation, alone, values, failed = self.abstraction.observe(snapshot, state.observation)
+        observation, past, values, failed = self.abstraction.observe(snapshot, state.past)
         seen = state.seen or observation.state is not None
         waiting = not seen and snapshot.tick - first < self.startup
         time_ns = snapshot.time_ns
@@ -201,7 +201,7 @@ class Monitor:
                 failed += (Failure("action", reason),)
             run, anomaly = self.detector.enter(run, snapshot.tick, observation, action)
         return (
-            MonitorState(snapshot.tick, first, seen, tuple(states), alone, run),
+            MonitorState(snapshot.tick, first, seen, tuple(states), past, run),
             Verdict(
                 snapshot.tick,
                 time_ns,
@@ -224,10 +224,9 @@ class Monitor:
         values : sequence
             What is known of the source signals then, in slot order; None where unknown.
         """
-        known, _ = self.abstraction.complete(values)
-        observation = self.abstraction.evaluate(known)
-        if self.abstraction.remembers:
-            observation = self.abstraction.joined(state.observation, observation)
+        abstraction, tick = self.abstraction, (state.tick or 0) + 1
+        known, _, _ = abstraction.complete(values, abstraction.cells(state.past, tick))
+        observation = abstraction.following(state.past, tick, abstraction.evaluate(known))
         if observation.active is False:
             return ()
         return tuple(
@@ -259,7 +258,7 @@ class Monitor:
                     break
                 before = after
             properties.append(before)
-        return state._replace(properties=tuple(properties), observation=nothing), frozenset(missed)
+        return state._replace(properties=tuple(properties)), frozenset(missed)
 
     def _property(
         self,

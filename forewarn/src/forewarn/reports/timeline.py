@@ -302,13 +302,14 @@ def _lanes_row(key: str, title: str, lanes: Lanes) -> Row:
 def _signal_rows(monitor: Monitor, run: RecordedRun, columns: dict[str, Column]) -> Iterator[Row]:
     """Yield a row for each signal; the first `SHOWN_SIGNALS` of those that decide are shown."""
     decides = monitor.abstraction.deciding
+    units = {name: signal.unit for name, signal in monitor.spec.signals.items()}
     order = sorted(run.signals, key=lambda series: series.name not in decides)
     shown = 0
     for series in order:
         key = f"signal:{series.name}"
         values = np.where(np.isinf(series.values), np.nan, series.values)
         columns[key] = Column(values, exact=series.kind != "number")
-        row = _signal_row(series, key, monitor.spec.signals[series.name].unit)
+        row = _signal_row(series, key, units.get(series.name, ""))
         row["decides"] = series.name in decides
         if np.isnan(values).all():
             never = np.isnan(series.values).all()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, Unknown
+from forewarn.expressions.functions.memory import Cell, Memory
 from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, stored_value
@@ -23,6 +24,24 @@ STATES = "states"
 PHASES = ("active_when", "intervened_when")
 
 
+class Past(NamedTuple):
+    """What a tick leaves to the one that follows.
+
+    Attributes
+    ----------
+    tick : int
+        Its number.
+    alone : Observed
+        What is known of its state from this tick only.
+    cells : tuple
+        What the expressions that remember have taken in, in the order of their signals.
+    """
+
+    tick: int
+    alone: Observed
+    cells: tuple[Cell, ...] = ()
+
+
 class Seen(NamedTuple):
     """What a snapshot shows.
 
@@ -30,9 +49,8 @@ class Seen(NamedTuple):
     ----------
     observation : Observed
         What is known of the state.
-    alone : Observed
-        The same from this tick only, for the one that follows; the same where nothing is
-        remembered.
+    past : Past
+        For the tick that follows.
     values : list
         Values of all signals in slot order; None where unknown.
     failures : tuple of Failure
@@ -40,19 +58,25 @@ class Seen(NamedTuple):
     """
 
     observation: Observed
-    alone: Observed
+    past: Past
     values: list[Any]
     failures: tuple[Failure, ...]
 
 
 @dataclass(frozen=True)
 class DerivedSignal:
-    """A signal computed from others, whose slots in the value list are `arguments`."""
+    """A signal computed from others, whose slots in the value list are `arguments`.
+
+    Where it has a memory, `function` gives what that takes in at each moment, and `key` is the key
+    path of an expression in which it stands.
+    """
 
     name: str
     expression: Expression
     arguments: tuple[int, ...]
     function: Callable[[Sequence[Any]], Any]
+    memory: Memory | None = None
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -176,22 +200,67 @@ class Abstraction:
                 marked.add(key.removeprefix("predicates."))
         return frozenset(found)
 
-    def observe(self, snapshot: Snapshot, previous: Observed | None) -> Seen:
+    @cached_property
+    def memories(self) -> tuple[Memory, ...]:
+        """Return what the expressions that remember do, in the order of their signals."""
+        return tuple(s.memory for s in self.derived if s.memory is not None)
+
+    @cached_property
+    def _blank(self) -> tuple[Cell, ...]:
+        return tuple(memory.start for memory in self.memories)
+
+    @cached_property
+    def _forgotten(self) -> tuple[Cell, ...]:
+        return tuple(memory.forgotten for memory in self.memories)
+
+    def observe(self, snapshot: Snapshot, past: Past | None) -> Seen:
         """Return what the snapshot of one tick shows.
 
         Parameters
         ----------
         snapshot : Snapshot
             The source signals.
-        previous : Observed or None
-            What the tick before gave `alone`; None at the start of a run.
+        past : Past or None
+            What the last tick left; None at the start of a run. Of ticks that were missed between
+            the two nothing is known.
         """
-        values, failed = self.complete(snapshot.values)
+        tick = snapshot.tick
+        values, failed, cells = self.complete(snapshot.values, self.cells(past, tick))
         alone = self.evaluate(values)
         if alone.state is None or alone.active is None or alone.intervened is None:
             failed += self.undecided(values, alone)
-        observation = self.joined(previous, alone) if self.remembers else alone
-        return Seen(observation, alone, values, tuple(map(Failure._make, failed)) if failed else ())
+        observation = self.following(past, tick, alone)
+        failures = tuple(map(Failure._make, failed)) if failed else ()
+        return Seen(observation, Past(tick, alone, cells), values, failures)
+
+    def following(self, past: Past | None, tick: int, alone: Any) -> Any:
+        """Return what is observed of a tick that by itself shows `alone`."""
+        if not self.remembers:
+            return alone
+        missed = past is not None and tick > past.tick + 1
+        before = self.vocabulary.nothing_known if missed else past and past.alone
+        return self.joined(before, alone)
+
+    def cells(self, past: Past | None, tick: int) -> tuple[Cell, ...]:
+        """Return what the expressions that remember have taken in before a tick.
+
+        A run begins with nothing, and so does what follows a terminal label.
+        """
+        if not self.memories or past is None or past.alone.ended:
+            return self._blank
+        unsure = past.alone.state is None and self.vocabulary.terminal_candidates(past.alone)
+        return self._forgotten if unsure or tick > past.tick + 1 else past.cells
+
+    def parse_past(self, data: Sequence[Any]) -> Past:
+        """Return the `Past`, a tuple, that JSON has made a list of; raises ValueError."""
+        tick, alone, cells = data
+        pairs = zip(self.memories, cells, strict=True)
+        kept = tuple(memory.rest(cell) for memory, cell in pairs)
+        return Past(int(tick), self.vocabulary.parse_observation(alone), kept)
+
+    def nothing_seen(self, tick: int) -> Past:
+        """Return what a tick leaves if nothing is known of it, nor of any before."""
+        return Past(tick, self.vocabulary.nothing_known, self._forgotten)
 
     def done(self, values: Sequence[Any]) -> tuple[str | None, str]:
         """Return the name of what is done, None if unknown, and why it could not be had."""
@@ -205,8 +274,17 @@ class Abstraction:
             return raw, ""
         return None, raw.reason if isinstance(raw, Unknown) else f"{raw!r} is no text"
 
-    def complete(self, sources: Sequence[Any]) -> tuple[list[Any], list[tuple[str, str]]]:
+    def complete(
+        self, sources: Sequence[Any], cells: Sequence[Cell] | None = None
+    ) -> tuple[list[Any], list[tuple[str, str]], tuple[Cell, ...]]:
         """Append the derived signals to the values of the sources.
+
+        Parameters
+        ----------
+        sources : sequence
+            Values of the sources in slot order; None where unknown.
+        cells : sequence of tuple, optional
+            What `cells` gave for the moment; that of a run's first one by default.
 
         Returns
         -------
@@ -214,16 +292,26 @@ class Abstraction:
             Values of all signals in slot order; None where unknown.
         failures : list of (str, str)
             Derived signals whose inputs are known and which still have no value, with the reason.
+        cells : tuple of tuple
+            What the expressions that remember have taken in.
         """
-        values, failures = list(sources), []
+        values, failures, left = list(sources), [], list[Cell]()
+        given = iter(self._blank if cells is None else cells)
         for signal in self.derived:
             arguments = [values[slot] for slot in signal.arguments]
+            memory = signal.memory
             value: Any = None
-            if not any(a is None for a in arguments):
+            if (memory is not None and memory.judges) or not any(a is None for a in arguments):
                 raw = signal.function(arguments)
                 value = stored_value(raw)
-                if value is None:
+                if value is None and raw is not None:
                     reason = raw.reason if isinstance(raw, Unknown) else "the result is NaN"
                     failures.append((signal.name, reason))
+            if memory is not None:
+                raw, cell = memory.advance(next(given), value)
+                left.append(cell)
+                value = stored_value(raw)
+                if isinstance(raw, Unknown):
+                    failures.append((signal.name, raw.reason))
             values.append(value)
-        return values, failures
+        return values, failures, tuple(left)

@@ -19,7 +19,7 @@ from forewarn.messages import MessageType
 from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe
 from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
-from forewarn.states.abstraction import Abstraction
+from forewarn.states.abstraction import Abstraction, DerivedSignal
 
 
 class Misuse(NamedTuple):
@@ -47,10 +47,10 @@ def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> I
         if _can_tell(derived.expression, fields):
             try:
                 kind = infer(derived.expression, Struct("the signals", fields)).kind
+                fields[derived.name] = _field(_remembered(derived, kind))
             except FieldError as error:
-                yield Misuse("signals", derived.name, error)
-            else:
-                fields[derived.name] = _field(kind)
+                place, _, name = (derived.key or f"signals.{derived.name}").partition(".")
+                yield Misuse(place, name.removesuffix(".value"), error)
     fields |= dict.fromkeys(abstraction.vocabulary.predicates, Primitive("bool"))
     struct = Struct("the signals", fields)
     for place, name, expression in _conditions(abstraction):
@@ -58,6 +58,18 @@ def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> I
             error_found = _condition(expression, struct)
             if error_found is not None:
                 yield Misuse(place, name, error_found)
+
+
+def _remembered(signal: DerivedSignal, kind: Kind) -> Kind:
+    """Return the kind of a signal whose expression has this kind; raises FieldError."""
+    if signal.memory is None or signal.memory.function == "previous":
+        return kind
+    if kind != NUMBER:
+        raise FieldError(
+            f"{signal.memory.function}() of {describe(kind)}, in {shown(signal.name)}",
+            accepted="a condition" if signal.memory.judges else "a number",
+        )
+    return NUMBER
 
 
 def _sources(

@@ -173,7 +173,7 @@ def abstraction(folder: Path, text: str) -> Any:
 
 def test_a_derived_signal_asks_about_shapes_of_the_monitor_file(tmp_path: Path) -> None:
     found = abstraction(tmp_path, MONITOR)
-    values, failures = found.complete([7.0, 4.0])
+    values, failures, _ = found.complete([7.0, 4.0])
     assert (values[-1], failures) == (3.0, [])
     assert found.complete([None, 4.0])[0][-1] is None
 

@@ -22,7 +22,7 @@ def observations(values: list[tuple[float | None, float | None]], history: int =
     for tick, row in enumerate(values):
         seen = abstraction.observe(Snapshot(tick, row), previous)
         found.append(seen.observation)
-        previous = seen.alone
+        previous = seen.past
     return found
 
 

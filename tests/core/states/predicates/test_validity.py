@@ -34,7 +34,7 @@ def reachable(abstraction) -> set[int]:
     found = set()
     for x, y, flag in itertools.product(VALUES, VALUES, [0.0, 1.0]):
         names = {"x": x, "y": y, "flag": flag}
-        values, _ = abstraction.complete([names[s.name] for s in abstraction.sources])
+        values, *_ = abstraction.complete([names[s.name] for s in abstraction.sources])
         found.add(abstraction.evaluate(values).state)
     return found
 

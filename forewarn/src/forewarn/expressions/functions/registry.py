@@ -41,6 +41,8 @@ class Function(NamedTuple):
     refusal : callable or None
         Takes the arguments as they are written, and returns what is wrong with them and what would
         be accepted, or None.
+    remembers : bool
+        Its value depends on earlier moments, too; see `forewarn.expressions.functions.memory`.
     """
 
     call: Callable[..., Any]
@@ -54,6 +56,7 @@ class Function(NamedTuple):
     iterated: bool = False
     needs: str = ""
     refusal: Callable[[Sequence[ast.expr]], tuple[str, str] | None] | None = None
+    remembers: bool = False
 
     def __call__(self, *values: Any, **options: Any) -> Any:
         """Apply the function to values outside of any expression."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from forewarn.config import MonitorSpec
@@ -25,6 +26,7 @@ from forewarn.states.predicates.abstraction import PredicateAbstraction
 from forewarn.states.predicates.digest import Conditions, digest
 from forewarn.states.predicates.kleene import KleeneCompiler
 from forewarn.states.predicates.maps import load_shapes
+from forewarn.states.predicates.remembering import Remembered, Remembering
 from forewarn.states.vocabulary import PAST, Observation, Vocabulary
 
 MAX_PREDICATES = 1000
@@ -69,6 +71,8 @@ class _Builder:
         self._further = further
         self._maps = maps
         self.errors: list[InputError] = []
+        self._clock = clock_of(spec.rate, spec.step)
+        self._remembering = Remembering(self._clock)
         self._shapes: dict[str, Any] = {}
 
     def build(self, inline: Iterable[str]) -> PredicateAbstraction:
@@ -85,15 +89,24 @@ class _Builder:
             for name, signal in spec.signals.items()
             if not signal.is_derived
         )
-        order = self._derivation_order(
-            {n: e for n, e in parsed.items() if spec.signals[n].is_derived}
-        )
-        slots = {name: i for i, name in enumerate([*(s.name for s in sources), *order])}
-        derived = tuple(self._derive(name, parsed[name], slots) for name in order)
-        conditions = self._conditions(slots, inline)
+        computed = {
+            name: self._remember(expression, f"signals.{name}.value")
+            for name, expression in parsed.items()
+            if spec.signals[name].is_derived
+        }
+        written = self._conditions(inline)
+        conditions = self._remembered_conditions(written)
         predicates, terminals, phases = conditions
+        doing = None if spec.action is None else self._parse(spec.action, "action")
+        done = None if doing is None else self._remember(doing, "action")
+        self._raise()
+        remembered = self._remembering.signals
+        computed.update({name: one.argument for name, one in remembered.items()})
+        order = self._derivation_order(computed)
+        slots = {name: i for i, name in enumerate([*(s.name for s in sources), *order])}
+        derived = tuple(self._derive(name, computed[name], slots) for name in order)
         evaluate = self._compile(slots, conditions)
-        action = self._action(slots)
+        action = self._action(done, slots)
         self._raise()
         before = [f"{name}{PAST}" for name in predicates] if spec.history == 2 else []
         comparisons: dict[Comparison, int] = {}
@@ -107,8 +120,8 @@ class _Builder:
             derived=derived,
             predicates=tuple(predicates.values()),
             comparisons=comparisons,
-            clock=clock_of(spec.rate, spec.step),
-            digest=digest(spec, parsed, conditions, action)
+            clock=self._clock,
+            digest=digest(spec, parsed, written, doing)
             if spec.origin is spec
             else _Builder(spec.origin, self._further, maps=False).build(inline).digest,
             evaluate=evaluate,
@@ -135,6 +148,39 @@ class _Builder:
         except ExpressionError as error:
             self.errors.append(error.located(file=self.spec.file, key=key))
             return parse_expression("0")
+
+    def _remember(
+        self,
+        expression: Expression,
+        key: str,
+        predicates: Mapping[str, Expression] = MappingProxyType({}),
+    ) -> Expression:
+        """Return an expression in which calls that remember are signals."""
+        names = self.spec.signals.keys() | self.spec.shapes.keys()
+        try:
+            return self._remembering.replaced(expression, key, predicates, names)
+        except ExpressionError as error:
+            self.errors.append(error.located(file=self.spec.file, key=key))
+            return expression
+
+    def _remembered_conditions(self, written: Conditions) -> Conditions:
+        """Return the conditions with signals for calls that remember.
+
+        Such a call may name the predicates that stand before it.
+        """
+        before: dict[str, Expression] = {}
+        for name, expression in written.predicates.items():
+            before[name] = self._remember(expression, f"predicates.{name}", before)
+        terminals = {
+            name: self._remember(expression, f"terminal.{name}", before)
+            for name, expression in written.terminals.items()
+        }
+        phases = {
+            key: self._remember(expression, key, before)
+            for key, expression in written.phases.items()
+        }
+        self._raise()
+        return Conditions(before, terminals, phases)
 
     def _check_names(self) -> None:
         taken: dict[str, str] = {}
@@ -168,7 +214,7 @@ class _Builder:
         order: list[str] = []
         for name, expression in derived.items():
             known = self.spec.signals.keys() | self.spec.shapes.keys()
-            for used in sorted(expression.names - known):
+            for used in sorted(expression.names - known - derived.keys()):
                 self._unknown_name(used, f"signals.{name}.value", sorted(known))
         self._raise()
         waiting = dict(derived)
@@ -190,17 +236,30 @@ class _Builder:
         self._error(f"unknown name {name!r}", key, ", ".join(known) or "nothing is declared")
 
     def _derive(self, name: str, expression: Expression, slots: Mapping[str, int]) -> DerivedSignal:
+        remembered: Remembered | None = self._remembering.signals.get(name)
+        memory, key = (None, "") if remembered is None else (remembered.memory, remembered.key)
+        if memory is not None and memory.judges:
+            names = sorted(expression.names)
+            compiler = KleeneCompiler({used: i for i, used in enumerate(names)})
+            source = f"def judge(v): return {self._emit(compiler, expression, key)}"
+            judge = compiler.compile(source, "judge")
+            return DerivedSignal(
+                name, expression, tuple(slots[n] for n in names), judge, memory, key
+            )
         layers = sorted(expression.names & self.spec.shapes.keys())
         names = sorted(expression.names - self.spec.shapes.keys())
         function = compile_expression(expression, [*names, *layers])
         if layers and self._maps:
             function = self._with_shapes(function, layers)
-        return DerivedSignal(name, expression, tuple(slots[n] for n in names), function)
+        return DerivedSignal(
+            name, expression, tuple(slots[n] for n in names), function, memory, key
+        )
 
-    def _action(self, slots: Mapping[str, int]) -> DerivedSignal | None:
-        if self.spec.action is None:
+    def _action(
+        self, expression: Expression | None, slots: Mapping[str, int]
+    ) -> DerivedSignal | None:
+        if expression is None:
             return None
-        expression = self._parse(self.spec.action, "action")
         for used in sorted(expression.names - slots.keys()):
             self._unknown_name(used, "action", slots)
             return None
@@ -221,8 +280,8 @@ class _Builder:
             found.append(self._shapes[name])
         return lambda values: function([*values, *found])
 
-    def _conditions(self, slots: Mapping[str, int], inline: Iterable[str]) -> Conditions:
-        predicates = self._predicates(slots, inline)
+    def _conditions(self, inline: Iterable[str]) -> Conditions:
+        predicates = self._predicates(self.spec.signals, inline)
         terminals = {
             name: self._parse(text, f"terminal.{name}") for name, text in self.spec.terminal.items()
         }
@@ -234,31 +293,32 @@ class _Builder:
         self._raise()
         return Conditions(predicates, terminals, phases)
 
-    def _predicates(self, slots: Mapping[str, int], inline: Iterable[str]) -> dict[str, Expression]:
+    def _predicates(self, signals: Collection[str], inline: Iterable[str]) -> dict[str, Expression]:
         found: dict[str, Expression] = {}
+        names = {*signals}
         for name, text in self.spec.predicates.items():
             expression = self._parse(text, f"predicates.{name}")
-            for used in sorted(expression.names - slots.keys() - found.keys()):
-                self._unknown_name(used, f"predicates.{name}", [*slots, *found])
+            for used in sorted(expression.names - names - found.keys()):
+                self._unknown_name(used, f"predicates.{name}", [*signals, *found])
             found[name] = expression
         for signal, cuts in self.spec.bins.items():
-            if signal not in slots:
-                self._unknown_name(signal, f"bins.{signal}", slots)
+            if signal not in signals:
+                self._unknown_name(signal, f"bins.{signal}", signals)
             if list(cuts) != sorted(set(cuts)):
                 self._error(f"{list(cuts)} does not rise", f"bins.{signal}", "rising thresholds")
             for cut in cuts:
                 found[f"{signal}<{cut:g}"] = parse_expression(f"{signal} < {cut!r}")
         self._raise()
-        found.update(dict(self._inline(dict.fromkeys(inline), found, slots)))
+        found.update(dict(self._inline(dict.fromkeys(inline), found, signals)))
         for key, text in self._further.items():
             expression = self._parse(text, key)
-            for used in sorted(expression.names - slots.keys()):
-                self._unknown_name(used, key, slots)
+            for used in sorted(expression.names - names):
+                self._unknown_name(used, key, signals)
             found[key] = expression
         return found
 
     def _inline(
-        self, atoms: Iterable[str], found: Mapping[str, Expression], slots: Mapping[str, int]
+        self, atoms: Iterable[str], found: Mapping[str, Expression], signals: Collection[str]
     ) -> Iterator[tuple[str, Expression]]:
         """Yield the comparisons in formulas that no predicate states, positive or negated."""
         comparisons = {as_comparison(e.tree) for e in found.values()}
@@ -266,11 +326,11 @@ class _Builder:
             if atom in found or atom in self.spec.terminal:
                 continue
             expression = parse_expression(atom)
-            if atom in slots:
+            if atom in signals:
                 yield atom, expression
                 continue
             comparison = as_comparison(expression.tree)
-            if comparison is None or comparison.signal not in slots:
+            if comparison is None or comparison.signal not in signals:
                 continue
             if comparison not in comparisons and comparison.negated() not in comparisons:
                 comparisons.add(comparison)

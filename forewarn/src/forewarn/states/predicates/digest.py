@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, normal_form
-from forewarn.states.abstraction import DerivedSignal
 from forewarn.states.predicates.maps import shape_content
 
 
@@ -25,7 +24,7 @@ def digest(
     spec: MonitorSpec,
     parsed: Mapping[str, Expression],
     conditions: Conditions,
-    action: DerivedSignal | None,
+    action: Expression | None,
 ) -> str:
     """Hash what the counts depend on: not properties, thresholds, units or descriptions.
 
@@ -37,11 +36,11 @@ def digest(
         Values of its signals.
     conditions : Conditions
         Its conditions, those of formulas included.
-    action : DerivedSignal or None
+    action : Expression or None
         What names the action that is done.
     """
     predicates, terminals, phases = conditions
-    actions = {} if action is None else {"action": action.expression}
+    actions = {} if action is None else {"action": action}
     signals = _used(spec, parsed, [*conditions, actions])
     content = {
         "rate": spec.rate,
