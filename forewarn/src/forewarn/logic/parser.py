@@ -17,26 +17,21 @@ from typing import NamedTuple
 from forewarn.errors import ExpressionError, FormulaError
 from forewarn.expressions import parse_expression
 from forewarn.expressions.comparisons import BY_SYMBOL
-from forewarn.logic import syntax
 from forewarn.logic.lexer import RESERVED, Token, failure, tokenize
-from forewarn.logic.syntax import Atom, Bound, Constant, Formula, Interval
+from forewarn.logic.syntax import (
+    INFIX,
+    PREFIX,
+    TIMED_INFIX,
+    TIMED_PREFIX,
+    UNIT_OF,
+    Atom,
+    Bound,
+    Constant,
+    Formula,
+    Interval,
+    depth,
+)
 
-_PREFIX: dict[str, type[syntax.Unary]] = {
-    kind.word: kind
-    for kind in (
-        syntax.Not, syntax.Rise, syntax.Fall, syntax.Next, syntax.Previous,
-        syntax.StrongNext, syntax.StrongPrevious,
-    )
-}  # fmt: skip
-_TIMED_PREFIX: dict[str, type[syntax.TimedUnary]] = {
-    kind.word: kind for kind in (syntax.Always, syntax.Eventually, syntax.Historically, syntax.Once)
-}
-_INFIX: dict[str, type[syntax.Binary]] = {
-    kind.word: kind for kind in (syntax.And, syntax.Or, syntax.Implies, syntax.Iff, syntax.Xor)
-}
-_TIMED_INFIX: dict[str, type[syntax.TimedBinary]] = {
-    kind.word: kind for kind in (syntax.Until, syntax.Unless, syntax.Since)
-}
 #: Binding powers, also used by the printer.
 POWER = {
     "xor": 10, "iff": 20, "implies": 30, "or": 40, "and": 50, "since": 60, "unless": 70,
@@ -47,7 +42,6 @@ NOT_CHAINED = frozenset({"until", "unless", "since", "implies"})
 _COMPARISON_POWER = 100
 _ARITHMETIC_POWER = {"+": 110, "-": 110, "*": 120, "/": 120, "//": 120, "%": 120, "**": 140}
 _MINUS_POWER = 130
-_UNITS = {unit: unit for unit in syntax.UNITS} | {"step": "steps"}
 _OPERAND = "a predicate, a comparison such as speed > 0.5, not, a temporal operator or '('"
 _FORMULA_END = "and, or, implies, iff, xor, until, since, unless"
 _MAX_DEPTH = 100
@@ -86,7 +80,7 @@ def parse_formula(text: str, unit: str = "s") -> Formula:
     if not text.strip():
         raise FormulaError("the formula is empty", accepted=_OPERAND)
     formula = _Parser(text, unit).formula()
-    if syntax.depth(formula) > _MAX_DEPTH:
+    if depth(formula) > _MAX_DEPTH:
         raise FormulaError(f"nested more than {_MAX_DEPTH} deep", accepted="a shorter formula")
     return formula
 
@@ -172,11 +166,11 @@ class _Parser:
         word = token.text
         if word in ("true", "false"):
             return Constant(word == "true")
-        if word in _PREFIX:
-            return _PREFIX[word](self.as_formula(self.expression(PREFIX_POWER)))
-        if word in _TIMED_PREFIX:
+        if word in PREFIX:
+            return PREFIX[word](self.as_formula(self.expression(PREFIX_POWER)))
+        if word in TIMED_PREFIX:
             interval = self.interval()
-            return _TIMED_PREFIX[word](self.as_formula(self.expression(PREFIX_POWER)), interval)
+            return TIMED_PREFIX[word](self.as_formula(self.expression(PREFIX_POWER)), interval)
         self.index -= 1
         raise self.unexpected(_OPERAND)
 
@@ -228,7 +222,7 @@ class _Parser:
         if token.kind == "symbol":
             return self.comparison(left, token)
         word = token.text
-        kind = _TIMED_INFIX.get(word)
+        kind = TIMED_INFIX.get(word)
         interval = self.interval() if kind else None
         first_side = self.as_formula(left)
         second_side = self.as_formula(self.expression(POWER[word]))
@@ -238,7 +232,7 @@ class _Parser:
             )
         if kind:
             return kind(first_side, second_side, interval)
-        return _INFIX[word](first_side, second_side)
+        return INFIX[word](first_side, second_side)
 
     def comparison(self, left: _Value, token: Token) -> Atom:
         first = last = self.term(left, token)
@@ -307,7 +301,7 @@ class _Parser:
         value = float(self.advance().text)
         if value > _MAX_BOUND:
             raise self.error(token, "the bound is too large", f"at most {_MAX_BOUND:g}")
-        unit = _UNITS.get(self.token.text) if self.token.kind == "name" else None
+        unit = UNIT_OF.get(self.token.text) if self.token.kind == "name" else None
         if unit:
             self.advance()
         return value, unit

@@ -15,6 +15,8 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 UNITS = ("s", "ms", "us", "ns", "steps")
+#: Units as they are written.
+UNIT_OF = {unit: unit for unit in UNITS} | {"step": "steps"}
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,16 @@ class StrongPrevious(Unary, word="s_prev"):
 
 
 Formula = Constant | Atom | Unary | Binary | TimedUnary | TimedBinary
+
+#: The operators by their words.
+PREFIX: dict[str, type[Unary]] = {
+    kind.word: kind for kind in (Not, Rise, Fall, Next, Previous, StrongNext, StrongPrevious)
+}
+TIMED_PREFIX: dict[str, type[TimedUnary]] = {
+    kind.word: kind for kind in (Always, Eventually, Historically, Once)
+}
+INFIX: dict[str, type[Binary]] = {kind.word: kind for kind in (And, Or, Implies, Iff, Xor)}
+TIMED_INFIX: dict[str, type[TimedBinary]] = {kind.word: kind for kind in (Until, Unless, Since)}
 
 TEMPORAL: tuple[type[Formula], ...] = (
     TimedUnary, TimedBinary, Rise, Fall, Next, Previous, StrongNext, StrongPrevious,

@@ -90,7 +90,7 @@ class _Trace:
         if isinstance(formula, syntax.Until):
             return self._until(left, right, steps)
         if isinstance(formula, syntax.Since):
-            return self._since(self._whole(left), self._whole(right), steps)
+            return self._since(left, right, steps)
         holds = self._window(left, Steps(0, steps.upper), weak=True)
         return either(holds, self._until(left, right, steps))
 
@@ -133,85 +133,72 @@ class _Trace:
         """Return the decision at every position; none comes before its position is there."""
         return Decision(*(np.maximum(part, self.here) for part in decision))
 
+    def _earlier(self, inner: Decision, *, first: bool) -> Decision:
+        """Return the operand one position earlier, `first` at the first position."""
+        return _mirrored(self._shifted(_mirrored(self._whole(inner)), 1, 0, weak=first))
+
+    def _past(self, inner: Decision, steps: Steps, *, weak: bool) -> Decision:
+        """Return historically (weak) or once: always or eventually of the mirrored trace."""
+        return _mirrored(self._extreme(_mirrored(self._whole(inner)), steps, 0, weak=weak))
+
+    def _since(self, left: Decision, right: Decision, steps: Steps) -> Decision:
+        sides = (_mirrored(self._whole(side)) for side in (left, right))
+        return _mirrored(self._reached(*sides, steps, 0))
+
     def _later(self, inner: Decision, by: int, *, weak: bool) -> Decision:
         """Return the operand `by` positions later; beyond the end, true if weak."""
-        inner, shift = self._whole(inner), min(by, self.n)
-        over, no = np.full(shift, self.n), np.full(shift, never(self.n))
-        true = np.concatenate([inner.true[shift:], over if weak else no])
-        false = np.concatenate([inner.false[shift:], no if weak else over])
-        return Decision(true, false) if by else inner
-
-    def _earlier(self, inner: Decision, *, first: bool) -> Decision:
-        inner = self._whole(inner)
-        here, no = np.zeros(1, dtype=np.int64), np.full(1, never(self.n))
-        true = np.concatenate([here if first else no, inner.true[:-1]])
-        false = np.concatenate([no if first else here, inner.false[:-1]])
-        return Decision(true, false)
+        return self._shifted(self._whole(inner), by, self.n, weak=weak)
 
     def _window(self, inner: Decision, steps: Steps, *, weak: bool) -> Decision:
         """Return always (weak) or eventually over the positions in `steps` that there are."""
+        return self._extreme(self._whole(inner), steps, self.n, weak=weak)
+
+    def _until(self, left: Decision, right: Decision, steps: Steps) -> Decision:
+        return self._reached(self._whole(left), self._whole(right), steps, self.n)
+
+    # Operators that look ahead, on decisions that hold their position's own number or a later one.
+    # `over` is when it is known that no position follows: at the end, or at once where the trace is
+    # mirrored and what follows is the past.
+
+    def _shifted(self, inner: Decision, by: int, over: int, *, weak: bool) -> Decision:
+        """Return the operand `by` positions on; beyond the last one, true if weak."""
+        if not by:
+            return inner
+        shift = min(by, self.n)
+        known, no = np.full(shift, over), np.full(shift, never(self.n))
+        true = np.concatenate([inner.true[shift:], known if weak else no])
+        false = np.concatenate([inner.false[shift:], no if weak else known])
+        return Decision(true, false)
+
+    def _extreme(self, inner: Decision, steps: Steps, over: int, *, weak: bool) -> Decision:
         if not weak:
-            return opposite(self._window(opposite(inner), steps, weak=True))
-        inner = self._later(inner, min(steps.lower, self.n), weak=True)
-        ends = np.full(self.n, self.n)
+            return opposite(self._extreme(opposite(inner), steps, over, weak=True))
+        inner = self._shifted(inner, steps.lower, over, weak=True)
         if steps.upper is None:
             false = np.minimum.accumulate(inner.false[::-1])[::-1]
-            true = np.maximum.accumulate(np.maximum(inner.true, self.n)[::-1])[::-1]
+            true = np.maximum.accumulate(np.maximum(inner.true, over)[::-1])[::-1]
             return Decision(true, false)
         width = min(steps.upper - steps.lower, self.n) + 1
         false = _ahead(inner.false, width, minimum_filter1d, never(self.n))
         true = _ahead(inner.true, width, maximum_filter1d, 0)
         inside = self.here + steps.upper < self.n
-        return Decision(np.where(inside, true, np.maximum(true, ends)), false)
+        return Decision(np.where(inside, true, np.maximum(true, over)), false)
 
-    def _past(self, inner: Decision, steps: Steps, *, weak: bool) -> Decision:
-        """Return historically (weak) or once; decided no earlier than at the position itself."""
-        if not weak:
-            return opposite(self._past(opposite(inner), steps, weak=True))
-        inner = self._whole(inner)
-        lower = min(steps.lower, self.n)
-        begin = np.zeros(lower, dtype=np.int64)
-        true = np.concatenate([begin, inner.true[: self.n - lower]])
-        false = np.concatenate([begin + never(self.n), inner.false[: self.n - lower]])
-        if steps.upper is None:
-            return Decision(np.maximum.accumulate(true), np.minimum.accumulate(false))
-        width = min(steps.upper - steps.lower, self.n) + 1
-        return Decision(
-            _ahead(true[::-1], width, maximum_filter1d, 0)[::-1],
-            _ahead(false[::-1], width, minimum_filter1d, never(self.n))[::-1],
-        )
-
-    def _until(self, left: Decision, right: Decision, steps: Steps) -> Decision:
-        left, right = self._whole(left), self._whole(right)
-        no = never(self.n)
-        true = _scan(right.true, left.true, no)
-        false = -_scan(-right.false, -left.false, -self.n)
+    def _reached(self, left: Decision, right: Decision, steps: Steps, over: int) -> Decision:
+        true = _scan(right.true, left.true, never(self.n))
+        false = -_scan(-right.false, -left.false, -over)
         found = Decision(true, false)
         if steps.upper is not None:
             within = Steps(0, steps.upper - steps.lower)
-            found = both(found, self._window(right, within, weak=False))
+            found = both(found, self._extreme(right, within, over, weak=False))
         if not steps.lower:
             return found
-        before = self._window(left, Steps(0, steps.lower - 1), weak=True)
-        return both(before, self._later(found, steps.lower, weak=False))
+        before = self._extreme(left, Steps(0, steps.lower - 1), over, weak=True)
+        return both(before, self._shifted(found, steps.lower, over, weak=False))
 
-    def _since(self, left: Decision, right: Decision, steps: Steps) -> Decision:
-        true = _scan(right.true[::-1], left.true[::-1], never(self.n))[::-1]
-        false = -_scan(-right.false[::-1], -left.false[::-1], 0)[::-1]
-        found = Decision(true, false)
-        if steps.upper is not None:
-            within = Steps(0, steps.upper - steps.lower)
-            found = both(found, self._past(right, within, weak=False))
-        if not steps.lower:
-            return found
-        since_then = self._past(left, Steps(0, steps.lower - 1), weak=True)
-        shift = min(steps.lower, self.n)
-        zero = np.zeros(shift, dtype=np.int64)
-        before = Decision(
-            np.concatenate([zero + never(self.n), found.true[: self.n - shift]]),
-            np.concatenate([zero, found.false[: self.n - shift]]),
-        )
-        return both(since_then, before)
+
+def _mirrored(decision: Decision) -> Decision:
+    return Decision(decision.true[::-1], decision.false[::-1])
 
 
 def opposite(decision: Decision) -> Decision:

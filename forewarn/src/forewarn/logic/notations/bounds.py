@@ -5,11 +5,10 @@ from __future__ import annotations
 from forewarn.errors import FormulaError
 from forewarn.logic.lexer import failure
 from forewarn.logic.notations.tokens import Token, ends_early
-from forewarn.logic.syntax import UNITS, Bound, Interval
+from forewarn.logic.syntax import UNIT_OF, Bound, Interval
 
 _ALL = frozenset("swrp")
 _MOST = 1_000_000.0
-_UNITS = {unit: unit for unit in UNITS} | {"step": "steps"}
 
 
 def interval(
@@ -73,7 +72,7 @@ def _bound(source: str, tokens: list[Token], at: int) -> tuple[Bound, int]:
     value = float(token.text)
     if value > _MOST:
         raise failure(source, token.start, "the bound is too large", f"at most {_MOST:g}")
-    unit = _UNITS.get(tokens[at + 1].text) if tokens[at + 1].kind == "atom" else None
+    unit = UNIT_OF.get(tokens[at + 1].text) if tokens[at + 1].kind == "atom" else None
     return Bound(value, unit or "steps"), at + 1 + (unit is not None)
 
 

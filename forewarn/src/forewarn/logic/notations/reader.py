@@ -30,19 +30,6 @@ MAX_NESTING = 200
 _OPERAND = "a name, not, a temporal operator or '('"
 _AFTER = "and, or, implies, iff, until or the end"
 _PROBABILITY = re.compile(r"\s*P\s*>=\s*1(?:\.0*)?\s*\[(.*)\]\s*$", re.S)
-_SIMPLE: dict[str, type[syntax.Unary]] = {
-    "not": syntax.Not, "next": syntax.Next, "prev": syntax.Previous,
-    "s_prev": syntax.StrongPrevious, "rise": syntax.Rise, "fall": syntax.Fall,
-}  # fmt: skip
-_TIMED_UNARY: dict[str, type[syntax.TimedUnary]] = {
-    kind.word: kind for kind in (syntax.Always, syntax.Eventually, syntax.Historically, syntax.Once)
-}
-_BINARY: dict[str, type[syntax.Binary]] = {
-    kind.word: kind for kind in (syntax.And, syntax.Or, syntax.Implies, syntax.Iff, syntax.Xor)
-}
-_TIMED_BINARY: dict[str, type[syntax.TimedBinary]] = {
-    kind.word: kind for kind in (syntax.Until, syntax.Unless, syntax.Since)
-}
 
 
 class TooLargeError(FormulaError):
@@ -290,9 +277,9 @@ def unary(word: str, operand: Formula, interval: Interval | None) -> Formula:
         for _ in range(int(interval.lower.value)):
             operand = syntax.Next(operand)
         return operand
-    if word in _TIMED_UNARY:
-        return _TIMED_UNARY[word](operand, interval)
-    return _SIMPLE[word](operand)
+    if word in syntax.TIMED_PREFIX:
+        return syntax.TIMED_PREFIX[word](operand, interval)
+    return syntax.PREFIX[word](operand)
 
 
 def binary(word: str, left: Formula, right: Formula, interval: Interval | None) -> Formula:
@@ -301,6 +288,6 @@ def binary(word: str, left: Formula, right: Formula, interval: Interval | None) 
         return syntax.Unless(right, syntax.And(right, left))
     if word == "strong_release":
         return syntax.Until(right, syntax.And(right, left))
-    if word in _TIMED_BINARY:
-        return _TIMED_BINARY[word](left, right, interval)
-    return _BINARY[word](left, right)
+    if word in syntax.TIMED_INFIX:
+        return syntax.TIMED_INFIX[word](left, right, interval)
+    return syntax.INFIX[word](left, right)
