@@ -55,66 +55,63 @@ def event(text: str) -> str | None:
     return f'does("walk", "{PLACES[found[1]]}")' if found else None
 
 
+REPAIRS = {
+    "firdge": "fridge", "frigde": "fridge", "bsck": "back", "afterward ": "",
+    "must close it later": "must close the fridge later",
+}  # fmt: skip
+COUNTED = re.compile(
+    r"^(?:you )?(?:can|have to)? ?(?:only )?(.*?) ?(?:for |at most |more than |up to )*"
+    r"(once|twice|one|two|three)(?: times?)?(?: at most)?$"
+)
+NEVER, FIRST = "always(not {0})", "always({0} implies once({1}))"
+THEN_NEVER, NEVER_AFTER = (
+    "always({0} implies always(not {1}))",
+    "always({1} implies always(not {0}))",
+)
+THEN, AFTER = "always({0} implies eventually({1}))", "always({1} implies eventually({0}))"
+#: Sentences and their rules, by the events that they name; the first that fits counts.
+SENTENCES = (
+    (r"^(?:avoid|always avoid) (.*?)(?: at any time)?$", NEVER),
+    (r"^never (open .*)$", NEVER),
+    (r"^don't (put .* in the microwave)$", NEVER),
+    (r"^(?:don't|never) (.*) if you haven't (.*)$", FIRST),
+    (r"^(?:don't|never) (.*) (?:before) (.*?)(?: is visited)?$", FIRST),
+    (r"^don't (.*) if you have been to (.*)$", NEVER_AFTER),
+    (r"^never (.*) if you have been to (.*)$", NEVER_AFTER),
+    (r"^you (?:cannot|can't) (.*) if (?:you have visited )?(.*?)(?: is visited)?$", NEVER_AFTER),
+    (r"^you cannot (.*) before (?:you )?(.*)$", FIRST),
+    (r"^(.*) means you cannot (.*?)(?: even once)?$", THEN_NEVER),
+    (r"^you can (.*) but only after (.*)$", FIRST),
+    (r"^you must (.*) right after (.*)$", "always({1} implies next({0}))"),
+    (r"^(.*) means you have to (.*?)(?: once)?(?: later| in the future)?$", THEN),
+    (r"^if you (.*?),? you (?:have to|must|need to|will have to) "
+     r"(.*?)(?: later| too in the future| in the future)?$", THEN),
+    (r"^you have to (.*?)(?: later| in the future)? if you "
+     r"(?:have|ever)(?: been| entered| visited)? ?(.*)$", AFTER),
+    (r"^(?:go to )?(.*?) later if you have been to (.*)$", AFTER),
+    (r"^you have to visit (.*) after visiting (.*)$", AFTER),
+    (r"^(?:you have to |you must )?(.*?) before (?:you )?(.*)$", "always({1} implies once({0}))"),
+)  # fmt: skip
+
+
 def rule_of(sentence: str) -> str | None:
     """Return the rule that a sentence means, by the patterns of Safety Chip's own translations.
 
     Avoidance and orders are as in its file of formulas (``U ! b a`` for a before b, without the
     demand that b comes), and *at most n times* counts visits.
     """
-    text = " ".join(
-        sentence.lower().replace("firdge", "fridge").replace("frigde", "fridge").split()
-    )
-    text = (
-        text.replace("bsck", "back")
-        .replace("afterward ", "")
-        .replace("must close it later", "must close the fridge later")
-    )
-    patterns: list[tuple[str, str]] = [
-        (r"^(?:you )?(?:can|have to)? ?(?:only )?(.*?) ?(?:for |at most |more than |up to )*"
-         r"(once|twice|one|two|three)(?: times?)?(?: at most)?$", "count"),
-        (r"^(?:avoid|always avoid) (.*?)(?: at any time)?$", "avoid"),
-        (r"^never (open .*)$", "avoid"),
-        (r"^don't (put .* in the microwave)$", "avoid"),
-        (r"^(?:don't|never) (.*) if you haven't (.*)$", "before2"),
-        (r"^(?:don't|never) (.*) (?:before) (.*?)(?: is visited)?$", "before2"),
-        (r"^don't (.*) if you have been to (.*)$", "after_never"),
-        (r"^never (.*) if you have been to (.*)$", "after_never"),
-        (r"^you (?:cannot|can't) (.*) if (?:you have visited )?(.*?)(?: is visited)?$",
-         "after_never"),
-        (r"^you cannot (.*) before (?:you )?(.*)$", "before2"),
-        (r"^(.*) means you cannot (.*?)(?: even once)?$", "then_never"),
-        (r"^you can (.*) but only after (.*)$", "before2"),
-        (r"^you must (.*) right after (.*)$", "next"),
-        (r"^(.*) means you have to (.*?)(?: once)?(?: later| in the future)?$", "then"),
-        (r"^if you (.*?),? you (?:have to|must|need to|will have to) "
-         r"(.*?)(?: later| too in the future| in the future)?$", "then"),
-        (r"^you have to (.*?)(?: later| in the future)? if you "
-         r"(?:have|ever)(?: been| entered| visited)? ?(.*)$", "then2"),
-        (r"^(?:go to )?(.*?) later if you have been to (.*)$", "then2"),
-        (r"^you have to visit (.*) after visiting (.*)$", "then2"),
-        (r"^(?:you have to |you must )?(.*?) before (?:you )?(.*)$", "before"),
-    ]  # fmt: skip
-    for pattern, kind in patterns:
+    text = " ".join(sentence.lower().split())
+    for wrong, right in REPAIRS.items():
+        text = text.replace(wrong, right)
+    counted = COUNTED.match(text)
+    if counted is not None and "means" not in text:
+        visit = event(counted[1])
+        return visit and _at_most(visit, TIMES[counted[2]])
+    for pattern, rule in SENTENCES:
         found = re.match(pattern, text)
-        if found is None or (kind == "count" and "means" in text):
-            continue
-        first = event(found[1])
-        if kind == "count":
-            return first and _at_most(first, TIMES[found[2]])
-        if kind == "avoid":
-            return first and f"always(not {first})"
-        second = event(found[2])
-        if first is None or second is None:
-            return None
-        return {
-            "before": f"always({second} implies once({first}))",
-            "before2": f"always({first} implies once({second}))",
-            "after_never": f"always({second} implies always(not {first}))",
-            "then_never": f"always({first} implies always(not {second}))",
-            "then": f"always({first} implies eventually({second}))",
-            "then2": f"always({second} implies eventually({first}))",
-            "next": f"always({second} implies next({first}))",
-        }[kind]
+        if found is not None:
+            events = [event(part) for part in found.groups()]
+            return None if None in events else rule.format(*events)
     return None
 
 
