@@ -50,7 +50,7 @@ def test_grades_each_answer(forewarn: Run, files: tuple[Path, Path], tmp_path: P
     found = json.loads(result.out)
     assert [grade["outcome"] for grade in found["answers"]] == [
         "equivalent", "not equivalent", "syntax error", "equivalent",
-        "not generated", "not generated", "undecided", "equivalent",
+        "not generated", "not generated", "not equivalent", "equivalent",
     ]  # fmt: skip
     assert [json.loads(line) for line in out.read_text().splitlines()] == found["answers"]
     assert [grade["type"] for grade in found["answers"][:4]] == [
@@ -59,8 +59,9 @@ def test_grades_each_answer(forewarn: Run, files: tuple[Path, Path], tmp_path: P
     second = found["answers"][1]
     assert second["infinite"] == {
         "verdict": "not equivalent", "trace": [[]], "loop": 0, "holds": "answer", "shortest": True,
+        "rate": None,
     }  # fmt: skip
-    assert "looks back" in found["answers"][6]["reason"]
+    assert found["answers"][6]["infinite"]["trace"] == [["red"], ["stop"]]
     assert found["answers"][4]["reason"] == "timed out"
     first_row = found["models"][0]
     assert (first_row["model"], first_row["answers"], first_row["differing"]) == ("M", 4, 1)
@@ -85,7 +86,7 @@ def test_prints_the_table_and_what_tells_them_apart(
     result = forewarn("spec", "grade", answers, "--reference", rules, "--top", "1")
     rows = {line.split()[0]: line.split()[1:] for line in result.out.splitlines()[1:3]}
     assert rows["M"] == ["4", "100.0", "25.0", "25.0", "50.0", "0.0", "100.0", "0.0", "50.0", "1"]
-    assert rows["N"][:6] == ["4", "50.0", "0.0", "0.0", "25.0", "25.0"]
+    assert rows["N"][:6] == ["4", "50.0", "0.0", "25.0", "25.0", "0.0"]
     assert "  trace      ({}) for ever: only the answer holds" in result.out
     assert "4 more; --top 0 lists all" in result.out
 
@@ -181,3 +182,22 @@ def test_hostile_answers_do_not_hang_and_do_not_reach_the_terminal(
     assert "\x1b" not in result.out
     assert max(map(len, result.out.splitlines())) < 1_000
     assert result.out.count("undecided") >= 3
+
+
+def test_bounds_in_seconds_are_graded_at_every_rate_or_at_one(
+    forewarn: Run, tmp_path: Path
+) -> None:
+    rules = write(tmp_path / "r.jsonl", [{"id": 1, "formula": "G(a -> F[0:2 s] b)"}])
+    texts = ("G(!a | F[0:2000 ms] b)", "G(a -> F[0:1 s] b)", "G(a -> F[0:4] b)")
+    answers = write(
+        tmp_path / "a.jsonl", [{"id": 1, "model": text, "answer": text} for text in texts]
+    )
+
+    def outcomes(*more: str) -> list[str]:
+        result = forewarn("spec", "grade", answers, "--reference", rules, "--json", *more)
+        return [grade["outcome"] for grade in json.loads(result.out)["answers"]]
+
+    assert outcomes() == ["equivalent", "not equivalent", "not equivalent"]
+    assert outcomes("--rate", "2") == ["equivalent", "not equivalent", "equivalent"]
+    shown = forewarn("spec", "grade", answers, "--reference", rules)
+    assert "at 1 Hz: only the reference holds" in shown.out

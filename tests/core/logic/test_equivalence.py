@@ -55,10 +55,65 @@ def test_the_trace_shows_where_they_differ() -> None:
     assert str(found.trace) == "{} {a}"
 
 
-def test_what_looks_back_or_counts_seconds_is_named() -> None:
-    for text, named in (("once a", "once"), ("always[0:2 s] a", "2 s")):
-        with pytest.raises(FormulaError, match=named):
-            compare(read_formula(text).formula, read_formula("a").formula)
+@pytest.mark.parametrize("finite", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("G(b -> once a)", "!b W a"),
+        ("G(b -> (!b since a) | historically !a)", "G(b -> (once a -> (!b since a)))"),
+        ("G(b -> historically a)", "!(F(!a & F b))"),
+        ("F(b & once a)", "F(a & F b)"),
+        ("G(b -> once(s_prev b) | a)", "G(b -> s_prev(once b) | a)"),
+        ("G rise(a)", "a & !X true | a & X false"),
+        ("G(fall(a) -> b)", "G(!a & prev a -> b)"),
+        ("G(once[1:2] a)", "0"),
+        ("G(a since[0:1] b)", "G(b | a & s_prev b)"),
+        ("G(a since[2:3] b)", "G(a & s_prev a & s_prev s_prev(b | a & s_prev b))"),
+        ("once a", "a"),
+    ],
+)
+def test_what_looks_back(first: str, second: str, finite: bool) -> None:
+    assert verdict(first, second, finite=finite) is Verdict.EQUIVALENT
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome", "rate"),
+    [
+        ("G(a -> F[0:2 s] b)", "G(!a | F[0:2000 ms] b)", "equivalent", None),
+        ("G(a -> once[0:2 s](b & c))", "!F(a & historically[0:2 s](!c | !b))", "equivalent", None),
+        ("a W[1 s:2 s] b", "G[0:2 s] a | a U[1 s:2 s] b", "equivalent", None),
+        ("F[0:1 s] a", "F[0:2 s] a", "not equivalent", 1.0),
+        ("F[0:500 ms] a", "F[0:0.75 s] a", "not equivalent", 4.0),
+        # As long as a step is as long as the window, nothing lies between its ends.
+        ("F[0:2 s] a", "a | F[2 s:2 s] a", "not equivalent", 1.0),
+        ("F[0:1 s] a", "a | X a", "not equivalent", 2.0),
+        ("F[0:1 s] F[0:1 s] a", "F[0:2 s] a", "undecided", None),
+    ],
+)
+def test_times_without_a_rate_are_told_for_all_rates(
+    first: str, second: str, outcome: str, rate: float | None
+) -> None:
+    found = compare(read_formula(first).formula, read_formula(second).formula)
+    assert (found.verdict.value, found.rate) == (outcome, rate)
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.0, 2.0, 10.0])
+def test_at_a_rate_times_are_the_steps_of_the_monitor(rate: float) -> None:
+    def at(first: str, second: str) -> Verdict:
+        formulas = (read_formula(text).formula for text in (first, second))
+        return compare(*formulas, rate=rate).verdict
+
+    steps = int(2 * rate)
+    assert at("F[0:2 s] a", f"F[0:{steps}] a") is Verdict.EQUIVALENT
+    assert at("F[0:2 s] a", f"F[0:{steps + 1}] a") is Verdict.NOT_EQUIVALENT
+    assert at("F[0:2.01 s] a", "F[0:2 s] a") is Verdict.EQUIVALENT
+    assert at("F[0:2 s] F[0:2 s] a", "F[0:4 s] a") is Verdict.EQUIVALENT
+
+
+def test_a_window_without_a_step_is_named() -> None:
+    formula = read_formula("F[0.1 s:0.2 s] a").formula
+    with pytest.raises(FormulaError, match="no tick at 1 Hz"):
+        compare(formula, formula, rate=1.0)
 
 
 def wide(n: int) -> str:
@@ -76,6 +131,8 @@ def wide(n: int) -> str:
         ("F[0:900] G[0:900] (a U[0:900] b)", "G[0:900] F[0:900] (a U[0:900] b)"),
         ("G[0:100000] a", "a"),
         ("F(" * 60 + "a" + " & X b)" * 60, "F(" * 60 + "a" + " & b)" * 60),
+        ("G(once[0:900] a & once[900:901] b)", "G(once[0:901] a)"),
+        ("once(" * 60 + "a" + " since b)" * 60, "G F(" * 30 + "once b" + ")" * 30),
     ],
 )
 def test_hostile_formulas_end_within_the_budget(first: str, second: str, finite: bool) -> None:
@@ -102,6 +159,10 @@ def test_hostile_formulas_end_within_the_budget(first: str, second: str, finite:
         ("G F a", "other"),
         ("F G a", "other"),
         ("once a", "other"),
+        ("G(b -> once a)", "ordering constraint"),
+        ("G(b -> once[0:3] a)", "other"),
+        ("G(a -> F[0:2 s] b)", "other"),
+        ("G(rise(a) -> b)", "other"),
     ],
 )
 def test_kinds_of_requirements(formula: str, kind: str) -> None:

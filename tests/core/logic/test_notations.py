@@ -138,3 +138,10 @@ def test_limits_are_told_apart_from_errors() -> None:
     chain = " & ".join(f"G a{i}" for i in range(10_000))
     assert read_formula(chain).notation == "spot"
     assert read_formula("(" * 5_000 + "a" + ")" * 5_000).notation == "spot"
+
+
+@pytest.mark.parametrize("text", ["X[0:3] a", "X[2 s] a", "X[1.5] a", "X[1000000] a"])
+def test_next_by_anything_but_some_steps_is_refused(text: str) -> None:
+    with pytest.raises(FormulaError, match="next"):
+        read_formula(text)
+    assert format_formula(read_formula("X[2] a").formula) == "next(next(a))"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from forewarn.errors import FormulaError
 from forewarn.logic import compile_formula, format_formula, letter_of, step, syntax
+from forewarn.logic.equivalence import compare
 from forewarn.logic.syntax import Bound, Constant, Interval
 
 rtamt = pytest.importorskip(
@@ -61,6 +62,24 @@ def robustness(text: str, letters: np.ndarray) -> np.ndarray:
     specification.spec = f"out = {text}"
     specification.parse()
     return np.array([value for _, value in specification.evaluate(data)])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(bounded_formulas(leaves=4, longest=2), bounded_formulas(leaves=4, longest=2))
+def test_exactly_one_of_two_formulas_holds_on_the_trace_that_tells_them_apart(first, second):
+    delayed = Interval(Bound(2.0), Bound(2.0))  # so that there is something to look back at
+    pair = [syntax.Eventually(formula, delayed) for formula in (first, second)]
+    found = compare(*pair, rate=1.0)
+    assume(found.trace is not None)
+    held, loop = found.trace.letters, found.trace.loop
+    places = [i if i < len(held) else loop + (i - loop) % (len(held) - loop) for i in range(LENGTH)]
+    letters = np.array([sum((n in held[i]) << k for k, n in enumerate(ATOMS)) for i in places])
+    known = [evaluate(formula, letters[None]) for formula in pair]
+    assume(all(value.must[0, 0] == value.may[0, 0] for value in known))
+    texts = [format_formula(in_rtamts_words(formula)) for formula in pair]
+    note(f"{texts} {found.trace}")
+    positive = [bool(robustness(text, letters)[0] > 0) for text in texts]
+    assert positive == [found.holds == "first", found.holds == "second"]
 
 
 traces = st.lists(st.integers(0, 3), min_size=LENGTH, max_size=LENGTH).map(np.array)

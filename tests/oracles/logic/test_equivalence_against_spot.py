@@ -15,9 +15,10 @@ from trace_semantics import formulas
 
 from evaluation.translators.spots_words import in_spots_words
 from forewarn.errors import FormulaError
+from forewarn.logic import syntax
 from forewarn.logic.equivalence import Verdict, compare
 from forewarn.logic.notations import read_formula, unwrapped
-from forewarn.logic.syntax import atoms_of
+from forewarn.logic.syntax import Atom, Constant, atoms_of
 
 spot = pytest.importorskip(
     "spot", reason="Spot is not installed (pip install -r requirements/oracles.txt)"
@@ -30,8 +31,65 @@ def spot_agrees(first, second, *, finite: bool) -> bool:
     found = compare(first, second, finite=finite)
     assert found.verdict is not Verdict.UNDECIDED, found.reason
     read = spot.from_ltlf if finite else spot.formula
-    texts = [in_spots_words(formula, finite=finite) for formula in (first, second)]
+    past = Past(finite=finite)
+    texts = [in_spots_words(past.replaced(part), finite=finite) for part in (first, second)]
+    texts = [" & ".join([f"({text})", *past.definitions]) for text in texts]
     return (found.verdict is Verdict.EQUIVALENT) == spot.are_equivalent(*map(read, texts))
+
+
+class Past:
+    """Puts an atom in the place of whatever looks back: ``y and always(next y iff what it was)``.
+
+    Windows are spelled out. The definitions are written in Spot's words, and nothing is shared with
+    the decision procedure.
+    """
+
+    def __init__(self, *, finite: bool) -> None:
+        self.finite = finite
+        self.definitions: list[str] = []
+
+    def before(self, formula, *, first: bool = False):
+        """Return whether a formula without past held one step ago; `first` at the first step."""
+        atom = f"y{len(self.definitions)}"
+        begin, text = f"{'' if first else '!'}{atom}", in_spots_words(formula, finite=self.finite)
+        step, last = ("X[!]", "!X[!]1") if self.finite else ("X", "0")
+        later = f"G({last} | (({step}({atom})) <-> ({text})))"
+        self.definitions.append(f"{begin} & {later}")
+        return syntax.Atom(atom)
+
+    def replaced(self, formula):
+        """Return a formula that looks ahead only."""
+        parts = [self.replaced(part) for part in syntax.operands(formula)]
+        if isinstance(formula, (syntax.Previous, syntax.StrongPrevious)):
+            return self.before(parts[0], first=isinstance(formula, syntax.Previous))
+        if isinstance(formula, syntax.Rise):
+            return syntax.And(parts[0], syntax.Not(self.before(parts[0])))
+        if isinstance(formula, syntax.Fall):
+            return syntax.And(syntax.Not(parts[0]), self.before(parts[0], first=True))
+        if isinstance(formula, syntax.Historically):
+            denied = self.replaced(syntax.Once(syntax.Not(formula.operand), formula.interval))
+            return syntax.Not(denied)
+        if isinstance(formula, (syntax.Once, syntax.Since)):
+            left = syntax.Constant(True) if isinstance(formula, syntax.Once) else parts[0]
+            return self.since(left, parts[-1], formula.interval)
+        if isinstance(formula, (Atom, Constant)):
+            return formula
+        bounds = (formula.interval,) if hasattr(formula, "interval") else ()
+        return type(formula)(*parts, *bounds)
+
+    def since(self, left, right, interval):
+        if interval is None:
+            atom = syntax.Atom(f"y{len(self.definitions)}")
+            now = syntax.Or(right, syntax.And(left, atom))
+            assert self.before(now) == atom
+            return now
+        lower, upper = int(interval.lower.value), int(interval.upper.value)
+        now = right
+        for _ in range(upper - lower):
+            now = syntax.Or(right, syntax.And(left, self.before(now)))
+        for _ in range(lower):
+            now = syntax.And(left, self.before(now))
+        return now
 
 
 @pytest.mark.parametrize("finite", [False, True], ids=["infinite", "finite"])
@@ -39,6 +97,15 @@ def spot_agrees(first, second, *, finite: bool) -> bool:
 @given(first=formulas(ATOMS, leaves=8), second=formulas(ATOMS, leaves=8))
 def test_random_formulas(finite: bool, first, second) -> None:
     assert spot_agrees(first, second, finite=finite)
+
+
+@pytest.mark.parametrize("finite", [False, True], ids=["infinite", "finite"])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(first=formulas(ATOMS, leaves=4, past=True), second=formulas(ATOMS, leaves=4, past=True))
+def test_what_looks_back_as_atoms_that_remember(finite: bool, first, second) -> None:
+    """Spot has no past: `once`, `since` and `prev` become atoms with what defines them beside."""
+    assert spot_agrees(first, second, finite=finite)
+    assert spot_agrees(first, syntax.Not(syntax.Not(first)), finite=finite)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

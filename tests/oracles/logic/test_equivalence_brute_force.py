@@ -16,10 +16,13 @@ LENGTH = 2
 
 
 @pytest.mark.parametrize("finite", [False, True], ids=["infinite", "finite"])
+@pytest.mark.parametrize("past", [False, True], ids=["ahead", "back"])
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_the_trace_is_a_shortest_one_that_tells_two_formulas_apart(finite: bool, data) -> None:
-    first, second = data.draw(formulas(ATOMS)), data.draw(formulas(ATOMS))
+def test_the_trace_is_a_shortest_one_that_tells_two_formulas_apart(
+    past: bool, finite: bool, data
+) -> None:
+    first, second = (data.draw(formulas(ATOMS, past=past)) for _ in range(2))
     note(f"{format_formula(first)}   {format_formula(second)}")
     found = compare(first, second, finite=finite)
     assert found.verdict is not Verdict.UNDECIDED
@@ -40,6 +43,17 @@ def test_a_formula_is_equivalent_to_what_its_definition_unfolds_to(formula, fini
     until = syntax.Until(syntax.Atom("a"), formula)
     unfolded = syntax.Or(formula, syntax.And(syntax.Atom("a"), syntax.Next(until)))
     assert compare(until, unfolded, finite=finite).verdict is Verdict.EQUIVALENT
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(formulas(ATOMS, leaves=5, past=True), st.booleans())
+def test_what_looks_back_is_equivalent_to_what_its_definition_unfolds_to(
+    formula, finite: bool
+) -> None:
+    since = syntax.Since(syntax.Atom("a"), formula)
+    unfolded = syntax.Or(formula, syntax.And(syntax.Atom("a"), syntax.StrongPrevious(since)))
+    pair = (syntax.Always(part) for part in (since, unfolded))
+    assert compare(*pair, finite=finite, effort=300_000).verdict is not Verdict.NOT_EQUIVALENT
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Grade what translators made of requirements: SENTINEL's semantic level (arXiv 2510.12985).
 
 An answer is not generated, a syntax error, not equivalent to the reference, equivalent, or
-undecided: it looks back, has bounds in seconds, or is too large for the budget.
+undecided: it is too large for the budget, or its bounds in seconds need a rate.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def grade_answers(
     requirements: Mapping[str, Requirement],
     *,
     finite: bool = False,
+    rate: float | None = None,
     told: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Grade]:
     """Grade answers, each against its requirement's reference.
@@ -73,6 +74,8 @@ def grade_answers(
     ----------
     finite : bool
         Whether the outcome is about finite traces; both are compared in any case.
+    rate : float, optional
+        Steps in a second, for bounds in seconds; without it, what holds at every rate.
     told : callable
         Told how many were graded.
     """
@@ -81,7 +84,7 @@ def grade_answers(
         requirement = requirements[answer.id]
         key = answer.id, answer.text
         if key not in known:
-            known[key] = grade(answer, requirement, finite=finite)
+            known[key] = grade(answer, requirement, finite=finite, rate=rate)
         found = known[key]
         yield Grade(
             answer.id, answer.model, found.kind, found.outcome, found.reading, found.infinite,
@@ -90,7 +93,9 @@ def grade_answers(
         told(count)
 
 
-def grade(answer: Answer, requirement: Requirement, *, finite: bool = False) -> Grade:
+def grade(
+    answer: Answer, requirement: Requirement, *, finite: bool = False, rate: float | None = None
+) -> Grade:
     """Grade one answer."""
     assert requirement.formula is not None
     head = answer.id, answer.model, requirement.kind
@@ -107,7 +112,7 @@ def grade(answer: Answer, requirement: Requirement, *, finite: bool = False) -> 
         return Grade(*head, Outcome.SYNTAX_ERROR, reason=error.problem.partition("\n")[0])
     try:
         on_infinite, on_finite = (
-            compare(requirement.formula.formula, reading.formula, finite=ends)
+            compare(requirement.formula.formula, reading.formula, finite=ends, rate=rate)
             for ends in (False, True)
         )
     except FormulaError as error:

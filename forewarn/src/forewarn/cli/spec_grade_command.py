@@ -15,7 +15,7 @@ from forewarn.assessment.requirement_files import (
     load_answers,
     load_requirements,
 )
-from forewarn.cli.common import add_top
+from forewarn.cli.common import add_top, positive_number
 from forewarn.cli.output import Output, json_value
 from forewarn.files.outputs import check_output, write_output
 from forewarn.logic import format_formula
@@ -24,8 +24,8 @@ from forewarn.logic.syntax import depth
 
 DESCRIPTION = """\
 Compare the formulas that translators wrote for requirements in words with reference formulas: each
-answer is not generated, a syntax error, not equivalent, equivalent, or undecided (it looks back,
-has bounds in seconds, or is too large). A shortest trace tells two formulas apart that are not
+answer is not generated, a syntax error, not equivalent, equivalent, or undecided (it is too large,
+or its bounds in seconds need --rate). A shortest trace tells two formulas apart that are not
 equivalent. Formulas are linear temporal logic in the notation of Spot, RTAMT, PRISM, nl2spec,
 nl2ltl, in words (globally (a implies next b)) or in Polish notation, told by what is written. Each
 is compared on infinite and on finite traces; --traces says which of them decides the table."""
@@ -49,6 +49,7 @@ class Options:
     answers: list[Path]
     reference: Path
     traces: str
+    rate: float | None
     top: int
     output: Path | None
 
@@ -67,6 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="infinite",
         help="which traces decide the table (default: infinite)",
     )
+    parser.add_argument(
+        "--rate", type=positive_number, metavar="HZ",
+        help="steps in a second, for bounds in seconds (default: what holds at every rate)",
+    )  # fmt: skip
     add_top(parser, "answers that are not equivalent")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write each answer's grade, JSON lines"
@@ -81,8 +86,9 @@ def run(options: Options, output: Output) -> int:
     finite = options.traces == "finite"
     with output.progress("grading") as bar:
         graded = grade_answers(
-            answers, requirements, finite=finite, told=lambda done: bar(done, len(answers))
-        )
+            answers, requirements, finite=finite, rate=options.rate,
+            told=lambda done: bar(done, len(answers)),
+        )  # fmt: skip
         grades = list(graded)
     rows = tabulate(grades)
     if options.output is not None:
@@ -146,7 +152,8 @@ def _print_wrong(
         if told is not None and told.trace is not None:
             holder = "the reference" if told.holds == "first" else "the answer"
             longer = "" if told.shortest else "; a shorter trace may do as well"
-            output.say(f"  trace      {plain(str(told.trace))}: only {holder} holds{longer}")
+            rate = "" if told.rate is None else f", at {told.rate:g} Hz"
+            output.say(f"  trace      {plain(str(told.trace))}{rate}: only {holder} holds{longer}")
         if grade.reason:
             output.say(f"  reason     {plain(grade.reason)}")
     if options.top and len(wrong) > options.top:
@@ -195,4 +202,5 @@ def _told(difference: Difference | None) -> dict[str, Any] | None:
         "loop": None if trace is None else trace.loop,
         "holds": {"first": "reference", "second": "answer"}.get(difference.holds),
         "shortest": difference.shortest,
+        "rate": difference.rate,
     }

@@ -14,6 +14,7 @@ from forewarn.logic.equivalence.emptiness import satisfying_trace
 from forewarn.logic.equivalence.lowering import lower
 from forewarn.logic.equivalence.nodes import AND, LtlArena, TooLarge
 from forewarn.logic.equivalence.tableau import MAX_EFFORT
+from forewarn.logic.equivalence.windows import coarsest_rate
 from forewarn.logic.equivalence.words import (
     Trace,
     atoms_in,
@@ -21,6 +22,9 @@ from forewarn.logic.equivalence.words import (
     sampled_difference,
 )
 from forewarn.logic.syntax import Formula
+from forewarn.signals.clock import Clock
+from forewarn.signals.steps import Steps as StepClock
+from forewarn.signals.ticks import Grid
 
 #: Atoms times positions: what is tried at once, and what is tried to find a shorter trace.
 QUICK_BITS, QUICK_LENGTH = 12, 3
@@ -50,6 +54,8 @@ class Difference(NamedTuple):
         Whether no shorter trace tells them apart.
     reason : str
         Why the comparison is undecided.
+    rate : float or None
+        Steps in a second on the trace, where a formula has bounds in seconds.
     """
 
     verdict: Verdict
@@ -57,13 +63,19 @@ class Difference(NamedTuple):
     holds: str = ""
     shortest: bool = True
     reason: str = ""
+    rate: float | None = None
 
 
 EQUIVALENT = Difference(Verdict.EQUIVALENT)
 
 
 def compare(
-    first: Formula, second: Formula, *, finite: bool = False, effort: int = MAX_EFFORT
+    first: Formula,
+    second: Formula,
+    *,
+    finite: bool = False,
+    effort: int = MAX_EFFORT,
+    rate: float | None = None,
 ) -> Difference:
     """Compare two formulas on all infinite traces, or on all finite ones of at least one step.
 
@@ -71,16 +83,38 @@ def compare(
     ----------
     effort : int
         Budget in elementary steps. The default is some seconds of one processor.
+    rate : float, optional
+        Steps in a second: what a bound in seconds is. Without it, formulas with such bounds are
+        equivalent if they are at every rate: if they are whatever the operators with these bounds
+        say, the same ones the same. They are not if they differ at the lowest rate at which all
+        bounds are whole steps, or at two or three times that. What is between stays undecided.
 
     Raises
     ------
     FormulaError
-        A formula looks back, or has a bound in seconds.
+        A bound is no whole number of steps, or no step lies in a window.
     """
+    coarsest = coarsest_rate((first, second))
+    if coarsest is None or rate is not None:
+        clock = StepClock() if rate is None else Grid(rate)
+        return _compared((first, second), finite, effort, clock)._replace(rate=rate)
+    if _compared((first, second), finite, effort, None).verdict is Verdict.EQUIVALENT:
+        return EQUIVALENT
+    for factor in (1, 2, 3):
+        found = _compared((first, second), finite, effort, Grid(coarsest * factor))
+        if found.verdict is not Verdict.EQUIVALENT:
+            return found._replace(rate=coarsest * factor)
+    reason = f"equivalent at {coarsest:g} Hz, not shown for other rates: name one"
+    return Difference(Verdict.UNDECIDED, reason=reason)
+
+
+def _compared(
+    pair: tuple[Formula, Formula], finite: bool, effort: int, clock: Clock | None
+) -> Difference:
     arena = LtlArena(finite=finite)
     try:
-        nodes = lower(arena, first), lower(arena, second)
-        return _compare(arena, *nodes, effort)
+        first, second = (lower(arena, formula, clock) for formula in pair)
+        return _compare(arena, first, second, effort)
     except TooLarge as limit:
         return Difference(Verdict.UNDECIDED, reason=f"too large: {limit}")
 
@@ -116,10 +150,13 @@ class _Pair:
         self.tried = 0
 
     def shortest_up_to(self, length: int, bits: int) -> Difference | None:
-        """Try all traces of up to `length` positions and `bits` bits."""
+        """Try all traces of up to `length` positions and `bits` bits that memory has room for."""
         while self.tried < length and self.width * (self.tried + 1) <= bits:
+            try:
+                found = first_difference(self.arena, self.first, self.second, self.tried + 1)
+            except TooLarge:
+                return None
             self.tried += 1
-            found = first_difference(self.arena, self.first, self.second, self.tried)
             if found is not None:
                 return _told(*found)
         return None
@@ -127,7 +164,10 @@ class _Pair:
     def sampled(self) -> Difference | None:
         """Try some traces where there are too many to try all."""
         for length in range(self.tried + 1, QUICK_LENGTH + 1):
-            found = sampled_difference(self.arena, self.first, self.second, length)
+            try:
+                found = sampled_difference(self.arena, self.first, self.second, length)
+            except TooLarge:
+                return None
             if found is not None:
                 return _told(*found)._replace(shortest=False)
         return None

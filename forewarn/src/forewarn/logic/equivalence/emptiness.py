@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from forewarn.logic.equivalence.memory import without_past
 from forewarn.logic.equivalence.nodes import AND, TRUE, LtlArena
 from forewarn.logic.equivalence.tableau import Edge, State, Tableau
 from forewarn.logic.equivalence.words import Trace
@@ -23,8 +24,10 @@ def satisfying_trace(arena: LtlArena, root: int, effort: int) -> tuple[Trace | N
         The effort does not suffice.
     """
     tableau = Tableau(arena, effort)
+    root, demands = without_past(arena, root)
     node = arena.nodes[root]
-    start = frozenset(node.args if node.kind == AND else () if root == TRUE else (root,))
+    owed = node.args if node.kind == AND else () if root == TRUE else (root,)
+    start = frozenset([*owed, *demands])
     search = _finite if arena.finite else _infinite
     return search(tableau, start), tableau.effort
 
@@ -121,7 +124,10 @@ def _way(came: dict[State, _Step | None], state: State) -> list[Edge]:
 def _trace(arena: LtlArena, edges: list[Edge], loop: int | None) -> Trace:
     atoms = arena.atoms
     letters = tuple(
-        frozenset(atom for i, atom in enumerate(atoms) if edge.true >> i & 1) for edge in edges
+        frozenset(
+            atom for i, atom in enumerate(atoms) if edge.true >> i & 1 and isinstance(atom, str)
+        )
+        for edge in edges
     )
     return Trace(letters, loop)
 

@@ -1,5 +1,8 @@
 """Formulas of linear temporal logic in negation normal form, interned: equal ones are one number.
 
+Each operator has its dual: ``next`` and ``weak next``, ``until`` and ``release`` look ahead,
+``prev`` and ``weak prev``, ``since`` and ``trigger`` look back.
+
 Operands have lower numbers than what they are part of, so that whatever visits all nodes in
 order needs no recursion. Two kinds of traces are told apart: an infinite trace has always a next
 step, a finite one ends, and there ``next`` (strong) differs from ``weak next``
@@ -11,11 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from forewarn.errors import FormulaError
-
 FALSE, TRUE = 0, 1
-LITERAL, AND, OR, NEXT, WEAK_NEXT, UNTIL, RELEASE, CONSTANT = range(8)
-_DUAL = {AND: OR, OR: AND, NEXT: WEAK_NEXT, WEAK_NEXT: NEXT, UNTIL: RELEASE, RELEASE: UNTIL}
+(LITERAL, AND, OR, NEXT, WEAK_NEXT, UNTIL, RELEASE, CONSTANT, PREV, WEAK_PREV, SINCE, TRIGGER) = (
+    range(12)
+)
+_PAIRS = ((AND, OR), (NEXT, WEAK_NEXT), (UNTIL, RELEASE), (PREV, WEAK_PREV), (SINCE, TRIGGER))
+_DUAL = {kind: dual for pair in _PAIRS for kind, dual in (pair, pair[::-1])}
+AHEAD = frozenset({NEXT, WEAK_NEXT, UNTIL, RELEASE})
+BACK = frozenset({PREV, WEAK_PREV, SINCE, TRIGGER})
+#: Those that ask for something that has to come, or to have been.
+STRONG = frozenset({NEXT, UNTIL, PREV, SINCE})
 MAX_NODES = 100_000
 
 
@@ -27,7 +35,7 @@ class LtlNode(NamedTuple):
     """One interned formula.
 
     `args` are the numbers of the operands; of a literal the atom's number and 1, or 0 where it is
-    negated. `upper` bounds ``until`` and ``release``: None is no bound.
+    negated. `upper` bounds ``until``, ``release``, ``since`` and ``trigger``: None is no bound.
     """
 
     kind: int
@@ -49,13 +57,13 @@ class LtlArena:
         self.nodes: list[LtlNode] = []
         self._numbers: dict[LtlNode, int] = {}
         self._negations: dict[int, int] = {FALSE: TRUE, TRUE: FALSE}
-        self._atoms: dict[str, int] = {}
+        self._atoms: dict[object, int] = {}
         for value in (0, 1):
             self._intern(LtlNode(CONSTANT, (value,)))
 
     @property
-    def atoms(self) -> tuple[str, ...]:
-        """The names of the atoms, by number."""
+    def atoms(self) -> tuple[object, ...]:
+        """The atoms, by number: texts of formulas, and whatever else stands for one."""
         return tuple(self._atoms)
 
     def _intern(self, node: LtlNode) -> int:
@@ -68,8 +76,8 @@ class LtlArena:
             self.nodes.append(node)
         return number
 
-    def literal(self, atom: str, positive: bool) -> int:
-        """Return an atom or its negation."""
+    def literal(self, atom: object, positive: bool) -> int:
+        """Return an atom or its negation; an atom of a trace is a text."""
         index = self._atoms.setdefault(atom, len(self._atoms))
         return self._intern(LtlNode(LITERAL, (index, int(positive))))
 
@@ -102,6 +110,8 @@ class LtlArena:
             return self.junction(kind, args)
         if kind in (NEXT, WEAK_NEXT):
             return self.next(args[0], strong=kind == NEXT)
+        if kind in (PREV, WEAK_PREV):
+            return self.prev(args[0], strong=kind == PREV)
         return self.until(kind, args[0], args[1], node.upper)
 
     def junction(self, kind: int, parts: Iterable[int]) -> int:
@@ -173,9 +183,15 @@ class LtlArena:
             return operand
         return self._intern(LtlNode(NEXT if strong or not self.finite else WEAK_NEXT, (operand,)))
 
+    def prev(self, operand: int, *, strong: bool) -> int:
+        """Return that `operand` held one step ago; if not `strong`, or the trace begins here."""
+        if operand == (FALSE if strong else TRUE):
+            return operand
+        return self._intern(LtlNode(PREV if strong else WEAK_PREV, (operand,)))
+
     def until(self, kind: int, left: int, right: int, upper: int | None) -> int:
-        """Return ``left until right`` (`UNTIL`) or ``left release right`` (`RELEASE`)."""
-        one, zero = (TRUE, FALSE) if kind == UNTIL else (FALSE, TRUE)
+        """Return ``left until right`` (`UNTIL`, `SINCE`), or its dual (`RELEASE`, `TRIGGER`)."""
+        one, zero = (TRUE, FALSE) if kind in STRONG else (FALSE, TRUE)
         if right in (TRUE, FALSE) or left in (zero, right) or upper == 0:
             return right
         inner = self.nodes[right]
@@ -184,7 +200,7 @@ class LtlArena:
                 return right  # a until (a until b)
             if left == one:  # eventually (a until b)
                 return self.until(kind, one, inner.args[1], None)
-        if upper is None and left == one and inner.kind not in (LITERAL, CONSTANT):
+        if upper is None and left == one and kind in AHEAD and inner.kind in AHEAD:
             simpler = self._always_eventually(kind, right)
             if simpler is not None:
                 return simpler
@@ -197,15 +213,10 @@ class LtlArena:
         if outer.kind != other or outer.args[0] != left or outer.upper is not None:
             return None
         inner = self.nodes[outer.args[1]]
-        if inner.kind == kind and inner.upper is None and inner.args[0] == self._one(kind):
+        if (
+            inner.kind == kind
+            and inner.upper is None
+            and inner.args[0] == (TRUE if kind == UNTIL else FALSE)
+        ):
             return right
         return None
-
-    @staticmethod
-    def _one(kind: int) -> int:
-        return TRUE if kind == UNTIL else FALSE
-
-
-def unsupported(problem: str, accepted: str) -> FormulaError:
-    """Return the error for a formula whose meaning is not compared."""
-    return FormulaError(problem, accepted=accepted)

@@ -3,12 +3,15 @@
 A trace over a atoms and n positions is a*n bits. The value of a formula at a position, on all
 2**(a*n) traces, is one integer with a bit for each trace; operators are those of integers. An
 infinite trace is a lasso: n positions, the last followed by one of them. Every formula that some
-trace satisfies has such a one, and what holds at a position depends on what follows alone, so that
-n positions need n values.
+trace satisfies has such a one. Where nothing looks back, what holds at a position depends on what
+follows alone, and n positions need n values. What looks back may differ each time that the loop is
+gone round, but not for ever: so far the loop is unrolled
+(Laroussinie, Markey and Schnoebelen, "Temporal logic with forgettable past", LICS 2002).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import and_, or_
 from random import Random
@@ -16,18 +19,24 @@ from typing import NamedTuple
 
 from forewarn.logic.equivalence.nodes import (
     AND,
+    BACK,
     CONSTANT,
     LITERAL,
     NEXT,
     OR,
-    UNTIL,
+    PREV,
+    STRONG,
     WEAK_NEXT,
+    WEAK_PREV,
     LtlArena,
     LtlNode,
+    TooLarge,
 )
 
 Values = list[int]
 _SAMPLES = 256
+#: Bits that the values of all parts of two formulas may take: 128 MB.
+MOST_VALUES = 1 << 30
 
 
 class Trace(NamedTuple):
@@ -72,6 +81,11 @@ def first_difference(arena: LtlArena, first: int, second: int, length: int) -> F
 
     Also whether the first formula holds on it. The number of atoms times the length should stay
     below 21.
+
+    Raises
+    ------
+    TooLarge
+        The values take more than `MOST_VALUES`.
     """
     used = sorted(atoms_in(arena, first, second))
     count = len(used) * length
@@ -111,20 +125,49 @@ def _difference(
 ) -> Found | None:
     order, atoms = parts(arena, *pair), arena.atoms
     for loop in [None] if arena.finite else range(length - 1, -1, -1):
+        places = _places(arena, order, length, loop)
+        if len(order) * len(places) * everything.bit_length() > MOST_VALUES:
+            raise TooLarge(f"traces of {length} steps take too much memory")
+        rolled = {atom: [column[i] for i in places] for atom, column in columns.items()}
+        again = None if loop is None else len(places) - (length - loop)
         values: dict[int, Values] = {}
         for number in order:
             node = arena.nodes[number]
-            values[number] = _evaluate(node, values, columns, length, loop, everything)
+            values[number] = _evaluate(node, values, rolled, len(places), again, everything)
         first, second = (values[number][0] for number in pair)
         differ = first ^ second
         if differ:
             bit = (differ & -differ).bit_length() - 1
             letters = tuple(
-                frozenset(atoms[atom] for atom, column in columns.items() if column[i] >> bit & 1)
+                frozenset(
+                    str(atoms[atom]) for atom, column in columns.items() if column[i] >> bit & 1
+                )
                 for i in range(length)
             )
             return Trace(letters, loop), bool(first >> bit & 1)
     return None
+
+
+def _places(arena: LtlArena, order: Sequence[int], length: int, loop: int | None) -> Sequence[int]:
+    """Return the positions of a trace whose loop is unrolled until all values stay as they are."""
+    if loop is None or not any(arena.nodes[number].kind in BACK for number in order):
+        return range(length)
+    period = length - loop
+    settled: dict[int, int] = {}
+    for number in order:
+        node = arena.nodes[number]
+        sides = () if node.kind in (LITERAL, CONSTANT) else node.args
+        since = max((settled[side] for side in sides), default=loop)
+        if node.kind in (PREV, WEAK_PREV):
+            since += 1
+        elif node.kind in BACK:
+            # Once round the loop `since` is as before, or what it will be from then on.
+            since += max(period, node.upper or 0)
+        settled[number] = since
+    return [
+        at if at < length else loop + (at - loop) % period
+        for at in range(max(settled.values()) + period)
+    ]
 
 
 def atoms_in(arena: LtlArena, *roots: int) -> frozenset[int]:
@@ -168,6 +211,11 @@ def _evaluate(
     if node.kind in (NEXT, WEAK_NEXT):
         last = sides[0][loop] if loop is not None else everything * (node.kind == WEAK_NEXT)
         return [*sides[0][1:], last]
+    if node.kind in (PREV, WEAK_PREV):
+        return [everything * (node.kind == WEAK_PREV), *sides[0][:-1]]
+    if node.kind in BACK:
+        left, right = (side[::-1] for side in sides)
+        return _fixpoint(node, left, right, None, everything)[::-1]
     return _fixpoint(node, sides[0], sides[1], loop, everything)
 
 
@@ -175,10 +223,12 @@ def _fixpoint(
     node: LtlNode, left: Values, right: Values, loop: int | None, everything: int
 ) -> Values:
     """Return ``left until right`` or its dual, at each position."""
-    until, length = node.kind == UNTIL, len(right)
+    until, length = node.kind in STRONG, len(right)
     beyond = 0 if until else everything
     if node.upper is not None and node.upper < length:
-        return _windowed(until, node.upper, left, right, loop, beyond)
+        within = _window(or_ if until else and_, right, node.upper, loop, beyond)
+        endless = _fixpoint(node._replace(upper=None), left, right, loop, everything)
+        return list(map(and_ if until else or_, endless, within))
     result = list(right)
     for _ in range(1 if loop is None else 2):
         for i in range(length - 1, -1, -1):
@@ -189,13 +239,21 @@ def _fixpoint(
     return result
 
 
-def _windowed(
-    until: bool, upper: int, left: Values, right: Values, loop: int | None, beyond: int
+def _window(
+    join: Callable[[int, int], int], values: Values, upper: int, loop: int | None, beyond: int
 ) -> Values:
-    """Return the value of an operator whose window is shorter than the trace."""
-    result = right
-    for _ in range(upper):
-        later = [*result[1:], beyond if loop is None else result[loop]]
-        parts = zip(left, right, later, strict=True)
-        result = [(r | x & y) if until else (r & (x | y)) for x, r, y in parts]
+    """Return whether some, or all, of the next `upper` positions and this one hold."""
+    length, width, result = len(values), 1, values
+    while width <= upper:
+        by = min(width, upper + 1 - width)
+        if loop is None:
+            later = [*result[by:], *[beyond] * min(by, length)]
+        else:
+            period = length - loop
+            later = [
+                result[at if at < length else loop + (at - loop) % period]
+                for at in range(by, by + length)
+            ]
+        result = list(map(join, result, later))
+        width += by
     return result

@@ -274,12 +274,22 @@ def unary(word: str, operand: Formula, interval: Interval | None) -> Formula:
     if word == "weak_next":
         return syntax.Not(syntax.Next(syntax.Not(operand)))
     if word == "next" and interval is not None:
-        for _ in range(int(interval.lower.value)):
+        for _ in range(_nexts(interval)):
             operand = syntax.Next(operand)
         return operand
     if word in syntax.TIMED_PREFIX:
         return syntax.TIMED_PREFIX[word](operand, interval)
     return syntax.PREFIX[word](operand)
+
+
+def _nexts(interval: Interval) -> int:
+    """Return how many steps ``X[3] a`` looks ahead."""
+    steps = interval.lower.value
+    if interval.upper != interval.lower or interval.lower.unit != "steps" or steps != int(steps):
+        raise FormulaError("next has no window", accepted="X[3] a: so many steps later")
+    if steps > MAX_NESTING:
+        raise TooLargeError(f"next by {steps:g} steps", accepted=f"at most {MAX_NESTING}")
+    return int(steps)
 
 
 def binary(word: str, left: Formula, right: Formula, interval: Interval | None) -> Formula:
