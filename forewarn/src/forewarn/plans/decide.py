@@ -142,8 +142,8 @@ class _Trace:
         return _mirrored(self._extreme(_mirrored(self._whole(inner)), steps, 0, weak=weak))
 
     def _since(self, left: Decision, right: Decision, steps: Steps) -> Decision:
-        sides = (_mirrored(self._whole(side)) for side in (left, right))
-        return _mirrored(self._reached(*sides, steps, 0))
+        left, right = (_mirrored(self._whole(side)) for side in (left, right))
+        return _mirrored(self._reached(left, right, steps, 0))
 
     def _later(self, inner: Decision, by: int, *, weak: bool) -> Decision:
         """Return the operand `by` positions later; beyond the end, true if weak."""
