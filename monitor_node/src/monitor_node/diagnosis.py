@@ -6,11 +6,11 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from forewarn.monitoring.live_anomaly import RunVerdict, in_words
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import NANOSECONDS
 from forewarn_ros.status import Severity, Status
+from monitor_node.findings import findings
 from monitor_node.inputs import Input, Inputs
 from monitor_node.runtime import Runtime
 
@@ -122,9 +122,7 @@ def statuses(
     if runtime.recording.path is not None or runtime.recording.problem:
         yield _record_status(runtime)
     yield _mute_status(runtime)
-    if runtime.watch.monitor.detector is not None:
-        yield _anomaly_status(runtime)
-    yield from _risk_statuses(runtime)
+    yield from findings(runtime)
 
 
 def _model_status(runtime: Runtime) -> Status:
@@ -347,48 +345,6 @@ def _mute_status(runtime: Runtime) -> Status:
         risk = f", its risk is {verdict.probability:.2f} and would act" if loud and verdict else ""
         told.append(f"{name} {span}{risk} ({reason or 'no reason given'})")
     return Status("mutes", level, f"muted: {'; '.join(told)}", {"muted": len(muted)})
-
-
-def _anomaly_status(runtime: Runtime) -> Status:
-    row = None if runtime.latest is None else runtime.latest.verdict.anomaly
-    if row is None:
-        return Status("anomaly", Severity.OK, "no tick has been evaluated yet", {})
-    values = {
-        "run": row.run,
-        "transitions": row.transitions,
-        "p-value": row.p_value,
-        "promised false alarm rate": row.false_alarm_rate,
-        "surprise of the last step": row.step.surprise,
-    }
-    strange = row.verdict == RunVerdict.ANOMALOUS
-    # The risk was learned from normal runs, so that it may not hold for this one. An observer
-    # takes no mode away.
-    acting = runtime.watch.spec.mode == "act"
-    severity = Severity.WARN if strange and acting else Severity.OK
-    only = " (only observing)" if strange and not acting else ""
-    return Status("anomaly", severity, f"{in_words(row)}{only}", values)
-
-
-def _risk_statuses(runtime: Runtime) -> Iterator[Status]:
-    if runtime.latest is None:
-        return
-    acting = runtime.watch.spec.mode == "act"
-    for row in runtime.latest.rows:
-        level = Level(row.level)
-        values = {
-            "probability": row.probability,
-            "level": level.name,
-            "violations": row.violations,
-            "state": row.state,
-            "muted": row.muted,
-        }
-        # A warning asks for no change of motion, and an observer for nothing at all: neither may
-        # take a mode away, which is what Autoware's graph would do.
-        severity = Severity.ERROR if acting and level is Level.ACT else Severity.OK
-        text = f"{level.name}{'' if acting else ' (only observing)'}" if level else "no alert"
-        if row.muted:
-            text = "muted"
-        yield Status(f"risk {row.property}", severity, text, values)
 
 
 __all__ = ["Inputs", "node_status", "statuses"]

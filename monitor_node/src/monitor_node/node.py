@@ -25,6 +25,7 @@ from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
+from forewarn.plans.signals import packed_rules, plan_readers
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import by_clock
 from forewarn.signals.external import EXTERNAL_TYPE
@@ -65,6 +66,7 @@ class MonitorNode(ReportingNode):
         self._types: dict[str, MessageType] = {}
         self._model: CountModel | None = None
         self._spec_text = ""
+        self._rules: Mapping[str, bytes] = {}
         self._outputs: Outputs | None = None
         self._actuators: Actuators | None = None
         self._journal: Journal | None = None
@@ -111,11 +113,14 @@ class MonitorNode(ReportingNode):
             compiled = compile_spec(spec)
         self._model = self._load_model(spec.model_path)
         self._spec_text = Path(config).read_text(encoding="utf-8")
+        readers, self._rules = plan_readers(spec), packed_rules(spec)
         external = Names.of(self.get_fully_qualified_name()).external
         self._types = {
             topic: installed_message_type(kind) for topic, kind in self._topics(compiled).items()
         }
-        open_feed(spec, compiled.abstraction, self._types)  # fields are checked before the model
+        open_feed(
+            spec, compiled.abstraction, self._types, readers
+        )  # fields are checked before the model
         try:
             if self._model is not None:
                 check_model(compiled, self._model)
@@ -301,7 +306,7 @@ class MonitorNode(ReportingNode):
         target = _free(Path(path))
         names = Names.of(self.get_fully_qualified_name())
         detector = self.watch.monitor.detector if self.watch is not None else None
-        return RecordWriter(target, names, self._spec_text, self._types, detector)
+        return RecordWriter(target, names, self._spec_text, self._types, detector, self._rules)
 
     def _policy_changed(self, name: str, values: Mapping[str, object]) -> None:
         self.get_logger().info(f"properties.{name}: {values}")

@@ -43,6 +43,7 @@ from forewarn.monitoring.session_events import (
     unhandled,
 )
 from forewarn.monitoring.step import Monitor
+from forewarn.plans.signals import unpacked_readers
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.zstd import CutError, unpacked
 
@@ -117,6 +118,7 @@ class _Replay:
             )
         self.names = Names(**{key: table[key] for key in Names._fields})
         spec = parse_spec(parse_document(self.files[SPEC_NAME].decode()))
+        self.readers = unpacked_readers(spec, self.files)
         compiled = compile_spec(divide(spec).node)
         self.taken = taken
         self.space = compiled.abstraction.vocabulary
@@ -181,6 +183,7 @@ class _Replay:
                 self.names.external,
                 bounds=event.bounded,
                 detector=self._detector(),
+                readers=self.readers,
             )
             self.watch.use(self._solved(self.watch.monitor, event.tables))
         watch = self.watch

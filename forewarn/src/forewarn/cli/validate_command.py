@@ -26,6 +26,7 @@ from forewarn.models import load_model
 from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor, check_model
 from forewarn.monitoring.step import Monitor
+from forewarn.plans.signals import plan_readers
 from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.recordings.interface import plural
 from forewarn.states.kind_check import Misuse, find_misuse
@@ -109,6 +110,7 @@ def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Fin
     try:
         compiled = compile_spec(load_spec(file))
         compiled.abstraction.validity(compiled.spec)
+        plan_readers(compiled.spec)
     except InputError as error:
         yield from _errors(error)
         return

@@ -48,6 +48,9 @@ class SignalSpec(Section):
         What a value that is too old means. ``worst``: anything is possible, and the worst of it
         counts. ``hold``: the last value stays, and is reported as old. ``ignore``: while nothing
         else is missing, properties are not judged and nothing alerts anew; it is reported.
+    rules : str or None
+        File of rules about plans; relative paths start at the monitor file. `value` is a plan then,
+        and the signal says in words what the rules have against it: an empty text if nothing.
     unit, description : str
         For people.
     """
@@ -60,6 +63,7 @@ class SignalSpec(Section):
     timeout: Limit | None = None
     default: VALUE | None = None
     stale: Literal["worst", "hold", "ignore"] = "worst"
+    rules: Annotated[str, Field(min_length=1)] | None = None
     unit: str = ""
     description: str = ""
 
@@ -75,7 +79,11 @@ class SignalSpec(Section):
             raise ValueError("value is missing: an expression over the message's fields")
         if self.is_derived and self.model_fields_set & {"timeout", "default", "stale"}:
             raise ValueError("timeout, default and stale belong to signals that arrive")
-        if self.type is not None and not re.match(r"[a-z]\w*/(msg/)?[A-Z]\w*\Z", self.type):
+        if self.rules is not None and (self.is_derived or self.channel is not None):
+            raise ValueError("rules belong to signals that arrive, from a topic or by name")
+        if self.type is not None and not re.match(
+            r"[a-z]\w*/((msg|action)/)?[A-Z]\w*\Z", self.type
+        ):
             raise ValueError(f"{self.type!r} is no message type (accepted: nav_msgs/msg/Odometry)")
         if self.message is not None and not re.match(r"[A-Za-z_]\w*(\.\w+)+\Z", self.message):
             raise ValueError(f"{self.message!r} is no message (accepted: apollo.canbus.Chassis)")
@@ -96,8 +104,8 @@ class SignalSpec(Section):
         """Return the type as ``package/msg/Name``, or the full name of a channel's message."""
         if self.message is not None:
             return self.message
-        parts = (self.type or "").split("/")
-        return f"{parts[0]}/msg/{parts[-1]}"
+        package, *folder, name = (self.type or "/").split("/")
+        return f"{package}/{folder[0] if folder else 'msg'}/{name}"
 
 
 class StatesSpec(Section):

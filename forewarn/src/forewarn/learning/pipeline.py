@@ -17,6 +17,7 @@ from forewarn.learning.counting import Counts, TransitionCounter, build_model
 from forewarn.learning.workers import in_processes
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
+from forewarn.plans.signals import plan_readers
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.interface import is_timed
@@ -183,7 +184,7 @@ def observe(
     """
     named = not recording.topics
     types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
-    feed = open_feed(spec, abstraction, types)
+    feed = open_feed(spec, abstraction, types, plan_readers(spec))
     past: Past | None = None
     check_playable(recording, abstraction.clock)
     actions = ActionReader(spec, abstraction)

@@ -19,6 +19,7 @@ from forewarn.monitoring.risk_rows import RiskRow, risk_rows
 from forewarn.monitoring.shielding import Advice, advise_action
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
+from forewarn.plans.signals import verdicts
 from forewarn.signals.feed import Snapshot
 
 NO_MUTES = Mutes({}, {}, {}, {})
@@ -103,6 +104,9 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
     if request is not None and request.action != NO_ACTION:
         advice = advised(monitor, verdict, request.action)
         request = request if advice is None else request.with_advice(advice)
+        said = verdicts(monitor.spec, monitor.abstraction.signals, verdict.values)
+        facts = tuple(f"{name}: {text}" for name, text in said.items() if text)
+        request = request._replace(evidence=(*request.evidence, *facts))
     if state.run is not None and request is not None and request.active:
         # What follows is not what normal runs do, and no surprise.
         shapes = ACTIONS[request.action].shapes

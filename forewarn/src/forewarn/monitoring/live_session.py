@@ -29,6 +29,7 @@ from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 from forewarn.signals.clock import Payload
 from forewarn.signals.external import ExternalSignals
+from forewarn.signals.feed import Reader
 from forewarn.states.interface import Observed
 
 
@@ -50,6 +51,8 @@ class Watch:
         take: a monitor from `build`, which has them, may follow.
     detector : Detector, optional
         What tells runs that are unlike normal ones; it stays whatever model follows.
+    readers : mapping of str to callable, optional
+        Those of `Session`.
 
     Raises
     ------
@@ -68,13 +71,14 @@ class Watch:
         *,
         bounds: bool = True,
         detector: Detector | None = None,
+        readers: Mapping[str, Reader] | None = None,
     ) -> None:
         self.compiled = compiled
         self._external = external
         mtype = message_types.get(external)
         self._read_external = None if mtype is None else ExternalSignals(mtype)
         monitor = (build_monitor if bounds else build_without_bounds)(compiled, model)
-        self.session = Session(replace(monitor, detector=detector), message_types)
+        self.session = Session(replace(monitor, detector=detector), message_types, readers)
         self.violations = [0] * len(compiled.spec.properties)
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import zstandard
@@ -33,6 +34,7 @@ FORMAT = "1"
 SPEC_NAME = "monitor.yaml"
 PACKED = ".zst"
 ANOMALY_NAME = f"anomaly.json{PACKED}"
+NO_RULES: Mapping[str, bytes] = MappingProxyType({})
 RISK_TYPE = "forewarn_msgs/msg/RiskArray"
 ANOMALY_TYPE = "forewarn_msgs/msg/Anomaly"
 
@@ -95,6 +97,8 @@ class RecordWriter:
         Definition of each topic that may be consumed.
     detector : Detector, optional
         What tells anomalies.
+    rules : mapping of str to bytes
+        Files of rules about plans, by the attachments' names.
 
     Raises
     ------
@@ -109,6 +113,7 @@ class RecordWriter:
         spec_text: str,
         types: Mapping[str, MessageType],
         detector: Detector | None = None,
+        rules: Mapping[str, bytes] = NO_RULES,
     ) -> None:
         self.names = names
         self._writer = RecordingWriter(path)
@@ -123,6 +128,8 @@ class RecordWriter:
         self._observed: Observed | None = None
         self._writer.write_metadata(TABLE, {"format": FORMAT, **names._asdict()})
         self._writer.attach(SPEC_NAME, spec_text.encode(), "application/yaml")
+        for name, content in rules.items():
+            self._writer.attach(name, content, "text/plain")
         if detector is not None:
             self._types[names.anomaly] = installed_message_type(ANOMALY_TYPE)
             packed = _packed(pack_detector(detector))

@@ -8,8 +8,10 @@ from forewarn.learning.actions import ActionReader
 from forewarn.messages import MessageType
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
+from forewarn.plans.signals import plan_readers
 from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Clock, Payload
+from forewarn.signals.feed import Reader
 from forewarn.states.inputs import open_feed
 
 
@@ -22,11 +24,19 @@ class Session:
         Compiled monitor.
     message_types : mapping of str to MessageType
         Definition of each available topic.
+    readers : mapping of str to callable, optional
+        What judges plans in signals, if not by the files that the monitor file names.
     """
 
-    def __init__(self, monitor: Monitor, message_types: Mapping[str, MessageType]) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        message_types: Mapping[str, MessageType],
+        readers: Mapping[str, Reader] | None = None,
+    ) -> None:
         self.monitor = monitor
-        self.feed = open_feed(monitor.spec, monitor.abstraction, message_types)
+        found = plan_readers(monitor.spec) if readers is None else readers
+        self.feed = open_feed(monitor.spec, monitor.abstraction, message_types, found)
         self.state: MonitorState = monitor.start()
         # Only surprise asks what was done; a trace may say so where the monitor file does not.
         self.actions = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from forewarn.plans import behaviour_trees
 from forewarn.plans.states import read_state
@@ -58,9 +59,10 @@ def read_plans(path: Path) -> Iterator[Plan]:
         return
     count = 0
     try:
-        for plan in _plans(path):
-            count += 1
-            yield plan
+        with open_text(path) as file:
+            for plan in _plans(file, path.name):
+                count += 1
+                yield plan
     except PlanError as error:
         raise error.located(file=path) from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
@@ -94,28 +96,35 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
         raise PlanError("holds no task", file=path, accepted=accepted)
 
 
-def _plans(path: Path) -> Iterator[Plan]:
-    with open_text(path) as file:
+def plans_in(text: str, name: str) -> list[Plan]:
+    """Return the plans in a text, as `read_plans` does for a file; raises PlanError."""
+    found = list(_plans(StringIO(text), name))
+    if not found:
+        raise PlanError("holds no plan", accepted=ACCEPTED)
+    return found
+
+
+def _plans(file: TextIO, name: str) -> Iterator[Plan]:
+    first = file.readline(LONGEST_LINE + 1)
+    while first and not first.strip():
         first = file.readline(LONGEST_LINE + 1)
-        while first and not first.strip():
-            first = file.readline(LONGEST_LINE + 1)
-        begun = first.lstrip("\ufeff \t")[:1]
-        if begun in ("{", "["):
-            document = _whole_line(first)
-            if document is not None and (following := file.readline(LONGEST_LINE + 1)):
-                yield from _found(document, "[0]")
-                yield from _lines(following, file)
-                return
-            if document is None and begun == "[" and _is_step(first):
-                yield _text_plan(path.name, first + file.read(MOST_CHARACTERS))
-                return
-            rest = "" if document is not None else file.read(MOST_CHARACTERS)
-            yield from _found(document if document is not None else _json(first + rest), "")
-        elif first.lstrip().startswith("<") and not _is_step(first):
-            text = first + file.read(behaviour_trees.MOST_CHARACTERS + 1)
-            yield from behaviour_trees.read(text, path.name)
-        elif first:
-            yield _text_plan(path.name, first + file.read(MOST_CHARACTERS))
+    begun = first.lstrip("\ufeff \t")[:1]
+    if begun in ("{", "["):
+        document = _whole_line(first)
+        if document is not None and (following := file.readline(LONGEST_LINE + 1)):
+            yield from _found(document, "[0]")
+            yield from _lines(following, file)
+            return
+        if document is None and begun == "[" and _is_step(first):
+            yield _text_plan(name, first + file.read(MOST_CHARACTERS))
+            return
+        rest = "" if document is not None else file.read(MOST_CHARACTERS)
+        yield from _found(document if document is not None else _json(first + rest), "")
+    elif first.lstrip().startswith("<") and not _is_step(first):
+        text = first + file.read(behaviour_trees.MOST_CHARACTERS + 1)
+        yield from behaviour_trees.read(text, name)
+    elif first:
+        yield _text_plan(name, first + file.read(MOST_CHARACTERS))
 
 
 def _whole_line(line: str) -> Any:

@@ -9,6 +9,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from forewarn.errors import DecodeError, FieldError
@@ -24,6 +25,8 @@ from forewarn.signals.clock import NANOSECONDS, Clock, Payload, Samples
 from forewarn.signals.sources import SourceSignal, stored_value
 
 NEVER = -(1 << 62)
+Reader = Callable[[Any], Any]
+NO_READERS: Mapping[str, Reader] = MappingProxyType({})
 STAMPS = ("header.stamp", "stamp")
 SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
 
@@ -123,6 +126,8 @@ class Feed:
         Samples count from their header stamp instead of their arrival.
     settle_ns : int
         With `stamped`: how much later than its tick an evaluation happens, in nanoseconds.
+    readers : mapping of str to callable
+        What to make of the values of some signals, once for each that arrives.
 
     Raises
     ------
@@ -138,8 +143,10 @@ class Feed:
         *,
         stamped: bool = False,
         settle_ns: int = 0,
+        readers: Mapping[str, Reader] = NO_READERS,
     ) -> None:
         self._sources = tuple(sources)
+        self._readers = readers
         self.clock = clock
         self.moments = clock.moments(settle_ns)
         self._by_time = self.moments.by_time
@@ -269,8 +276,13 @@ class Feed:
         for slot, value in zip(channel.slots, values, strict=True):
             if isinstance(value, Unknown):
                 failures.append(Failure(self._sources[slot].name, value.reason))
-            self._values[slot] = stored_value(value)
+            self._values[slot] = self._stored(slot, value)
             self._moments[slot] = moment
+
+    def _stored(self, slot: int, value: Any) -> Any:
+        found = stored_value(value)
+        reader = self._readers.get(self._sources[slot].name) if self._readers else None
+        return found if reader is None or found is None else reader(found)
 
     def _take_external(self, values: Mapping[str, tuple[int, Any]]) -> None:
         for name, (moment, value) in values.items():
@@ -278,7 +290,7 @@ class Feed:
             if slot is None:
                 self.counters.unexpected += 1
                 continue
-            self._values[slot] = stored_value(value)
+            self._values[slot] = self._stored(slot, value)
             self._moments[slot] = moment
 
     def play(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[int]:

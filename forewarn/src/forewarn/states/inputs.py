@@ -8,14 +8,17 @@ from forewarn.config import MonitorSpec
 from forewarn.errors import InputError
 from forewarn.messages import MessageType
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.signals.feed import Feed
+from forewarn.signals.feed import NO_READERS, Feed, Reader
 from forewarn.states.abstraction import Abstraction
 
 
 def open_feed(
-    spec: MonitorSpec, abstraction: Abstraction, message_types: Mapping[str, MessageType]
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    message_types: Mapping[str, MessageType],
+    readers: Mapping[str, Reader] = NO_READERS,
 ) -> Feed:
-    """Return a feed for the sources of `abstraction`.
+    """Return a feed for the sources of `abstraction`; `readers` are those of `Feed`.
 
     Raises
     ------
@@ -30,6 +33,7 @@ def open_feed(
             abstraction.clock,
             stamped=stamped,
             settle_ns=round(spec.settle * NANOSECONDS) if stamped else 0,
+            readers=readers,
         )
     except InputError as error:
         raise error.located(file=spec.file) from None

@@ -84,4 +84,6 @@ def _signal(spec: MonitorSpec, parsed: Mapping[str, Expression], name: str) -> l
         None if signal.timeout is None else repr(signal.timeout),
         signal.default,
         *([signal.stale] if signal.stale != "worst" else []),
+        # Not what the rules say: a model may serve under others, as it serves on another map.
+        *(["rules"] if signal.rules is not None else []),
     ]

@@ -1,0 +1,105 @@
+"""A node that judges plans before anything moves, and replays to the same without the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forewarn_msgs.msg import Intervention
+from live_ros import Probe, Process, Stepper
+from std_msgs.msg import String
+
+from forewarn.assessment.record_replay import replay_record
+from forewarn.cli import main
+
+pytestmark = pytest.mark.ros
+
+RULES = """\
+actions: household
+transitive: [inside]
+rules:
+  no_fork: >-
+    forall f in objects: f.type == "Fork" implies
+    always(not (inside(f, "Microwave") and on("Microwave")))
+"""
+MONITOR = """\
+version: 1
+rate: 10
+startup: 0
+mode: act
+signals:
+  objection:
+    topic: /plan
+    type: std_msgs/msg/String
+    value: data
+    rules: rules.yaml
+    timeout: never
+predicates: {bad_plan: objection != ''}
+properties:
+  safe_plan:
+    formula: always(not bad_plan)
+    intervention: REPLAN
+    enter: 1
+    exit: 1
+    hold: 0
+"""
+TREE = (
+    '<root BTCPP_format="4"><BehaviorTree ID="warm"><Sequence>'
+    '<Action ID="putin" x="fork_1" y="microwave"/><Action ID="turn_on" x="microwave"/>'
+    "</Sequence></BehaviorTree></root>"
+)
+
+
+def test_a_plan_is_judged_before_it_is_carried_out(
+    start: Callable[..., Process], probe: Probe, tmp_path: Path
+) -> None:
+    config, record = tmp_path / "monitor.yaml", tmp_path / "record.mcap"
+    config.write_text(MONITOR)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(RULES)
+    process = start(config=str(config), model="", record=str(record), mode="act", use_sim_time=True)
+    stepper = Stepper(probe)
+    stepper.begin()
+
+    def asked(plan: str) -> list[Intervention]:
+        known = len(probe.interventions)
+        probe.deliver(String(data=plan), "/plan", "std_msgs/msg/String")
+        stepper.step()
+        return probe.interventions[known:]
+
+    assert (
+        asked("0.000: (putin bowl microwave)  [1.000]\n1.001: (turn_on microwave)  [1.000]") == []
+    )
+    stepper.report()
+    probe.wait_for_status("plan objection", "OK", "the plan is safe")
+    (refused,) = asked(TREE)
+    assert (refused.action, refused.active) == (Intervention.REPLAN, True)
+    assert refused.property == "safe_plan"
+    told = "no_fork: broken at step 2, turn_on(microwave), f = fork_1"
+    assert f"objection: {told}" in list(refused.evidence)
+    stepper.report()
+    probe.wait_for_status("plan objection", "ERROR", told)
+    (unread,) = asked("do something clever, please!")
+    assert unread.action == Intervention.REPLAN
+    assert any("cannot be judged" in fact for fact in unread.evidence)
+    (over,) = asked("(putin bowl microwave)")
+    assert over.action == Intervention.NONE
+    assert process.stop() == 0, process.output
+    rules.unlink()
+    ticks = list(replay_record(record))
+    assert len(ticks) == 4
+    assert [line for tick in ticks for line in tick.differences()] == []
+    evidence = [tick.result.request.evidence for tick in ticks if tick.result.request]
+    assert evidence[0] == tuple(refused.evidence)
+    assert main(["verify", str(record)]) == 0
+
+
+def test_rules_that_cannot_be_used_keep_the_node_from_being_configured(
+    start: Callable[..., Process], probe: Probe, tmp_path: Path
+) -> None:
+    config = tmp_path / "monitor.yaml"
+    config.write_text(MONITOR)
+    process = start(config=str(config), model="", autostart=False)
+    assert not probe.change("configure")
+    assert "signals.objection.rules" in process.output and "rules.yaml" in process.output
