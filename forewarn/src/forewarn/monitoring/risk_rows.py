@@ -27,8 +27,6 @@ VERDICTS = {
     PropertyStatus.CANNOT_BE_VIOLATED: CANNOT_BE_VIOLATED,
     PropertyStatus.ENDED: CANNOT_BE_VIOLATED,  # the episode is over, and its obligations with it
 }
-BOUNDS = {"none": 0, "credible": 1, "sound": 2}
-FIGURES = {"risk": 0, "upper": 1, "pmin": 2}
 
 
 class RiskRow(NamedTuple):
@@ -125,38 +123,32 @@ def _row(
     expected: float,
     path: tuple[str, ...],
 ) -> RiskRow:
-    spec, table, names = compiled.spec, compiled.table, compiled.automaton.names
-    bounded = table is not None and table.kind != "none"
-    confidence = table.confidence if table is not None and bounded else None
+    names = compiled.automaton.names
+    announced = compiled.announced
+    bounded = announced.bounds_kind
+    # By place: 28 fields by their names would take a fifth of a tick.
     return RiskRow(
-        property=compiled.name,
-        tick=tick,
-        verdict=VERDICTS[verdict.status],
-        possibly_violated=verdict.possible_violation,
-        violations=violations,
-        probability=verdict.probability,
-        lower=verdict.lower if bounded else math.nan,
-        upper=verdict.upper if bounded else math.nan,
-        bounds_kind=BOUNDS[table.kind] if table is not None else 0,
-        bounds_confidence=math.nan if confidence is None else confidence,
-        horizon=spec.horizon,
-        threshold_warn=spec.thresholds.warn,
-        threshold_act=spec.thresholds.act,
-        figure=FIGURES[spec.figure],
-        level=int(Level.NONE if muted else verdict.level),
-        muted=muted,
-        state_key=key,
-        state=name,
-        automaton_states=verdict.automaton,
-        automaton_state_names=tuple(names[q] for q in verdict.automaton),
-        in_model=verdict.in_model,
-        stale_signals=stale,
-        stale_ages=ages,
-        expected_time_to_violation=expected,
-        most_likely_path=path,
-        pmin=verdict.least.probability,
-        pmin_lower=verdict.least.lower,
-        pmin_upper=verdict.least.upper,
+        compiled.name,
+        tick,
+        VERDICTS[verdict.status],
+        verdict.possible_violation,
+        violations,
+        verdict.probability,
+        verdict.lower if bounded else math.nan,
+        verdict.upper if bounded else math.nan,
+        *announced,
+        int(Level.NONE if muted else verdict.level),
+        muted,
+        key,
+        name,
+        verdict.automaton,
+        tuple([names[q] for q in verdict.automaton]),
+        verdict.in_model,
+        stale,
+        ages,
+        expected,
+        path,
+        *verdict.least,
     )
 
 

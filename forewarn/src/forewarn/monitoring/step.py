@@ -6,23 +6,28 @@ replay and in learning, and so gives the same bits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from forewarn.checking.interface import RiskTable
-from forewarn.checking.least_risk import LeastRisk
 from forewarn.checking.shield import ShieldTable
 from forewarn.config import MonitorSpec
-from forewarn.models.chain import Floats
-from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step, advance
+from forewarn.monitoring.branches import Step, advance
 from forewarn.monitoring.live_anomaly import Detector, RunState
 from forewarn.monitoring.policy import RESTING, PolicyState, decide
-from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
+from forewarn.monitoring.property_risk import (
+    CERTAIN,
+    NAN,
+    NO_RISK,
+    NOT_JUDGED,
+    OVER,
+    Risk,
+    least_figure,
+    look_up,
+    uncertain_risk,
+)
+from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import (
     NO_LEAST,
     LeastFigure,
@@ -35,7 +40,6 @@ from forewarn.signals.feed import Failure, Snapshot
 from forewarn.states.abstraction import Abstraction, Past
 from forewarn.states.interface import Observed
 
-NAN = math.nan
 MAX_GAP = 10_000
 # A member of an enumeration costs more to look up than the comparison with it.
 UNKNOWN, VIOLATED, ENDED = PropertyStatus.UNKNOWN, PropertyStatus.VIOLATED, PropertyStatus.ENDED
@@ -84,22 +88,6 @@ class MonitorState(NamedTuple):
     properties: tuple[PropertyState, ...]
     past: Past | None
     run: RunState | None = None
-
-
-class Risk(NamedTuple):
-    """Risk of one property at one tick, before any policy."""
-
-    probability: float
-    lower: float
-    upper: float
-    in_model: bool
-
-
-OVER = Risk(0.0, 0.0, 0.0, True)
-CERTAIN = Risk(1.0, 1.0, 1.0, True)
-NO_RISK = Risk(NAN, NAN, NAN, True)
-UNSEEN = Risk(NAN, 0.0, 1.0, False)
-NOT_JUDGED = Risk(NAN, 0.0, 1.0, True)
 
 
 @dataclass(frozen=True)
@@ -284,100 +272,34 @@ class Monitor:
         elif status is ENDED:
             risk = OVER
         elif row is not None and len(branches) == 1 and status is not UNKNOWN:
-            risk = _look_up(compiled, row, branches[0])
+            risk = look_up(compiled, row, branches[0])
         elif code is None and snapshot.suspended:
             risk, status = NOT_JUDGED, UNKNOWN
         else:
-            assert compiled.table is not None
-            risk = self._uncertain(compiled, before, observation, row, compiled.table)
+            assert compiled.table is not None and self.model is not None
+            risk = uncertain_risk(
+                self.model, compiled, before.branches, observation, row, compiled.table
+            )
         if waiting and status is not VIOLATED:  # which no missing signal can bring about
             after = PropertyState(branches, step.latched, before.policy)
             return after, _verdict(compiled, after, step, UNKNOWN, risk)
         least = NO_LEAST
         if compiled.least is not None:
-            least = self._least(compiled, before, observation, row, step, risk)
-        figure = {"upper": risk.upper, "pmin": least.probability}.get(
-            compiled.spec.figure, risk.probability
-        )
+            least = least_figure(
+                self.model, compiled, before.branches, observation, row, step, risk
+            )
+        figure = (risk.probability, risk.upper, least.probability)[compiled.announced.figure]
         if risk is NO_RISK:
             # Without a model only a violation raises an alert, so its end must release it.
             figure = 0.0
         elif risk is NOT_JUDGED:
             figure = NAN  # its upper bound of 1 must not alert either
         # Where nothing was seen done, the least risk is as unknown as in a state never seen.
-        known = compiled.spec.figure != "pmin" or not math.isnan(figure) or risk is NOT_JUDGED
+        known = compiled.spec.figure != "pmin" or figure == figure or risk is NOT_JUDGED
         unseen = not (risk.in_model and known)
         policy = decide(compiled.rules, before.policy, snapshot.tick, figure, unseen=unseen)
         after = PropertyState(branches, step.latched, policy)
         return after, _verdict(compiled, after, step, status, risk, least)
-
-    def _least(
-        self,
-        compiled: CompiledProperty,
-        before: PropertyState,
-        observation: Observed,
-        row: int | None,
-        step: Step,
-        risk: Risk,
-    ) -> LeastFigure:
-        """Return the least risk over all ways to choose, where there is a risk at all."""
-        table = compiled.least
-        assert table is not None
-        if risk is CERTAIN or risk is OVER or risk is NO_RISK or risk is NOT_JUDGED:
-            return LeastFigure(*risk[:3])
-        if row is not None and len(step.branches) == 1 and step.status is not UNKNOWN:
-            at = row, step.branches[0]
-            found = (table.values[at], table.lower[at], table.upper[at])
-            return LeastFigure(*map(float, found))
-        return LeastFigure(*self._uncertain(compiled, before, observation, row, table)[:3])
-
-    def _uncertain(
-        self,
-        compiled: CompiledProperty,
-        before: PropertyState,
-        observation: Observed,
-        row: int | None,
-        table: RiskTable | LeastRisk,
-    ) -> Risk:
-        """Return the worst risk over all product states that agree with what is known."""
-        assert self.model is not None
-        found = self.model.compatible(observation)
-        if observation.state is not None and not observation.ended:
-            rows = np.array([] if row is None else [row])
-            found = Compatible(rows, np.full(rows.shape, -1), True)
-        if not found.rows.size:
-            return UNSEEN
-        live = compiled.live
-        rows, complete = found.rows, found.complete
-        at = np.ix_(np.array(before.branches), compiled.letters_in(found))
-        outcome = live.outcome[at]
-        certain = (outcome == BEGINS) | (outcome == LASTS)
-        columns = np.where(outcome == NOTHING, live.following[at], live.initial)
-
-        def looked_up(cells: Floats) -> Floats:
-            return np.where(outcome == NOTHING, cells[rows, columns], certain)
-
-        values = looked_up(table.values)
-        # That a label may have ended all is no knowledge of a state that was never seen.
-        foreign = not complete and found.labels[0] >= 0 and not values.any()
-        if foreign or np.isnan(values).all():
-            return UNSEEN
-        lower, upper = NAN, NAN
-        if table.lower is not None and table.upper is not None:
-            lower = float(looked_up(table.lower).min()) if complete else 0.0
-            upper = float(looked_up(table.upper).max()) if complete else 1.0
-        return Risk(float(np.nanmax(values)), lower, upper, True)
-
-
-def _look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
-    assert compiled.values is not None and compiled.table is not None
-    index = row * compiled.table.values.shape[1] + automaton
-    value = compiled.values[index]
-    if value != value:
-        return UNSEEN
-    if compiled.lower is None or compiled.upper is None:
-        return Risk(value, NAN, NAN, True)
-    return Risk(value, compiled.lower[index], compiled.upper[index], True)
 
 
 def _verdict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,8 @@ from forewarn.states.interface import (
 )
 
 MAX_MEMO = 1 << 12
+BOUNDS = {"none": 0, "credible": 1, "sound": 2}
+FIGURES = {"risk": 0, "upper": 1, "pmin": 2}
 
 
 class Compatible(NamedTuple):
@@ -111,6 +114,17 @@ class LoadedModel:
         return all(code in self.rows or not self.validity.admits(code) for code in candidates)
 
 
+class Announced(NamedTuple):
+    """Some fields of a Risk message, in its order; see there for meanings."""
+
+    bounds_kind: int
+    bounds_confidence: float
+    horizon: float
+    threshold_warn: float
+    threshold_act: float
+    figure: int
+
+
 @dataclass(frozen=True)
 class CompiledProperty:
     """One property, ready for the loop.
@@ -155,6 +169,20 @@ class CompiledProperty:
     least: LeastRisk | None = None
     _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)
+
+    @cached_property
+    def announced(self) -> Announced:
+        """Return the fields of a Risk message that are the same at every tick."""
+        kind = "none" if self.table is None else self.table.kind
+        confidence = None if self.table is None or kind == "none" else self.table.confidence
+        return Announced(
+            BOUNDS[kind],
+            math.nan if confidence is None else confidence,
+            self.spec.horizon,
+            self.spec.thresholds.warn,
+            self.spec.thresholds.act,
+            FIGURES[self.spec.figure],
+        )
 
     @cached_property
     def lasting(self) -> NDArray[np.bool_]:

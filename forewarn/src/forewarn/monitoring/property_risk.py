@@ -1,0 +1,125 @@
+"""The risk of one property at one moment: looked up, or the worst of what may be."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from forewarn.checking.interface import RiskTable
+from forewarn.checking.least_risk import LeastRisk
+from forewarn.models.chain import Floats
+from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step
+from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
+from forewarn.monitoring.verdict import LeastFigure, PropertyStatus
+from forewarn.states.interface import Observed
+
+NAN = math.nan
+
+
+class Risk(NamedTuple):
+    """Risk of one property at one tick, before any policy."""
+
+    probability: float
+    lower: float
+    upper: float
+    in_model: bool
+
+
+OVER = Risk(0.0, 0.0, 0.0, True)
+CERTAIN = Risk(1.0, 1.0, 1.0, True)
+NO_RISK = Risk(NAN, NAN, NAN, True)
+UNSEEN = Risk(NAN, 0.0, 1.0, False)
+NOT_JUDGED = Risk(NAN, 0.0, 1.0, True)
+
+
+def look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
+    """Return the risk of a product state that is known for certain."""
+    assert compiled.values is not None and compiled.table is not None
+    index = row * compiled.table.values.shape[1] + automaton
+    value = compiled.values[index]
+    if value != value:
+        return UNSEEN
+    if compiled.lower is None or compiled.upper is None:
+        return Risk(value, NAN, NAN, True)
+    return Risk(value, compiled.lower[index], compiled.upper[index], True)
+
+
+def uncertain_risk(
+    model: LoadedModel,
+    compiled: CompiledProperty,
+    branches: tuple[int, ...],
+    observation: Observed,
+    row: int | None,
+    table: RiskTable | LeastRisk,
+) -> Risk:
+    """Return the worst risk over all product states that agree with what is known.
+
+    Parameters
+    ----------
+    branches : tuple of int
+        Where the live automaton may have been before.
+    row : int or None
+        The state's row in the tables, where it is known and the model has it.
+    table : RiskTable or LeastRisk
+        What is looked up.
+    """
+    found = model.compatible(observation)
+    if observation.state is not None and not observation.ended:
+        rows = np.array([] if row is None else [row])
+        found = Compatible(rows, np.full(rows.shape, -1), True)
+    if not found.rows.size:
+        return UNSEEN
+    live = compiled.live
+    rows, complete = found.rows, found.complete
+    at = np.ix_(np.array(branches), compiled.letters_in(found))
+    outcome = live.outcome[at]
+    certain = (outcome == BEGINS) | (outcome == LASTS)
+    columns = np.where(outcome == NOTHING, live.following[at], live.initial)
+
+    def looked_up(cells: Floats) -> Floats:
+        return np.where(outcome == NOTHING, cells[rows, columns], certain)
+
+    values = looked_up(table.values)
+    # That a label may have ended all is no knowledge of a state that was never seen.
+    foreign = not complete and found.labels[0] >= 0 and not values.any()
+    if foreign or np.isnan(values).all():
+        return UNSEEN
+    lower, upper = NAN, NAN
+    if table.lower is not None and table.upper is not None:
+        lower = float(looked_up(table.lower).min()) if complete else 0.0
+        upper = float(looked_up(table.upper).max()) if complete else 1.0
+    return Risk(float(np.nanmax(values)), lower, upper, True)
+
+
+def least_figure(
+    model: LoadedModel | None,
+    compiled: CompiledProperty,
+    branches: tuple[int, ...],
+    observation: Observed,
+    row: int | None,
+    step: Step,
+    risk: Risk,
+) -> LeastFigure:
+    """Return the least risk over all ways to choose, where there is a risk at all.
+
+    Parameters
+    ----------
+    branches : tuple of int
+        Where the live automaton may have been before.
+    step : Step
+        Where it is now.
+    risk : Risk
+        The risk of the recorded mix.
+    """
+    table = compiled.least
+    assert table is not None
+    if risk is CERTAIN or risk is OVER or risk is NO_RISK or risk is NOT_JUDGED:
+        return LeastFigure(*risk[:3])
+    if row is not None and len(step.branches) == 1 and step.status is not PropertyStatus.UNKNOWN:
+        at = row, step.branches[0]
+        found = (table.values[at], table.lower[at], table.upper[at])
+        return LeastFigure(*map(float, found))
+    assert model is not None
+    return LeastFigure(*uncertain_risk(model, compiled, branches, observation, row, table)[:3])
