@@ -31,7 +31,7 @@ log = logging.getLogger("agent_guard")
 NOTHING: Mapping[str, Any] = {}
 MOST_ARGUMENTS = 10_000
 FEW_CHARACTERS = 20_000
-QUICK = (str, int, float, bool, type(None))
+QUICK = (int, float, bool, type(None))
 
 
 class GuardError(InputError):
@@ -159,7 +159,7 @@ class Guard:
     record: StepRecord | None = None
     failure: str = ""
     _deadline: Deadline = field(init=False, repr=False, compare=False)
-    _recent: Recent[RunState] = field(default_factory=Recent, init=False, repr=False, compare=False)
+    recent: Recent[RunState] = field(default_factory=Recent, init=False, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -265,7 +265,7 @@ class Guard:
         if failed is None:
             failed = says_failed(text)
         progress = state.standing.progress.answered(text, failed)
-        return state._replace(standing=state.standing._replace(progress=progress))
+        return RunState(Standing(progress, *state.standing[1:]), *state[1:])
 
     def close(
         self, state: RunState, run: str, context: Mapping[str, Any] = NOTHING
@@ -325,8 +325,13 @@ class Guard:
         standing = None
         if self.judge is not None and state.standing is not None:
             standing = self.judge.dump(state.standing)
-        data = {**state._asdict(), "standing": standing, "heard": list(state.heard)}
-        self._recent.keep(data, state)
+        data = {
+            "standing": standing,
+            "refused": state.refused,
+            "stopped": state.stopped,
+            "heard": list(state.heard),
+        }
+        self.recent.keep(data, state)
         return data
 
     def load(self, data: Mapping[str, Any]) -> RunState:
@@ -335,7 +340,7 @@ class Guard:
         What belongs to other rules, or makes no sense, is a failure: calls are then blocked, or
         pass, as `options.on_failure` says.
         """
-        known = self._recent.find(data)
+        known = self.recent.find(data)
         if known is not None:
             return known
         try:
@@ -351,23 +356,21 @@ class Guard:
         self, state: RunState, judged: Judged, answer: object, context: Mapping[str, Any]
     ) -> Settled:
         decision = judged.decision
-        made = Settled(decision.proposal, judged.made, "", decision, judged.values)
-        refused = Settled(None, judged.refused, decision.message, decision)
         match decision.does:
             case "pass" | "warn":
-                return made
+                return _made(judged, decision.proposal)
             case "replace":
-                return made._replace(call=decision.replacement)
+                return _made(judged, decision.replacement)
             case "reflect" | "stop":
-                return refused
+                return Settled(None, judged.refused, decision.message, decision)
             case "ask":
                 found = read_answer(answer, decision.proposal)
                 if found.kind == "approve":
-                    return made
+                    return _made(judged, decision.proposal)
                 if found.kind == "edit" and found.proposal is not None:
                     return self._edited(state, decision.run, found.proposal, context)
                 message = f"{decision.message} A person was asked and refused. {found.message}"
-                return refused._replace(message=message.strip())
+                return Settled(None, judged.refused, message.strip(), decision)
         raise AssertionError(f"no case for {decision.does}")
 
     def _edited(
@@ -377,7 +380,7 @@ class Guard:
         judged = self.decide(state, run, proposal, context)
         decision = judged.decision
         if decision.passes or decision.does == "ask":
-            return Settled(proposal, judged.made, "", decision, judged.values)
+            return _made(judged, proposal)
         return Settled(None, judged.refused, decision.message, decision)
 
     def _is_quick(self, state: RunState, proposal: Proposal) -> bool:
@@ -388,10 +391,12 @@ class Guard:
         texts = [known.task, *known.outputs, *itertools.chain.from_iterable(known.inputs)]
         if isinstance(arguments, str):
             texts.append(arguments)
-        elif not all(isinstance(value, QUICK) for value in arguments.values()):
-            return False
         else:
-            texts += [value for value in arguments.values() if isinstance(value, str)]
+            for value in arguments.values():
+                if isinstance(value, str):
+                    texts.append(value)
+                elif not isinstance(value, QUICK):
+                    return False
         return len(texts) + sum(map(len, texts)) <= FEW_CHARACTERS
 
     def _decide(
@@ -409,7 +414,7 @@ class Guard:
         elif decision.does == "replace":
             decision, found = self._replaced(state.standing, decision, found, context)
         decision = self._harder(decision, state)
-        made = state._replace(standing=found.after)
+        made = RunState(found.after, *state[1:])
         return Judged(decision, made, _refused(state, decision), found.values)
 
     def _replaced(
@@ -485,22 +490,26 @@ def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judg
         run,
         step,
         proposal,
-        action=found.action,
-        active=found.active,
-        rule=found.property,
-        says="" if rule is None else rule.description or rule.formula,
-        rules=found.properties,
-        certain=found.certain,
-        risk=found.risk,
-        reason=found.reason,
-        evidence=found.evidence,
-        recommendation=found.recommendation,
+        found.action,
+        found.active,
+        found.property,
+        "" if rule is None else rule.description or rule.formula,
+        found.properties,
+        found.certain,
+        found.risk,
+        found.reason,
+        found.evidence,
+        found.recommendation,
     )
 
 
 def _refused(state: RunState, decision: Decision) -> RunState:
     stopped = decision.message if decision.does == "stop" else state.stopped
-    return state._replace(refused=state.refused + 1, stopped=stopped)
+    return RunState(state.standing, state.refused + 1, stopped, state.heard)
+
+
+def _made(judged: Judged, call: Proposal | None) -> Settled:
+    return Settled(call, judged.made, "", judged.decision, judged.values)
 
 
 def _said(error: BaseException) -> str:

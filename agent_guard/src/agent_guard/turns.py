@@ -48,6 +48,9 @@ def gathered(guard: Guard, kept: Mapping[str, Any] | None) -> RunState:
     """Return what is remembered after the last message whose calls are in the state."""
     if not kept:
         return guard.start()
+    known = guard.recent.find(kept)
+    if known is not None:
+        return known
     state = guard.load(kept["base"])
     done = sorted(kept["done"].values(), key=lambda outcome: outcome["index"])
     for outcome in done:
@@ -145,7 +148,12 @@ def ended(guard: Guard, turn: Turn, settled: Settled, result: object, failed: bo
         "refused": after.refused - turn.state.refused,
         "stopped": after.stopped,
     }
-    return {"base": turn.base, "turn": turn.name, "done": {str(turn.place): outcome}}
+    kept = {"base": turn.base, "turn": turn.name, "done": {str(turn.place): outcome}}
+    if turn.place == 0:  # no other call of the message has a part in what is known by now
+        guard.recent.keep(
+            kept, after if made is None else guard.answered(after, outcome["result"], failed)
+        )
+    return kept
 
 
 def over(

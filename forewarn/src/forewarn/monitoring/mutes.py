@@ -50,6 +50,8 @@ class Mutes(NamedTuple):
 
     def at(self, tick: int, now: int) -> Mutes:
         """Return what is silenced at a tick, which is at the moment `now`."""
+        if not (self.ends or self.waiting):
+            return self
         ends = {**self.ends, **{name: now + left for name, left in self.waiting.items()}}
         lasting = {name: end for name, end in ends.items() if now < end}
         over = dict.fromkeys(ends.keys() - lasting.keys(), tick)

@@ -180,12 +180,11 @@ class Judge:
         signals = standing.progress.proposing(run, call)
         values = {**context, **signals, INTERVENED: imposed}
         evaluated = self._evaluate(standing, values)
-        after = Standing(
-            standing.progress.made(call.action, signals["arguments"]), evaluated.memory
-        )
-        after = after._replace(owed=self._broken_after(after, run))
+        progress = standing.progress.made(call.action, signals["arguments"])
+        owed = self._broken_after(progress, evaluated.memory, run)
         now = [n for n in _violated(evaluated.result.verdict) if n not in standing.owed]
-        broken = {**dict.fromkeys(after.owed, WHATEVER), **dict.fromkeys(now, NOW)}
+        broken = {**dict.fromkeys(owed, WHATEVER), **dict.fromkeys(now, NOW)}
+        after = Standing(progress, evaluated.memory, owed)
         return self._judgement(evaluated, broken, values, after)
 
     def close(
@@ -203,7 +202,7 @@ class Judge:
         """Return where a run stands as plain data that goes through JSON."""
         return {
             "key": self.key,
-            "known": _plain(standing.progress),
+            "known": _known(standing.progress),
             "memory": self.dump_memory(standing),
         }
 
@@ -256,11 +255,11 @@ class Judge:
         snapshot = snapshot_of(self.monitor.abstraction.sources, values, step, step * NANOSECONDS)
         return evaluate(self.monitor, self.chains, standing.memory, snapshot)
 
-    def _broken_after(self, after: Standing, run: str) -> tuple[str, ...]:
+    def _broken_after(self, progress: Progress, memory: Memory, run: str) -> tuple[str, ...]:
         """Return what is broken one step later for all that may be observed then."""
-        known = after.progress.closing(run) if self._ahead else {}
+        known = progress.closing(run) if self._ahead else {}
         values = [known[name] if name in self._ahead else None for name in self._sources]
-        return self.monitor.broken_by(after.memory.state, values)
+        return self.monitor.broken_by(memory.state, values)
 
     def _judgement(
         self,
@@ -298,10 +297,13 @@ class Judge:
                     reason=f"{name}: {why}",
                     evidence=found.evidence or (f"state: {rows[0].state}",),
                 )
-        if found.property:
-            advice = advised(self.monitor, evaluated.result.verdict, found.action)
-            found = found._replace(recommendation="" if advice is None else advice.action)
-        return found._replace(properties=tuple(dict.fromkeys((*found.properties, *broken))))
+        if not found.property:
+            return found
+        advice = advised(self.monitor, evaluated.result.verdict, found.action)
+        return found._replace(
+            recommendation="" if advice is None else advice.action,
+            properties=tuple(dict.fromkeys((*found.properties, *broken))),
+        )
 
     def _against_certainty(self, name: str) -> str:
         """Return what a property asks for where it is broken for certain: no mere warning."""
@@ -315,6 +317,11 @@ def _violated(verdict: Verdict) -> tuple[str, ...]:
 
 def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _known(progress: Progress) -> list[Any]:
+    step, task, calls, inputs, outputs, errors, failed = progress
+    return [step, task, list(calls), [*map(list, inputs)], list(outputs), errors, failed]
 
 
 def _misfits(spec: MonitorSpec) -> Iterator[InputError]:

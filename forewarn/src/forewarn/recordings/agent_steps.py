@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from forewarn.recordings.agent_calls import Call
@@ -64,10 +65,9 @@ class Progress(NamedTuple):
         """Return the signals of the step before a call: it can still be stopped."""
         arguments = [cut(text, "arguments", note) for _, text in call.arguments]
         return {
-            **self._known(run),
+            **self._known(run, [*map(list, self.inputs), arguments]),
             "action": call.action,
             "proposed": call.action,
-            "inputs": [*map(list, self.inputs), arguments],
             "arguments": arguments,
             "argument_names": [name for name, _ in call.arguments],
         }
@@ -75,7 +75,7 @@ class Progress(NamedTuple):
     def closing(self, run: object) -> dict[str, Any]:
         """Return the signals of the step after the last call: it proposes nothing."""
         return {
-            **self._known(run),
+            **self._known(run, [*map(list, self.inputs)]),
             "action": None,
             "proposed": "",
             "arguments": [],
@@ -91,17 +91,20 @@ class Progress(NamedTuple):
             As the signal `arguments` had them before the call.
         """
         inputs = [*self.inputs, tuple(arguments)]
-        _empty_oldest(inputs, lambda texts: sum(map(len, texts)), (), "inputs", note)
-        return self._replace(step=self.step + 1, calls=(*self.calls, name), inputs=tuple(inputs))
+        total = sum(map(len, chain.from_iterable(inputs)))
+        if total > KEPT_OUTPUTS:
+            _empty_oldest(inputs, total, lambda texts: sum(map(len, texts)), (), "inputs", note)
+        return Progress(self.step + 1, self.task, (*self.calls, name), tuple(inputs), *self[4:])
 
     def answered(self, text: str, failed: bool, note: Note = unheard) -> Progress:
         """Return what is known once a call has been answered."""
         outputs = [*self.outputs, cut(text, "observation", note)]
-        _empty_oldest(outputs, len, "", "outputs", note)
-        errors = self.errors + failed
-        return self._replace(outputs=tuple(outputs), errors=errors, failed=failed)
+        total = sum(map(len, outputs))
+        if total > KEPT_OUTPUTS:
+            _empty_oldest(outputs, total, len, "", "outputs", note)
+        return Progress(*self[:4], tuple(outputs), self.errors + failed, failed)
 
-    def _known(self, run: object) -> dict[str, Any]:
+    def _known(self, run: object, inputs: list[list[str]]) -> dict[str, Any]:
         return {
             KEY: run,
             "step": self.step,
@@ -109,7 +112,7 @@ class Progress(NamedTuple):
             "calls": list(self.calls),
             "last_action": self.calls[-1] if self.calls else "",
             "observation": self.outputs[-1] if self.outputs else "",
-            "inputs": [list(texts) for texts in self.inputs],
+            "inputs": inputs,
             "outputs": list(self.outputs),
             "errors": self.errors,
             "failed": self.failed,
@@ -124,10 +127,10 @@ T = TypeVar("T")
 
 
 def _empty_oldest(
-    parts: list[T], size: Callable[[T], int], empty: T, name: str, note: Note
+    parts: list[T], total: int, size: Callable[[T], int], empty: T, name: str, note: Note
 ) -> None:
     """Empty the oldest parts of too many characters: each part keeps the number of its call."""
-    total, at = sum(map(size, parts)), 0
+    at = 0
     while total > KEPT_OUTPUTS:
         total -= size(parts[at])
         parts[at], at = empty, at + 1

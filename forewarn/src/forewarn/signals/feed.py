@@ -334,13 +334,10 @@ def snapshot_of(
     sources: Sequence[SourceSignal], values: Mapping[str, Any], tick: int, time_ns: int
 ) -> Snapshot:
     """Return the snapshot of a moment at which these values arrived, and nothing else ever did."""
+    found = tuple([stored_value(values.get(s.name, s.default)) for s in sources])
     missing = [s.name for s in sources if s.name not in values and s.default is None]
-    return Snapshot(
-        tick,
-        tuple(stored_value(values.get(source.name, source.default)) for source in sources),
-        tuple(StaleSignal(name, None) for name in missing),
-        time_ns=time_ns,
-    )
+    stale = tuple([StaleSignal(name, None) for name in missing])
+    return Snapshot(tick, found, stale, (), False, time_ns)
 
 
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.expressions import parse_expression
+from forewarn.expressions import Unknown, parse_expression
 from forewarn.states.predicates.kleene import KleeneCompiler
 
 NAMES = ("a", "b", "c", "d")
@@ -105,3 +105,24 @@ def test_numbers_without_value_are_unknown(text: str, expected: bool | None) -> 
 
 def test_infinity_is_a_value() -> None:
     assert evaluate("a > 1", [math.inf, 0.0, 0.0, 0.0]) is True
+
+
+SIGNALS = st.one_of(
+    st.sampled_from(["", "red", "rred"]),
+    st.lists(st.sampled_from(["", "red", 1.0, True]), max_size=3),
+    st.none() | st.booleans() | st.integers(0, 2) | st.floats(allow_nan=True),
+    st.just(np.array([1.0, 2.0])) | st.just(np.array([])) | st.just(Unknown("it is gone")),
+)
+
+
+@given(
+    st.sampled_from(
+        ["a == 'red'", "a != 'red'", "'red' == a", "'red' in a", "'red' not in a", "a in 'red'"]
+    ),
+    SIGNALS,
+)
+def test_a_signal_against_a_text_is_what_the_language_says(text: str, value: object) -> None:
+    # The short way for texts against the general one, which takes any expression.
+    compiler = KleeneCompiler(SLOTS)
+    general = compiler._comparison(parse_expression(text).tree)
+    assert evaluate(text, [value, None, None, None]) is general([value, None, None, None])

@@ -89,7 +89,7 @@ class KleeneCompiler:
 
     def _leaf(self, tree: ast.expr) -> str:
         if isinstance(tree, ast.Compare):
-            leaf = self._comparison(tree)
+            leaf = self._of_text(tree, self._comparison(tree))
         else:
             operand = self._operand(tree)
 
@@ -101,6 +101,39 @@ class KleeneCompiler:
     def _called(self, leaf: Callable[[Any], Truth]) -> str:
         self.leaves.append(leaf)
         return f"leaf{len(self.leaves) - 1}(v)"
+
+    def _of_text(
+        self, tree: ast.Compare, otherwise: Callable[[Values], Truth]
+    ) -> Callable[[Values], Truth]:
+        """Return the short way for a signal against a text, and `otherwise` for all else.
+
+        That is ``tool == 'send'`` where the signal is text, and ``'check' in calls`` where it is a
+        list of texts.
+        """
+        sides, operator = (tree.left, tree.comparators[0]), type(tree.ops[0])
+        inside = operator is ast.In
+        constant, name = sides if inside else sides[::-1]
+        if len(tree.ops) > 1 or not (inside or operator in (ast.Eq, ast.NotEq)):
+            return otherwise
+        if not (isinstance(constant, ast.Constant) and isinstance(name, ast.Name)):
+            return otherwise
+        text, slot = constant.value, self.slots.get(name.id)
+        if not isinstance(text, str) or slot is None:
+            return otherwise
+
+        def among(values: Values) -> Truth:
+            value = values[slot]
+            if type(value) is list and {*map(type, value)} == {str}:
+                return text in value
+            return None if value is None else otherwise(values)
+
+        def equals(values: Values) -> Truth:
+            value = values[slot]
+            if type(value) is str:
+                return (value == text) is (operator is ast.Eq)
+            return None if value is None else otherwise(values)
+
+        return among if inside else equals
 
     def _comparison(self, tree: ast.Compare) -> Callable[[Values], Truth]:
         """Compare the sides one by one, so that a NaN inside a side makes it unknown."""
