@@ -153,6 +153,15 @@ class GuardStopError(Exception):
         self.decision = decision
 
 
+def describe(decision: Decision, made: bool) -> str:
+    """Return a decision for a log, on one line."""
+    what = "made" if made else "not made"
+    tool = plain(decision.proposal.tool, 80) or "(end of the run)"
+    why = decision.failure or decision.reason
+    mode = decision.action if decision.active else f"{decision.action}, which is not active"
+    return f"run {plain(decision.run, 80)}, step {decision.step}: {tool} {what}: {mode}: {why}"
+
+
 Replace = Callable[[Decision], "Proposal | None"]
 
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from agent_guard.answers import read_answer
 from agent_guard.deadline import Deadline
-from agent_guard.decisions import Decision, Proposal, Replace, plain
+from agent_guard.decisions import Decision, Proposal, describe, plain
+from agent_guard.options import Options
+from agent_guard.outcomes import NOTHING, GuardError, Judged, RunState, Settled
 from agent_guard.recent import Recent
 from agent_guard.record import StepRecord
 from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
-from forewarn.errors import ConfigError, ForewarnError, InputError
+from forewarn.errors import ForewarnError
 from forewarn.models import load_model
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.proposals import Judge, Judgement, Standing
@@ -28,114 +30,9 @@ from forewarn.recordings.agent_calls import Call, arguments_of, says_failed
 from forewarn.recordings.agent_steps import text_of_result
 
 log = logging.getLogger("agent_guard")
-NOTHING: Mapping[str, Any] = {}
 MOST_ARGUMENTS = 10_000
 FEW_CHARACTERS = 20_000
 QUICK = (int, float, bool, type(None))
-
-
-class GuardError(InputError):
-    """The guard cannot judge a call."""
-
-
-class RunState(NamedTuple):
-    """What a guard remembers of a run; a value.
-
-    Attributes
-    ----------
-    standing : Standing or None
-        What the rules remember; None where the guard could not be opened.
-    refused : int
-        Calls that were given back to the model since the user spoke last.
-    stopped : str
-        Why the run is to end; empty if it is not.
-    heard : tuple of str
-        Which messages of the user are part of the task, where they have names.
-    """
-
-    standing: Standing | None
-    refused: int = 0
-    stopped: str = ""
-    heard: tuple[str, ...] = ()
-
-
-class Judged(NamedTuple):
-    """A decision, and what is remembered if the call is made, or if it is not."""
-
-    decision: Decision
-    made: RunState
-    refused: RunState
-    values: Mapping[str, Any]
-
-
-class Settled(NamedTuple):
-    """What has become of a proposed call.
-
-    Attributes
-    ----------
-    call : Proposal or None
-        The call to make: the proposed one, or another in its place; None if none is made.
-    state : RunState
-        What is remembered of the run from now on.
-    message : str
-        What the model is told where no call is made.
-    decision : Decision
-        The decision behind that.
-    values : mapping
-        The signals of the step, for the record; empty if no call is made.
-    """
-
-    call: Proposal | None
-    state: RunState
-    message: str
-    decision: Decision
-    values: Mapping[str, Any] = NOTHING
-
-    @property
-    def stops(self) -> bool:
-        """The run ends."""
-        return bool(self.state.stopped)
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a guard behaves where the monitor file does not say it.
-
-    Attributes
-    ----------
-    on_failure : str
-        What becomes of a call that could not be judged: ``block`` or ``pass``. Either is said.
-    timeout : float or None
-        Seconds that a decision may take; None for no limit. A decision over few characters, and
-        without `replace`, takes no thread of its own: what expressions do is bounded.
-    attempts : int
-        How often a call is given back to the model, until the user speaks again.
-    then : str
-        What is asked for beyond that: a stop, or ASK.
-    replace : callable or None
-        From a decision to the call that is made instead, for REPLACE; None gives it back.
-    on_decision : callable or None
-        Is told every decision that is final.
-    """
-
-    on_failure: Literal["block", "pass"] = "block"
-    timeout: float | None = 1.0
-    attempts: int = 3
-    then: str = COMFORTABLE_STOP
-    replace: Replace | None = None
-    on_decision: Callable[[Decision], None] | None = None
-
-    def __post_init__(self) -> None:
-        """Check the values; raises ConfigError."""
-        harder = [n for n, a in ACTIONS.items() if a.agent in ("ask", "stop")]
-        for key, value, fine, accepted in (
-            ("on_failure", self.on_failure, self.on_failure in ("block", "pass"), "block, pass"),
-            ("timeout", self.timeout, self.timeout is None or self.timeout > 0, "seconds, or None"),
-            ("attempts", self.attempts, self.attempts >= 0, "0 and more"),
-            ("then", self.then, self.then in harder, ", ".join(harder)),
-        ):
-            if not fine:
-                raise ConfigError(f"{value!r}", key=key, accepted=accepted)
 
 
 @dataclass(frozen=True)
@@ -473,15 +370,6 @@ def call_of(proposal: Proposal) -> Call:
     if len(arguments) > MOST_ARGUMENTS:
         raise GuardError(f"{len(arguments)} arguments", accepted=f"up to {MOST_ARGUMENTS}")
     return Call(proposal.tool, arguments, "", False)
-
-
-def describe(decision: Decision, made: bool) -> str:
-    """Return a decision for a log, on one line."""
-    what = "made" if made else "not made"
-    tool = plain(decision.proposal.tool, 80) or "(end of the run)"
-    why = decision.failure or decision.reason
-    mode = decision.action if decision.active else f"{decision.action}, which is not active"
-    return f"run {plain(decision.run, 80)}, step {decision.step}: {tool} {what}: {mode}: {why}"
 
 
 def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judgement) -> Decision:

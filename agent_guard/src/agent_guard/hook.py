@@ -9,7 +9,8 @@ from typing import Any
 
 from agent_guard.answers import question
 from agent_guard.decisions import Decision, GuardStopError, Proposal
-from agent_guard.guard import NOTHING, Guard, Settled
+from agent_guard.guard import Guard
+from agent_guard.outcomes import NOTHING, Settled
 
 Ask = Callable[[dict[str, Any]], object]
 

@@ -21,7 +21,8 @@ from typing_extensions import NotRequired
 
 from agent_guard.answers import question
 from agent_guard.decisions import GuardStopError, Proposal
-from agent_guard.guard import NOTHING, Guard, Settled
+from agent_guard.guard import Guard
+from agent_guard.outcomes import NOTHING, Settled
 from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, over
 from forewarn.config.actions import ACTIONS
 from forewarn.recordings.agent_calls import says_failed

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent_guard.decisions import Decision, Proposal
-from agent_guard.guard import NOTHING, Guard, GuardError, Judged, RunState, Settled
+from agent_guard.guard import Guard
+from agent_guard.outcomes import NOTHING, GuardError, Judged, RunState, Settled
 from forewarn.config.actions import REPLAN
 from forewarn.recordings.agent_steps import text_of_result
 

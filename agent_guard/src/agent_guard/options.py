@@ -1,0 +1,52 @@
+"""How a guard behaves where the monitor file does not say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_guard.decisions import Decision, Replace
+from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP
+from forewarn.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a guard behaves where the monitor file does not say it.
+
+    Attributes
+    ----------
+    on_failure : str
+        What becomes of a call that could not be judged: ``block`` or ``pass``. Either is said.
+    timeout : float or None
+        Seconds that a decision may take; None for no limit. A decision over few characters, and
+        without `replace`, takes no thread of its own: what expressions do is bounded.
+    attempts : int
+        How often a call is given back to the model, until the user speaks again.
+    then : str
+        What is asked for beyond that: a stop, or ASK.
+    replace : callable or None
+        From a decision to the call that is made instead, for REPLACE; None gives it back.
+    on_decision : callable or None
+        Is told every decision that is final.
+    """
+
+    on_failure: Literal["block", "pass"] = "block"
+    timeout: float | None = 1.0
+    attempts: int = 3
+    then: str = COMFORTABLE_STOP
+    replace: Replace | None = None
+    on_decision: Callable[[Decision], None] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values; raises ConfigError."""
+        harder = [n for n, a in ACTIONS.items() if a.agent in ("ask", "stop")]
+        for key, value, fine, accepted in (
+            ("on_failure", self.on_failure, self.on_failure in ("block", "pass"), "block, pass"),
+            ("timeout", self.timeout, self.timeout is None or self.timeout > 0, "seconds, or None"),
+            ("attempts", self.attempts, self.attempts >= 0, "0 and more"),
+            ("then", self.then, self.then in harder, ", ".join(harder)),
+        ):
+            if not fine:
+                raise ConfigError(f"{value!r}", key=key, accepted=accepted)

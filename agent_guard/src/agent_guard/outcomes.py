@@ -1,0 +1,75 @@
+"""What is remembered of a run, what a decision leads to, and what became of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agent_guard.decisions import Decision, Proposal
+from forewarn.errors import InputError
+from forewarn.monitoring.proposals import Standing
+
+NOTHING: Mapping[str, Any] = {}
+
+
+class GuardError(InputError):
+    """The guard cannot judge a call."""
+
+
+class RunState(NamedTuple):
+    """What a guard remembers of a run; a value.
+
+    Attributes
+    ----------
+    standing : Standing or None
+        What the rules remember; None where the guard could not be opened.
+    refused : int
+        Calls that were given back to the model since the user spoke last.
+    stopped : str
+        Why the run is to end; empty if it is not.
+    heard : tuple of str
+        Which messages of the user are part of the task, where they have names.
+    """
+
+    standing: Standing | None
+    refused: int = 0
+    stopped: str = ""
+    heard: tuple[str, ...] = ()
+
+
+class Judged(NamedTuple):
+    """A decision, and what is remembered if the call is made, or if it is not."""
+
+    decision: Decision
+    made: RunState
+    refused: RunState
+    values: Mapping[str, Any]
+
+
+class Settled(NamedTuple):
+    """What has become of a proposed call.
+
+    Attributes
+    ----------
+    call : Proposal or None
+        The call to make: the proposed one, or another in its place; None if none is made.
+    state : RunState
+        What is remembered of the run from now on.
+    message : str
+        What the model is told where no call is made.
+    decision : Decision
+        The decision behind that.
+    values : mapping
+        The signals of the step, for the record; empty if no call is made.
+    """
+
+    call: Proposal | None
+    state: RunState
+    message: str
+    decision: Decision
+    values: Mapping[str, Any] = NOTHING
+
+    @property
+    def stops(self) -> bool:
+        """The run ends."""
+        return bool(self.state.stopped)
