@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from chat_server import Stub
 
 from forewarn.cli import main
 
@@ -56,3 +57,17 @@ def edited(corridor_run: Any, tmp_path: Path) -> Callable[[str, str], Path]:
         return path
 
     return edit
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Stub]]:
+    """Return a function that starts a server with a script."""
+    started: list[Stub] = []
+
+    def start(*script: Any) -> Stub:
+        started.append(Stub(*script))
+        return started[-1]
+
+    yield start
+    for stub in started:
+        stub.close()

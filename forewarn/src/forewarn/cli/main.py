@@ -32,7 +32,7 @@ COMMANDS = {
     "verify": "replay a node's own record and compare to the last bit",
     "convert": "write a recording as MCAP, for Foxglove and ROS 2's tools",
     "plan check": "judge plans by rules about objects before anything moves",
-    "plan ask": "write the prompts that ask planners for plans",
+    "plan ask": "ask a language model for plans, with rules and without",
     "merge-runs": "merge executions into a tree, and check CTL with time on it",
     "explain": "show what a formula means and the automaton that monitors it",
     "import": "read a chain of another tool as a model",

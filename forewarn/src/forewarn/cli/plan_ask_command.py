@@ -1,38 +1,40 @@
-"""``forewarn plan ask``: prompts for planners, with and without rules."""
+"""``forewarn plan ask``: have a language model plan, with and without rules."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from forewarn.cli.common import add_output
+from forewarn.cli.asking import ASKED, AskingOptions, add_endpoint, ask_for, check_asking
 from forewarn.cli.output import Output
 from forewarn.cli.plan_check_command import add_rules, read_rules
 from forewarn.errors import InputError
-from forewarn.files.outputs import check_output, write_output
-from forewarn.plans.prompts import KINDS, ask
+from forewarn.plans.prompts import KINDS, ask, plan_in
 from forewarn.plans.readers import read_records
 
 DESCRIPTION = """\
-Write for each task the three prompts of SENTINEL: with the rules as formulas, in words, and
-without."""
+Ask a language model for a plan for each task, with the three prompts of SENTINEL: with the rules as
+formulas, in words, and without; through any endpoint that speaks OpenAI's protocol for chats. Write
+the plans for plan check; or write the prompts alone."""
 
-EPILOG = """\
-exit codes: 0 prompts were written, 2 wrong usage or input.
+EPILOG = f"""\
+{ASKED}
 
-example: forewarn plan ask tasks.jsonl --rules kitchen.yaml -o prompts.jsonl"""
+exit codes: 0 all were answered, 1 some were not, 2 wrong usage or input, or the endpoint refuses.
+
+example: forewarn plan ask tasks.jsonl --rules kitchen.yaml --url http://localhost:8000/v1 \
+--model M -o plans.jsonl"""
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(AskingOptions):
     """The arguments of ``plan ask``."""
 
     tasks: list[Path]
     rules: Path
     allow_unreadable: bool
-    output: Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,21 +43,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "tasks", nargs="+", type=Path, metavar="TASKS", help="the tasks, JSON lines"
     )
     add_rules(parser)
-    add_output(parser, "JSON lines")
+    add_endpoint(parser)
 
 
 def run(options: Options, output: Output) -> int:
-    """Write the prompts."""
-    check_output(options.output)
+    """Ask."""
+    check_asking(options)
     rules = read_rules(options.rules, output, keep_going=options.allow_unreadable)
-    lines = []
+    chats: list[dict[str, Any]] = []
     for path in options.tasks:
         for number, record in enumerate(read_records(path)):
             try:
-                lines += [json.dumps(chat, ensure_ascii=False) for chat in ask(record, rules)]
+                chats += ask(record, rules)
             except InputError as error:
                 raise error.located(file=f"{path}: task {number + 1}") from None
-    write_output(options.output, "\n".join(lines) + "\n")
-    output.say(f"{len(lines)} prompts ({', '.join(KINDS)}) -> {options.output}")
-    output.emit({"prompts": len(lines), "output": options.output})
-    return 0
+    return ask_for(options, chats, f"prompts ({', '.join(KINDS)})", output, plan_in)

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from forewarn.plans.rules import Rules
+from forewarn.plans.steps import parse_step
 from forewarn.plans.world import PlanError
 
 KINDS = ("formal", "words", "none")
 GOALS = ("task", "instruction", "goal", "query", "question", "prompt", "request")
 LONGEST_TASK = 20_000
+#: Where a list may begin in an answer.
+MOST_BRACKETS = 1_000
 
 _SYSTEM = """\
 You plan for a household robot. Answer with one JSON list of actions and nothing else, such as
@@ -58,6 +61,35 @@ def ask(
         ]
         found.append({"id": name, "prompt": kind, "messages": messages})
     return found
+
+
+def plan_in(answer: str) -> dict[str, Any]:
+    """Return the plan in a planner's answer for ``plan check``, or ``error``: why there is none.
+
+    The last JSON list of texts counts, whatever stands around it.
+    """
+    found: list[str] | None = None
+    decoder = json.JSONDecoder()
+    at = answer.find("[")
+    for _ in range(MOST_BRACKETS):
+        if at < 0:
+            break
+        try:
+            value, end = decoder.raw_decode(answer, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            if isinstance(value, list) and all(isinstance(step, str) for step in value):
+                found = value
+        at = answer.find("[", end)
+    if found is None:
+        return {"error": "the answer holds no JSON list of steps"}
+    for step in found:
+        try:
+            parse_step(step)
+        except PlanError as error:
+            return {"error": f"the plan cannot be read: {error.problem}"}
+    return {"plan": found}
 
 
 def _rules(kind: str, rules: Rules) -> str:
