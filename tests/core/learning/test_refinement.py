@@ -56,8 +56,30 @@ def test_a_danger_that_runs_really_have_stays():
     assert found.ending == "real"
     assert found.real > 0.3
     assert found.critical is not None and found.critical.probability > 0.3
-    assert GOAL in found.critical_leaves
-    assert any(runs for _, _, runs in found.paths)
+    assert GOAL in found.critical.states
+    assert found.critical.minimal == (found.critical.at_least == len(found.critical.states))
+    assert any(way.runs for way in found.paths)
+
+
+def test_a_way_says_how_far_runs_bear_it_out():
+    found = _refiner(_mixed(200, 0.1)).refine(Question(True, 0.01), Limits(rounds=1))
+    for way in found.paths:
+        states = len(way.path[::2])
+        assert (way.seen == states) == (way.runs > 0) and 0 <= way.seen <= states
+    assert any(not way.runs for way in found.paths)
+
+
+def test_the_process_at_the_end_counts_every_step_of_the_runs():
+    runs = _mixed(200, 0.6)
+    found = _refiner(runs).refine(Question(True, 0.3), Limits())
+    # Known variables only: each step of each run is in it, but for what follows the goal.
+    assert sum(flow.times for flow in found.flows) == sum(len(run) - 1 for run in runs)
+    assert sum(one.starts for one in found.leaves.values()) == 200
+    mean = sum(one.starts * one.value for one in found.leaves.values()) / 200
+    assert mean == pytest.approx(found.answer.estimate)
+    assert found.leaves[GOAL].value == 1.0
+    for leaf, one in found.leaves.items():
+        assert not one.action or any((leaf, one.action) == flow[:2] for flow in found.flows)
 
 
 def test_a_bound_that_holds_is_left_alone():

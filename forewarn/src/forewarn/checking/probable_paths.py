@@ -92,6 +92,20 @@ def probable_paths(
             )
 
 
+def with_start(chain: sparse.csr_matrix, weights: Floats) -> sparse.csr_matrix:
+    """Return a chain with one more state, the last: it leads to where runs begin.
+
+    Parameters
+    ----------
+    chain : csr_matrix, shape (n, n)
+        Transition probabilities.
+    weights : ndarray, shape (n,)
+        Share of runs that begin in each state.
+    """
+    first = sparse.csr_matrix(weights)
+    return sparse.csr_matrix(sparse.bmat([[chain, None], [first, np.zeros((1, 1))]]))
+
+
 def _unrolled(state: int, before: Any) -> tuple[int, ...]:
     states = [state]
     while before is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from forewarn.checking import ctl
 from forewarn.checking.labels import where_holds
 from forewarn.checking.model_process import need_actions, process_of_model
-from forewarn.checking.process_bounds import BoundedValues, Query
+from forewarn.checking.process_bounds import BoundedValues, CountedProcess, Query
 from forewarn.checking.sound import CONFIDENCE
 from forewarn.checking.storm import QueryResult
 from forewarn.checking.storm_api import Storm
@@ -80,6 +80,10 @@ class ProcessAnswer:
         Whether the estimate satisfies the comparison; true without one.
     settled : ndarray of bool, shape (n,)
         Whether all values within the bounds agree with it on that.
+    goal, way : ndarray of bool, shape (n,)
+        Where psi and where phi holds.
+    counted : CountedProcess
+        The processes that the counts allow, and their estimate.
     """
 
     query: ProcessQuery
@@ -87,6 +91,9 @@ class ProcessAnswer:
     values: BoundedValues
     holds: Mask
     settled: Mask
+    goal: Mask
+    way: Mask
+    counted: CountedProcess
 
 
 def is_process_query(text: str) -> bool:
@@ -164,12 +171,12 @@ def answer_process_query(
     goal, way = (state_mask(text, model.vocabulary, states) for text in (query.goal, query.way))
     choosing = "greatest" if query.maximise else "least"
     found = bounds.value(Query(goal, way | goal, choosing, query.horizon))  # type: ignore[arg-type]
-    everywhere = np.ones(goal.size, dtype=bool)
-    if not query.sign:
-        return ProcessAnswer(query, states, found, everywhere, everywhere)
-    holds = query.holds(found.estimate)
-    settled = (query.holds(found.lower) == holds) & (query.holds(found.upper) == holds)
-    return ProcessAnswer(query, states, found, holds, settled)
+    holds: Mask = np.ones(goal.size, dtype=bool)
+    settled = holds
+    if query.sign:
+        holds = query.holds(found.estimate)
+        settled = (query.holds(found.lower) == holds) & (query.holds(found.upper) == holds)
+    return ProcessAnswer(query, states, found, holds, settled, goal, way, bounds)
 
 
 def storm_process_query(

@@ -9,7 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forewarn.cli.common import existing_recordings, load_compiled, whole_number
+from forewarn.cli.common import (
+    add_report,
+    existing_recordings,
+    load_compiled,
+    whole_number,
+    write_report,
+)
 from forewarn.cli.growing import (
     TreeOptions,
     add_tree_arguments,
@@ -60,6 +66,7 @@ class Options(TreeOptions):
     label: str | None
     labels: Path | None
     group: str | None
+    report: Path | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,11 +99,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="recordings in which this signal begins with the same value stay in one part",
     )
     add_tree_arguments(parser, leaf_size=20)
+    add_report(parser)
 
 
 def run(options: Options, output: Output) -> int:
     """Read, grow, show, and write if asked to."""
-    check_output(options.config if options.write else None)
+    check_output(options.config if options.write else None, options.report)
     _check_usage(options)
     compiled = load_compiled(options.config)
     variables = chosen_variables(options, compiled)
@@ -138,6 +146,11 @@ def run(options: Options, output: Output) -> int:
     source = f"{plural(len(runs), 'recording')}, class {options.kind}"
     remark = f"learned by `forewarn abstract` from {source}"
     change = put_tree(options, grown.tree, notes, variables, compiled, remark, marks, output)
+    if options.report is not None:
+        from forewarn.reports.learned import tree_page
+
+        page = tree_page(_readable(grown), sizes, options.kind, f"{options.config.name}: {source}")
+        write_report(options.report, page, output)
     output.emit(_record(grown, sizes, len(examples.classes), change, options))
     return 0 if grown.splits else 1
 
@@ -146,6 +159,8 @@ def _check_usage(options: Options) -> None:
     """Refuse arguments that would count for nothing; raises InputError."""
     if options.label is None and options.labels is not None:
         raise InputError("--labels without --label", accepted="--label NAME --labels FILE")
+    if options.label is not None and options.report is not None:
+        raise InputError("--report beside --label", accepted="one of them: a label has no page")
     if options.label is not None and options.group is not None:
         raise InputError("--group beside --label", accepted="one of them: a run has one label")
 
@@ -188,6 +203,15 @@ def _kinds(kinds: Mapping[Any, int]) -> str:
     return ", ".join(most) + (", ..." if len(kinds) > SHOWN else "")
 
 
+def _readable(grown: Grown) -> Grown:
+    """Return the tree with classes as people read them."""
+    counts = {
+        leaf: {_kind(kind): number for kind, number in kinds.items()}
+        for leaf, kinds in grown.counts.items()
+    }
+    return grown._replace(counts=counts)
+
+
 def _kind(kind: Any) -> str:
     return " > ".join(kind) if isinstance(kind, tuple) else str(kind)
 
@@ -200,10 +224,7 @@ def _record(
         "moments": examples,
         "undecided": grown.undecided,
         "splits": [{"condition": one.condition, "gain": one.gain} for one in grown.splits],
-        "leaves": {
-            leaf: {_kind(kind): count for kind, count in kinds.items()}
-            for leaf, kinds in grown.counts.items()
-        },
+        "leaves": _readable(grown).counts,
         "sizes": [size._asdict() for size in sizes],
         "diff": change,
         "written": options.write,

@@ -8,25 +8,27 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from forewarn.assessment.drift import Drift, find_drift, sequential_p
-from forewarn.cli.anomaly_output import Judged, Run, anomaly_record, print_anomalies
+from forewarn.assessment.judged_runs import Judged, Run, judge_run
+from forewarn.cli.anomaly_output import anomaly_record, print_anomalies
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_model,
     add_recordings,
+    add_report,
     existing_recordings,
     find_model,
     load_compiled,
     overall,
     positive_number,
     whole_number,
+    write_report,
 )
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import refuse_known
 from forewarn.errors import ConfigError, ModelError, RecordingError
+from forewarn.files.outputs import check_output
 from forewarn.learning.transitions import read_transitions
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
@@ -78,6 +80,7 @@ class Options:
     rule: Rule | None
     every: float | None
     top: int
+    report: Path | None
     allow_missing: bool
 
 
@@ -127,6 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="surprising steps to list of an anomalous run (3)",
     )
+    add_report(parser)
     add_allow_missing(parser)
 
 
@@ -139,6 +143,7 @@ def _alpha(text: str) -> float:
 
 def run(options: Options, output: Output) -> int:
     """Calibrate, or load what was calibrated, and judge."""
+    check_output(options.report)
     if options.save is not None:
         check_replaceable(options.save, FORMAT, "file of `forewarn anomalies --save`")
     compiled = load_compiled(options.config)
@@ -148,12 +153,16 @@ def run(options: Options, output: Output) -> int:
         save_calibration(found, options.save)
     runs = _read(options.recordings, compiled, predictor, found.what, options, output)
     _check_new(runs, model, found, output)
-    judged = [_judge(one, predictor, found, options.top) for one in runs if one.surprises]
+    judged = [judge_run(one, predictor, found, options.top) for one in runs if one.surprises]
     for one in runs:
         if not one.surprises:
             output.warn(f"{one.name}: no transition between known states: not judged")
     drift = _drift(judged, found, predictor)
     print_anomalies(judged, found, drift, compiled, output)
+    if options.report is not None:
+        from forewarn.reports.surprise import surprise_page
+
+        write_report(options.report, surprise_page(judged, found, drift, compiled), output)
     output.emit(anomaly_record(judged, found, drift, compiled, predictor))
     return int(any(one.finding.anomalous for one in judged) or _drifts(drift))
 
@@ -264,17 +273,6 @@ def _read(
                 runs.append(Run(name, digest, transitions, surprises, str(path)))
             told(path, 1.0)
     return runs
-
-
-def _judge(one: Run, predictor: Predictor, calibration: Calibration, top: int) -> Judged:
-    finding = calibration.judge(one.surprises)
-    worst = np.argsort(-np.asarray(one.surprises), kind="stable")[:top].tolist()
-    p_values = calibration.step_p([one.surprises[i] for i in worst])
-    steps = [
-        (i, float(p), predictor.expected(one.transitions[i], calibration.what))
-        for i, p in zip(worst, p_values, strict=True)
-    ]
-    return Judged(one, finding, steps)
 
 
 def _drift(

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from forewarn.assessment.drift import Drift
+from forewarn.assessment.judged_runs import STEP_COLUMNS, Judged, name_of, step_cells, value_name
 from forewarn.cli.output import Output
-from forewarn.learning.transitions import Transition
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models.counts import END_LABEL
-from forewarn.monitoring.anomalies import Calibration, Finding
-from forewarn.monitoring.surprise import Expected, Predictor
+from forewarn.monitoring.anomalies import Calibration
+from forewarn.monitoring.surprise import Predictor
 from forewarn.recordings.interface import plural
-
-
-class Run(NamedTuple):
-    """One run, an episode of a recording, and how surprising each of its transitions is."""
-
-    name: str
-    digest: str
-    transitions: list[Transition]
-    surprises: list[float]
-    recording: str
-
-
-class Judged(NamedTuple):
-    """A run with what is said of it; `steps` are its most surprising transitions, worst first."""
-
-    run: Run
-    finding: Finding
-    steps: list[tuple[int, float, Expected]]
 
 
 def print_anomalies(
@@ -46,11 +27,10 @@ def print_anomalies(
         finding = one.finding
         p_value = "" if finding.p_value is None else f"p = {finding.p_value:.3g}, "
         output.say(
-            f"{one.run.name}: anomalous ({p_value}{_value_name(calibration)} "
+            f"{one.run.name}: anomalous ({p_value}{value_name(calibration)} "
             f"{finding.value:.3f}, limit {finding.limit:.3f})"
         )
-        columns = (">time", "state", "action", "then", ">surprise", ">p", "expected")
-        output.table(columns, _cells(one, compiled))
+        output.table(STEP_COLUMNS, step_cells(one, compiled))
         output.say()
     output.say(
         f"{len(told)} of {plural(len(judged), 'run')} anomalous by the rule {calibration.rule} "
@@ -63,38 +43,6 @@ def print_anomalies(
             f"no drift over {len(judged)} runs (evidence {drift.evidence:.2f}, limit "
             f"{drift.limit:.2f})"
         )
-
-
-def _cells(one: Judged, compiled: CompiledSpec) -> list[Sequence[str]]:
-    clock = compiled.abstraction.clock
-    rows: list[Sequence[str]] = []
-    for i, p, expected in one.steps:
-        step = one.run.transitions[i]
-        likeliest = ", ".join(f"{name} {share:.0%}" for name, share in expected.likeliest)
-        rows.append(
-            (
-                clock.figure(clock.duration(step.tick), ".2f"),
-                _name(compiled, step.state),
-                step.action or "",
-                _name(compiled, step.following),
-                f"{one.run.surprises[i]:.2f}",
-                f"{p:.3g}",
-                f"{expected.part}: {likeliest}",
-            )
-        )
-    return rows
-
-
-def _name(compiled: CompiledSpec, state: int) -> str:
-    space = compiled.abstraction.vocabulary
-    return space.with_terminal(END_LABEL).name(state)
-
-
-def _value_name(calibration: Calibration) -> str:
-    if calibration.rule == "conformal":
-        return "greatest surprise"
-    deviates = calibration.rule in ("prefix", "checkpoints")
-    return "deviations below the mean" if deviates else "log-likelihood"
 
 
 def anomaly_record(
@@ -123,9 +71,9 @@ def _run_record(one: Judged, compiled: CompiledSpec, predictor: Predictor) -> di
     steps = [
         {
             "time": clock.duration(run.transitions[i].tick),
-            "state": _name(compiled, run.transitions[i].state),
+            "state": name_of(compiled, run.transitions[i].state),
             "action": run.transitions[i].action,
-            "following": _name(compiled, run.transitions[i].following),
+            "following": name_of(compiled, run.transitions[i].following),
             "surprise": run.surprises[i],
             "p": p,
             "part": expected.part,

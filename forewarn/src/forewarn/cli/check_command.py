@@ -31,13 +31,21 @@ from forewarn.checking.sound import CONFIDENCE
 from forewarn.checking.storm import QueryResult, check_query
 from forewarn.checking.storm_api import Storm
 from forewarn.cli.chains import add_unsmoothed, chain_of
-from forewarn.cli.common import add_config, add_top, load_compiled
+from forewarn.cli.common import add_config, add_report, add_top, load_compiled, write_report
 from forewarn.cli.output import Output
-from forewarn.cli.process_answers import print_process_answer, process_record
+from forewarn.cli.process_answers import (
+    evidence_record,
+    print_told,
+    process_evidence,
+    process_record,
+    tell_process_answer,
+)
 from forewarn.errors import CheckingError, ExpressionError, ModelError
+from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
 from forewarn.monitoring.build import check_model
+from forewarn.reports.answers import Checked, Told
 from forewarn.states.abstraction import Abstraction
 
 DESCRIPTION = """\
@@ -78,6 +86,7 @@ class Options:
     unsmoothed: bool
     confidence: float
     grown: bool
+    report: Path | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +132,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the states were learned from the traces that the model counts: bounds are not sound",
     )
+    add_report(parser)
 
 
 def run(options: Options, output: Output) -> int:
     """Ask, and print the answers for the states where they matter most."""
+    check_output(options.report)
     model = load_model(options.model)
     compiled = None if options.config is None else _fitting(options.config, model, options.model)
     if not all(_is_ours(query) or is_ctl(query) for query in options.queries):
@@ -136,18 +147,24 @@ def run(options: Options, output: Output) -> int:
     if not first.any():
         first = model.observed
         output.note("note: the model does not tell where episodes begin: every state counts alike")
-    records = []
+    checked, records = [], []
     for query in options.queries:
         if is_process_query(query):
-            records.append(_of_process(query, model, first, compiled, options, output))
-            continue
-        with _storm_speaks(output):
-            try:
-                answer = _answer(query, model, chain, compiled)
-            except CheckingError as error:
-                raise error.located(file=options.model, key=query) from error
-        _print(answer, model, first, options.top or model.size, output)
-        records.append(_record(answer, model, first))
+            found, record = _of_process(query, model, first, compiled, options, output)
+        else:
+            with _storm_speaks(output):
+                try:
+                    answer = _answer(query, model, chain, compiled)
+                except CheckingError as error:
+                    raise error.located(file=options.model, key=query) from error
+            found, record = Checked(_told(answer, model, first)), _record(answer, model, first)
+        print_told(found.told, options.top, output)
+        checked.append(found)
+        records.append(record)
+    if options.report is not None:
+        from forewarn.reports.checked import check_page
+
+        write_report(options.report, check_page(model, checked, str(options.model)), output)
     starts = {
         model.vocabulary.key(model.states[i]): model.starts[i] for i in model.starts.nonzero()[0]
     }
@@ -171,11 +188,10 @@ def _of_process(
     compiled: CompiledSpec | None,
     options: Options,
     output: Output,
-) -> dict[str, Any]:
-    """Answer a query about the decision process, print it and return its record."""
+) -> tuple[Checked, dict[str, Any]]:
+    """Answer a query about the decision process."""
     asked = text if compiled is None else _in_vocabulary(text, compiled.abstraction)
     smoothing = replace(model.smoothing, alpha="none") if options.unsmoothed else model.smoothing
-    top = options.top
     try:
         query = parse_process_query(asked)
         if query is None:
@@ -184,8 +200,7 @@ def _of_process(
             truth = result.values.dtype == bool
             fine = result.values if truth else np.ones(model.size, dtype=bool)
             answer = Answer(result, np.asarray(fine, dtype=bool))
-            _print(answer, model, first, top or model.size, output)
-            return _record(answer, model, first)
+            return Checked(_told(answer, model, first)), _record(answer, model, first)
         found = answer_process_query(
             model,
             query,
@@ -193,10 +208,12 @@ def _of_process(
             confidence=options.confidence,
             grown=options.grown,
         )
+        evidence = None if options.report is None else process_evidence(found, model, first)
     except CheckingError as error:
         raise error.located(file=options.model, key=text) from error
-    print_process_answer(text, found, model, first, top, output)
-    return process_record(text, found, model, first)
+    told = tell_process_answer(text, found, model, first)
+    record = process_record(text, found, model, first) | evidence_record(evidence, found, model)
+    return Checked(told, found, evidence), record
 
 
 def _fitting(config: Path, model: CountModel, file: Path) -> CompiledSpec:
@@ -297,29 +314,26 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
     return Answer(QueryResult(name, values, notes), ~(values >= act), f"act {act:g}")
 
 
-def _print(answer: Answer, model: CountModel, first: Mask, top: int, output: Output) -> None:
-    output.say(answer.result.query)
-    output.say(f"  {_summary(answer, model, first)}")
-    for note in answer.result.notes:
-        output.note(f"note: {note}")
+def _told(answer: Answer, model: CountModel, first: Mask) -> Told:
     rank = answer.result.values.astype(np.float64)
     if answer.is_truth:
         # What breaks the formula comes first, foremost where episodes begin.
         order = np.lexsort((-model.visits, ~first, rank))
     else:
         order = np.lexsort((-model.visits, np.where(np.isnan(rank), np.inf, -rank)))
-    rows = [
-        [
+    rows = tuple(
+        (
             _shown(answer.result.values[i]),
             model.vocabulary.key(model.states[i]),
             model.name(i),
             str(int(model.visits[i])),
             str(int(model.starts[i])),
-        ]
-        for i in order[:top].tolist()
-    ]
-    output.table((">value", "state", "name", ">visits", ">starts"), rows)
-    output.say()
+        )
+        for i in order.tolist()
+    )
+    columns = (">value", "state", "name", ">visits", ">starts")
+    summary = (_summary(answer, model, first),)
+    return Told(answer.result.query, summary, answer.result.notes, columns, rows)
 
 
 def _shown(value: np.bool_ | np.float64) -> str:

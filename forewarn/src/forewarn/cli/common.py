@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.fields import LARGEST, RATES, Rate
 from forewarn.errors import ModelError
+from forewarn.files.outputs import write_output
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.anomaly_section import open_detector
@@ -41,6 +43,17 @@ def add_output(parser: argparse.ArgumentParser, what: str) -> None:
     """Add ``-o``, which has to be given."""
     text = f"the {what} file to write"
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=text)
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add ``--report``."""
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML report")
+
+
+def write_report(path: Path, page: str, output: Output) -> None:
+    """Write a page, and say where it is."""
+    write_output(path, page)
+    output.note(f"report: {path}")
 
 
 def add_top(parser: argparse.ArgumentParser, what: str = "states") -> None:

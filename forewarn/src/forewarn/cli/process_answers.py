@@ -6,27 +6,35 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.checking.evidence import Evidence, find_evidence
 from forewarn.checking.process_query import ProcessAnswer
 from forewarn.cli.output import Output
 from forewarn.models import CountModel
+from forewarn.models.chain import Floats
 from forewarn.models.process import Mask
+from forewarn.reports.answers import Told
 
 
-def print_process_answer(
-    text: str, answer: ProcessAnswer, model: CountModel, first: Mask, top: int, output: Output
-) -> None:
-    """Print the bounds over the states that episodes begin in, and the states that matter most."""
+def print_told(told: Told, top: int, output: Output) -> None:
+    """Print an answer with its first states, all of them if `top` is 0."""
+    output.say(told.query)
+    for line in told.summary:
+        output.say(f"  {line}")
+    for note in told.notes:
+        output.note(f"note: {note}")
+    output.table(told.columns, told.rows[: top or None])
+    output.say()
+
+
+def tell_process_answer(text: str, answer: ProcessAnswer, model: CountModel, first: Mask) -> Told:
+    """Return the bounds over the states that episodes begin in, and those of all states."""
     found = answer.values
     first = _extended(first, answer)
-    output.say(text)
-    output.say(f"  {_summary(answer, model, first)}")
-    for note in found.notes:
-        output.note(f"note: {note}")
     rank = np.where(np.isnan(found.estimate), np.inf, -found.estimate)
     visits = np.pad(model.visits, (0, len(answer.states) - model.size))
     order = np.lexsort((-visits, rank, answer.holds))
-    rows = [
-        [
+    rows = tuple(
+        (
             f"{found.estimate[i]:.6g}",
             f"{found.lower[i]:.6g}",
             f"{found.upper[i]:.6g}",
@@ -34,12 +42,12 @@ def print_process_answer(
             model.vocabulary.key(answer.states[i]),
             model.vocabulary.name(answer.states[i]),
             str(int(visits[i])),
-        ]
-        for i in (order[:top] if top else order).tolist()
-    ]
+        )
+        for i in order.tolist()
+    )
     verdict = ("verdict",) if answer.query.sign else ()
-    output.table((">estimate", ">lower", ">upper", *verdict, "state", "name", ">visits"), rows)
-    output.say()
+    columns = (">estimate", ">lower", ">upper", *verdict, "state", "name", ">visits")
+    return Told(text, _summary(answer, model, first), found.notes, columns, rows)
 
 
 def process_record(
@@ -70,8 +78,7 @@ def _extended(first: Mask, answer: ProcessAnswer) -> Mask:
 
 
 def _means(answer: ProcessAnswer, model: CountModel, first: Mask) -> tuple[float, float, float]:
-    starts = np.pad(model.starts, (0, len(answer.states) - model.size))
-    weights = starts[first] if starts.any() else np.ones(int(first.sum()))
+    weights = _weights(answer, model, first)[first]
     found = answer.values
     estimate, lower, upper = (
         float(np.average(values[first], weights=weights))
@@ -80,7 +87,39 @@ def _means(answer: ProcessAnswer, model: CountModel, first: Mask) -> tuple[float
     return estimate, lower, upper
 
 
-def _summary(answer: ProcessAnswer, model: CountModel, first: Mask) -> str:
+def _weights(answer: ProcessAnswer, model: CountModel, first: Mask) -> Floats:
+    """Return how many runs begin in each state; where nothing is known of that, all count alike."""
+    starts = np.pad(model.starts, (0, len(answer.states) - model.size))
+    return np.asarray(starts if starts.any() else first, dtype=np.float64)
+
+
+def process_evidence(answer: ProcessAnswer, model: CountModel, first: Mask) -> Evidence | None:
+    """Return why the probability is as great as it is, from where runs begin."""
+    weights = _weights(answer, model, _extended(first, answer))
+    return find_evidence(answer, weights / weights.sum())
+
+
+def evidence_record(
+    evidence: Evidence | None, answer: ProcessAnswer, model: CountModel
+) -> dict[str, Any]:
+    """Return the evidence for machines, states by their names; nothing if there is none."""
+    if evidence is None:
+        return {}
+    names = [model.vocabulary.name(code) for code in answer.states]
+    critical = evidence.critical
+    return {
+        "policy": dict(zip(names, evidence.policy, strict=True)),
+        "paths": [
+            {"path": way.named(names), "probability": way.probability, "seen": way.seen}
+            for way in evidence.ways
+        ],
+        "critical": None
+        if critical is None
+        else {**critical._asdict(), "states": [names[state] for state in critical.states]},
+    }
+
+
+def _summary(answer: ProcessAnswer, model: CountModel, first: Mask) -> tuple[str, ...]:
     estimate, lower, upper = _means(answer, model, first)
     where = "that episodes begin in" if model.starts.any() else "that were observed"
     kind = "sound" if answer.values.sound else "not sound"
@@ -89,11 +128,12 @@ def _summary(answer: ProcessAnswer, model: CountModel, first: Mask) -> str:
         f"{upper:.6g} at {answer.values.confidence:.0%} ({kind})"
     )
     if not answer.query.sign:
-        return text
+        return (text,)
     holds, settled = answer.holds[first], answer.settled[first]
     return (
-        f"{text}\n  holds in {int(holds.sum())} of them by the estimate; the counts settle it in "
-        f"{int(settled.sum())}"
+        text,
+        f"holds in {int(holds.sum())} of them by the estimate; the counts settle it in "
+        f"{int(settled.sum())}",
     )
 
 

@@ -6,10 +6,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from forewarn.checking.process_query import parse_process_query
-from forewarn.cli.common import existing_recordings, load_compiled
+from forewarn.cli.common import add_report, existing_recordings, load_compiled, write_report
 from forewarn.cli.growing import (
     TreeOptions,
     add_tree_arguments,
@@ -24,9 +23,17 @@ from forewarn.errors import CheckingError, ConfigError
 from forewarn.files.outputs import check_output
 from forewarn.learning.concrete import concrete, condition_of
 from forewarn.learning.examples import Run
-from forewarn.learning.refined import Answer, Limits, Question, Refined, Trace
+from forewarn.learning.refined import ENDINGS, Answer, Limits, Question, Refined, Trace
 from forewarn.learning.refinement import Refiner
+from forewarn.learning.refinement_file import (
+    FORMAT,
+    NOUN,
+    Refinement,
+    refinement_record,
+    save_refinement,
+)
 from forewarn.logic.specification import CompiledSpec
+from forewarn.models.file import check_replaceable
 from forewarn.recordings.interface import plural
 from forewarn.states.tree.nodes import Leaf, Node, shortened
 from forewarn.states.tree.space import TreeSpace
@@ -45,13 +52,6 @@ exit codes: 0 the bound holds, 1 it does not, 2 wrong usage or input.
 examples: forewarn refine runs/ -c monitor.yaml --query 'Pmax(failure) <= 0.2'
           forewarn refine runs/ -c monitor.yaml --query 'Pmin(collision) <= 0.05' --write"""
 
-ENDINGS = {
-    "holds": "the bound holds",
-    "real": "the bound is broken by the runs themselves",
-    "no split": "the bound does not hold, and no split helps on runs that were held out",
-    "budget": "the bound does not hold yet, and the budget is spent",
-}
-
 
 @dataclass(frozen=True)
 class Options(TreeOptions):
@@ -59,6 +59,8 @@ class Options(TreeOptions):
 
     query: str
     held_out: list[Path]
+    save: Path | None
+    report: Path | None
     rounds: int
     leaves: int
 
@@ -83,11 +85,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rounds", type=at_least_one, default=20, metavar="N", help="splits at most (20)")
     add("--leaves", type=at_least_one, default=128, metavar="N", help="leaves at most (128)")
     add_tree_arguments(parser, leaf_size=5)
+    add("--save", type=Path, metavar="FILE", help="keep all rounds, for `forewarn report`")
+    add_report(parser)
 
 
 def run(options: Options, output: Output) -> int:
     """Read, refine, tell every round, and write if asked to."""
-    check_output(options.config if options.write else None)
+    check_output(options.config if options.write else None, options.report)
+    if options.save is not None:
+        check_replaceable(options.save, FORMAT, NOUN)
     compiled = load_compiled(options.config)
     variables = chosen_variables(options, compiled)
     question, goal = _question(options.query, compiled)
@@ -123,7 +129,15 @@ def run(options: Options, output: Output) -> int:
         remark = f"refined by `forewarn refine` for {options.query}"
         marks += compiled.abstraction.grown
         change = put_tree(options, refined.tree, {}, variables, compiled, remark, marks, output)
-    output.emit(_record(refined, options, change))
+    found = Refinement(options.query, refined)
+    if options.save is not None:
+        save_refinement(found, options.save)
+    if options.report is not None:
+        from forewarn.reports.learned import refinement_page
+
+        write_report(options.report, refinement_page(found), output)
+    record = refinement_record(found)
+    output.emit({**record, "diff": change, "written": options.write and bool(change)})
     return 0 if refined.ending == "holds" else 1
 
 
@@ -168,12 +182,12 @@ def _show(refined: Refined, query: str, output: Output) -> None:
         output.say(f"borne out by runs: {refined.real:.3g} of {refined.answer.estimate:.3g}")
     output.table(
         (">probability", ">runs", "most probable ways to the goal"),
-        [(f"{chance:.3g}", str(runs), " ".join(path)) for path, chance, runs in refined.paths],
+        [(f"{chance:.3g}", str(runs), " ".join(path)) for path, chance, runs, _ in refined.paths],
     )
     if refined.critical is not None:
         kind = "smallest part" if refined.critical.minimal else "a small part"
         chance = f"{refined.critical.probability:.3g}"
-        output.say(f"{kind} that breaks the bound ({chance}): {', '.join(refined.critical_leaves)}")
+        output.say(f"{kind} that breaks the bound ({chance}): {', '.join(refined.critical.states)}")
     for leaf, condition in refined.rejected:
         output.note(
             f"note: {leaf} was not split by {shortened(condition)}: "
@@ -189,30 +203,3 @@ def _figures(answer: Answer) -> tuple[str, ...]:
         f"{answer.upper:.3g}",
         f"{answer.loss:.3f}",
     )
-
-
-def _record(refined: Refined, options: Options, change: str) -> dict[str, Any]:
-    return {
-        "query": options.query,
-        "ending": refined.ending,
-        "answer": refined.answer._asdict(),
-        "borne_out": refined.real,
-        "rounds": [
-            {
-                **round_._asdict(),
-                "before": round_.before._asdict(),
-                "after": round_.after._asdict(),
-            }
-            for round_ in refined.rounds
-        ],
-        "paths": [
-            {"path": path, "probability": chance, "runs": runs}
-            for path, chance, runs in refined.paths
-        ],
-        "critical": None
-        if refined.critical is None
-        else {**refined.critical._asdict(), "states": refined.critical_leaves},
-        "rejected": refined.rejected,
-        "diff": change,
-        "written": options.write and bool(change),
-    }

@@ -19,14 +19,16 @@ from forewarn.cli.common import (
     add_config,
     add_model,
     add_recordings,
+    add_report,
     existing_recordings,
     make_monitor,
     overall,
+    write_report,
 )
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import mended_on
 from forewarn.cli.tables import print_runs
-from forewarn.files.outputs import OutputFile, check_output, write_output
+from forewarn.files.outputs import OutputFile, check_output
 from forewarn.models import Provenance
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
@@ -80,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write every verdict as a JSON line, floats to the last bit (- for stdout)",
     )
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML report")
+    add_report(parser)
     add_allow_missing(parser)
     parser.add_argument(
         "--whole-leads",
@@ -138,8 +140,7 @@ def run(options: Options, output: Output) -> int:
         # plotly takes half a second to import: only who wants a picture waits for it.
         from forewarn.reports.html import render
 
-        write_output(options.report, render(monitor, model, runs))
-        output.note(f"report: {options.report}")
+        write_report(options.report, render(monitor, model, runs), output)
     if not to_stdout:
         output.emit(result(monitor, runs))
     findings = any(event.alerts or event.violations for run_ in runs for event in run_.events)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from forewarn.checking.critical import CriticalSubsystem
 from forewarn.learning.trees import Growth
 from forewarn.models.trie import Concrete
 from forewarn.states.tree.nodes import Node
 
 Ending = Literal["holds", "real", "no split", "budget"]
+ENDINGS: Mapping[Ending, str] = {
+    "holds": "the bound holds",
+    "real": "the bound is broken by the runs themselves",
+    "no split": "the bound does not hold, and no split helps on runs that were held out",
+    "budget": "the bound does not hold yet, and the budget is spent",
+}
 Trace = Sequence[tuple[str, Concrete]]
 """States of a run, each with the action that led there; the last value tells of the goal."""
 
@@ -100,6 +105,74 @@ class Round(NamedTuple):
     after: Answer
 
 
+class Way(NamedTuple):
+    """A probable path to the goal, and what the runs say of it.
+
+    Attributes
+    ----------
+    path : tuple of str
+        Leaves and actions in turn.
+    probability : float
+        Of the path, in the process.
+    runs : int
+        Runs that took it; 0 if none did.
+    seen : int
+        Leaves of the path, from its beginning, that one run went through in this order: all of
+        them, or the path is not borne out from the next one on.
+    """
+
+    path: tuple[str, ...]
+    probability: float
+    runs: int
+    seen: int
+
+
+class CriticalPart(NamedTuple):
+    """A part of the process that breaks the bound by itself.
+
+    Attributes
+    ----------
+    states : tuple of str
+        Its leaves.
+    probability, bound, minimal, at_least, method
+        See `CriticalSubsystem`.
+    """
+
+    states: tuple[str, ...]
+    probability: float
+    bound: float
+    minimal: bool
+    at_least: int
+    method: str
+
+
+class Flow(NamedTuple):
+    """How often an action led from one leaf to another; the action is empty where none is known."""
+
+    state: str
+    action: str
+    following: str
+    times: int
+
+
+class LeafValue(NamedTuple):
+    """What the process says of one leaf.
+
+    Attributes
+    ----------
+    starts : int
+        Runs that began there.
+    value : float
+        Probability to reach the goal from there.
+    action : str
+        What the policy does that attains it; empty where nothing was seen done.
+    """
+
+    starts: int
+    value: float
+    action: str
+
+
 class Refined(NamedTuple):
     """How refinement ended.
 
@@ -116,15 +189,16 @@ class Refined(NamedTuple):
         At the end.
     real : float
         Probability with which the policy reaches the goal in the trie.
-    paths : tuple of tuple
-        The most probable paths to the goal, as leaves and actions in turn, each with its
-        probability and how many runs took it.
-    critical : CriticalSubsystem or None
+    paths : tuple of Way
+        The most probable paths to the goal.
+    critical : CriticalPart or None
         A smallest set of states that breaks the bound, where it is broken.
-    critical_leaves : tuple of str
-        Their leaves.
     rejected : tuple of (str, str)
         Leaves and conditions that predict held-out runs no better.
+    flows : tuple of Flow
+        The process at the end, without what follows the goal.
+    leaves : dict of str to LeafValue
+        All its leaves, the goal included.
     """
 
     ending: Ending
@@ -132,7 +206,8 @@ class Refined(NamedTuple):
     rounds: tuple[Round, ...]
     answer: Answer
     real: float
-    paths: tuple[tuple[tuple[str, ...], float, int], ...]
-    critical: CriticalSubsystem | None
-    critical_leaves: tuple[str, ...]
+    paths: tuple[Way, ...]
+    critical: CriticalPart | None
     rejected: tuple[tuple[str, str], ...]
+    flows: tuple[Flow, ...]
+    leaves: dict[str, LeafValue]

@@ -21,13 +21,25 @@ import numpy as np
 from scipy import sparse
 
 from forewarn.checking.critical import critical_subsystem
-from forewarn.checking.probable_paths import Path, probable_paths
+from forewarn.checking.probable_paths import Path, probable_paths, with_start
 from forewarn.checking.process_bounds import Choosing, Query, counted_process
 from forewarn.errors import CheckingError
 from forewarn.expressions import parse_expression
 from forewarn.learning.candidates import Examples
 from forewarn.learning.linked import Compile, link
-from forewarn.learning.refined import Answer, Ending, Limits, Question, Refined, Round, Trace
+from forewarn.learning.refined import (
+    Answer,
+    CriticalPart,
+    Ending,
+    Flow,
+    LeafValue,
+    Limits,
+    Question,
+    Refined,
+    Round,
+    Trace,
+    Way,
+)
 from forewarn.learning.trees import Choice, Grower, Growth
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask, Step, count_actions, ordered
@@ -132,11 +144,7 @@ class Refiner:
         weights /= weights.sum()
         n = len(place)
         assert found.policy is not None
-        chain = sparse.csr_matrix(bounded.process.matrix[found.policy])
-        # One more state, before all: it leads to where runs begin.
-        matrix = sparse.csr_matrix(
-            sparse.bmat([[chain, None], [sparse.csr_matrix(weights), np.zeros((1, 1))]])
-        )
+        matrix = with_start(bounded.process.matrix[found.policy], weights)
         answer = Answer(
             float(weights @ values),
             float(weights @ found.lower),
@@ -180,7 +188,7 @@ class Refiner:
             if leaf == GOAL:
                 real += weight
                 continue
-            wanted = "" if made.actions[i] == REST else made.actions[i]
+            wanted = _recorded(made.actions[i])
             onward = [
                 there
                 for there in trie.following(here)
@@ -198,10 +206,8 @@ class Refiner:
         return real, dict(lost)
 
     def _named(self, vertices: Sequence[int], actions: Sequence[str]) -> tuple[str, ...]:
-        leaves = [self._linked.by_vertex[vertex].leaf for vertex in vertices]
-        return tuple(part for pair in zip(leaves, (*actions, ""), strict=True) for part in pair)[
-            :-1
-        ]
+        pairs = zip(map(self._leaf, vertices), (*actions, ""), strict=True)
+        return tuple(part for pair in pairs for part in pair)[:-1]
 
     def _split(
         self,
@@ -315,32 +321,52 @@ class Refiner:
     ) -> Refined:
         tree = self._linked.tree
         assert isinstance(tree, Split)
-        critical = None
-        if ending != "holds":
-            critical = critical_subsystem(made.matrix, made.start, made.targets, question.bound)
-        shown = []
-        for path in probable_paths(made.matrix, made.start, made.targets, SHOWN):
-            vertices, actions = _walked(path, made)
-            plain = ["" if action == REST else action for action in actions]
-            found = self._linked.concretise(vertices, plain)
-            runs = sum(self._linked.trie.runs[e] for e in found.endpoints) if found.real else 0
-            shown.append((self._named(vertices, actions), path.probability, runs))
-        needed = () if critical is None else critical.states
         return Refined(
             ending,
             tree.otherwise,
             tuple(rounds),
             made.answer,
             real,
-            tuple(shown),
-            critical,
-            tuple(
-                self._linked.by_vertex[made.states[state]].leaf
-                for state in needed
-                if state != made.start
-            ),
+            tuple(self._ways(made)),
+            None if ending == "holds" else self._critical(made, question.bound),
             tuple(rejected),
+            tuple(self._flows()),
+            self._leaf_values(made),
         )
+
+    def _ways(self, made: _Made) -> Iterator[Way]:
+        for path in probable_paths(made.matrix, made.start, made.targets, SHOWN):
+            vertices, actions = _walked(path, made)
+            found = self._linked.concretise(vertices, list(map(_recorded, actions)))
+            runs = sum(self._linked.trie.runs[e] for e in found.endpoints) if found.real else 0
+            yield Way(self._named(vertices, actions), path.probability, runs, found.step)
+
+    def _critical(self, made: _Made, bound: float) -> CriticalPart:
+        found = critical_subsystem(made.matrix, made.start, made.targets, bound)
+        inner = [made.states[state] for state in found.states if state != made.start]
+        found = found._replace(at_least=found.at_least - 1)  # where runs begin is no leaf
+        return CriticalPart(tuple(map(self._leaf, inner)), *found[1:])
+
+    def _flows(self) -> Iterator[Flow]:
+        for edge, number in sorted(self._linked.counts.items()):
+            if self._leaf(edge.state) != GOAL:
+                yield Flow(self._leaf(edge.state), edge.action, self._leaf(edge.following), number)
+
+    def _leaf_values(self, made: _Made) -> dict[str, LeafValue]:
+        initial = self._linked.initial()
+        parts = zip(made.states, made.values, made.actions[:-1], strict=True)
+        return {
+            self._leaf(vertex): LeafValue(initial[vertex], float(value), _recorded(action))
+            for vertex, value, action in parts
+        }
+
+    def _leaf(self, vertex: int) -> str:
+        return self._linked.by_vertex[vertex].leaf
+
+
+def _recorded(action: str) -> str:
+    """Return the action as runs have it, where the process names what has no name."""
+    return "" if action == REST else action
 
 
 def _walked(path: Path, made: _Made) -> tuple[tuple[int, ...], tuple[str, ...]]:

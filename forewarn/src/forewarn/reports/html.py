@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from plotly.offline import get_plotlyjs
-
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import calibrations, remarks, scores
@@ -85,7 +83,7 @@ def render(monitor: Monitor, model: CountModel | None, runs: Sequence[RecordedRu
         if len(runs) < 12 or not identifier.startswith("run")
     ]
     body = "".join(body for _, _, body in parts)
-    return page("Forewarn report", _subtitle(monitor, model, runs), links, body, get_plotlyjs())
+    return page("Forewarn report", _subtitle(monitor, model, runs), links, body)
 
 
 def _packed(pictures: Sequence[Timeline]) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from plotly.offline import get_plotlyjs
+
 from forewarn.reports.palette import style, theme
 
 POLICY = (
@@ -15,6 +17,10 @@ POLICY = (
     "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'"
 )
 """Even text that got past every escape could fetch nothing from anywhere."""
+
+
+Part = tuple[str, str, str]
+"""Identifier and title of a section, and its HTML."""
 
 
 def asset(name: str) -> str:
@@ -95,19 +101,22 @@ def section(identifier: str, title: str, lead: str, body: str) -> str:
     )
 
 
-def page(
-    title: str, subtitle: str, links: Sequence[tuple[str, str]], body: str, script: str
-) -> str:
+def assembled(title: str, subtitle: str, parts: Sequence[Part]) -> str:
+    """Return the page of these sections."""
+    links = [(identifier, name) for identifier, name, _ in parts]
+    return page(title, subtitle, links, "".join(body for _, _, body in parts))
+
+
+def page(title: str, subtitle: str, links: Sequence[tuple[str, str]], body: str) -> str:
     """Return the whole page.
 
     Parameters
     ----------
     links : sequence of (identifier, text)
         The sections.
-    script : str
-        The source of plotly.
     """
     navigation = "".join(f'<a href="#{escape(i)}">{escape(t)}</a>' for i, t in links)
+    script = get_plotlyjs()
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'

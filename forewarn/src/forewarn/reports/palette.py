@@ -76,14 +76,15 @@ def theme() -> dict[str, Any]:
 
 
 def style() -> str:
-    """Return the colours as variables of CSS, ``--c-risk`` and so on."""
+    """Return the colours as variables of CSS: ``--c-risk``, ``--c-series0`` and so on."""
 
-    def variables(colours: dict[str, str]) -> str:
-        return "".join(f"--c-{name}:{colour};" for name, colour in colours.items())
+    def variables(colours: dict[str, str], series: tuple[str, ...]) -> str:
+        named = {**colours, **{f"series{i}": colour for i, colour in enumerate(series)}}
+        return "".join(f"--c-{name}:{colour};" for name, colour in named.items())
 
     return (
-        f":root{{{variables(COLOURS)}}}"
-        f"@media (prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}\n"
+        f":root{{{variables(COLOURS, SERIES)}}}"
+        f"@media (prefers-color-scheme:dark){{:root{{{variables(DARK, DARK_SERIES)}}}}}\n"
     )
 
 

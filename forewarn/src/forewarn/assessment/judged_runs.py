@@ -1,0 +1,80 @@
+"""Runs with what a rule for anomalies says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from forewarn.learning.transitions import Transition
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models.counts import END_LABEL
+from forewarn.monitoring.anomalies import Calibration, Finding
+from forewarn.monitoring.surprise import Expected, Predictor
+
+STEP_COLUMNS = (">time", "state", "action", "then", ">surprise", ">p", "expected")
+
+
+class Run(NamedTuple):
+    """One run, an episode of a recording, and how surprising each of its transitions is."""
+
+    name: str
+    digest: str
+    transitions: list[Transition]
+    surprises: list[float]
+    recording: str
+
+
+class Judged(NamedTuple):
+    """A run with what is said of it; `steps` are its most surprising transitions, worst first."""
+
+    run: Run
+    finding: Finding
+    steps: list[tuple[int, float, Expected]]
+
+
+def judge_run(run: Run, predictor: Predictor, calibration: Calibration, top: int) -> Judged:
+    """Judge a run, and tell what was expected at its `top` most surprising transitions."""
+    finding = calibration.judge(run.surprises)
+    worst = np.argsort(-np.asarray(run.surprises), kind="stable")[:top].tolist()
+    p_values = calibration.step_p([run.surprises[i] for i in worst])
+    steps = [
+        (i, float(p), predictor.expected(run.transitions[i], calibration.what))
+        for i, p in zip(worst, p_values, strict=True)
+    ]
+    return Judged(run, finding, steps)
+
+
+def name_of(compiled: CompiledSpec, state: int) -> str:
+    """Return the readable name of a state, the end of a recording included."""
+    return compiled.abstraction.vocabulary.with_terminal(END_LABEL).name(state)
+
+
+def value_name(calibration: Calibration) -> str:
+    """Return what the value of a finding is."""
+    if calibration.rule == "conformal":
+        return "greatest surprise"
+    deviates = calibration.rule in ("prefix", "checkpoints")
+    return "deviations below the mean" if deviates else "log-likelihood"
+
+
+def step_cells(one: Judged, compiled: CompiledSpec) -> list[Sequence[str]]:
+    """Return the most surprising steps of a run, as cells of `STEP_COLUMNS`."""
+    clock = compiled.abstraction.clock
+    rows: list[Sequence[str]] = []
+    for i, p, expected in one.steps:
+        step = one.run.transitions[i]
+        likeliest = ", ".join(f"{name} {share:.0%}" for name, share in expected.likeliest)
+        rows.append(
+            (
+                clock.figure(clock.duration(step.tick), ".2f"),
+                name_of(compiled, step.state),
+                step.action or "",
+                name_of(compiled, step.following),
+                f"{one.run.surprises[i]:.2f}",
+                f"{p:.3g}",
+                f"{expected.part}: {likeliest}",
+            )
+        )
+    return rows

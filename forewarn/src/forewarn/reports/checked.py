@@ -1,0 +1,84 @@
+"""The page of ``forewarn check``: answers, ways to the goal, and the process with its values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forewarn.checking.process_query import ProcessAnswer
+from forewarn.learning.refined import CriticalPart
+from forewarn.models import CountModel
+from forewarn.reports.answers import Checked
+from forewarn.reports.learned import PROCESS
+from forewarn.reports.page import Part, absent, assembled, escape, section, table
+from forewarn.reports.process import ProcessView, flows_of, process_body
+from forewarn.reports.refinement import ShownWay, ways_body
+
+MOST_STATES = 500
+WAYS = (
+    "The most probable ways to the goal under the policy that attains the probability. States with "
+    "a dashed border come after a step that was never counted: smoothing alone promises them."
+)
+
+
+def check_page(model: CountModel, checked: Sequence[Checked], subtitle: str) -> str:
+    """Return the page about the answers to some questions about a model."""
+    parts: list[Part] = []
+    for number, one in enumerate(checked, 1):
+        parts.append((f"answer{number}", one.told.query, _answer(number, one)))
+        if one.answer is not None:
+            parts += _process(number, one, one.answer, model)
+    return assembled("Forewarn: questions about a model", subtitle, parts)
+
+
+def _answer(number: int, one: Checked) -> str:
+    told = one.told
+    rows = [[escape(cell) for cell in row] for row in told.rows[:MOST_STATES]]
+    body = (
+        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in (*told.summary, *told.notes))}</ul>"
+    )
+    body += table(told.columns, rows, long="name")
+    rest = len(told.rows) - len(rows)
+    body += absent(f"{rest:,} more states.") if rest else ""
+    return section(f"answer{number}", told.query, "", body)
+
+
+def _process(number: int, one: Checked, answer: ProcessAnswer, model: CountModel) -> list[Part]:
+    names = [model.vocabulary.name(code) for code in answer.states]
+    known = answer.values.estimate == answer.values.estimate
+    values = {
+        name: float(value)
+        for name, value, there in zip(names, answer.values.estimate, known, strict=True)
+        if there
+    }
+    starts = {model.name(i): int(model.starts[i]) for i in model.starts.nonzero()[0]}
+    goal = [name for name, there in zip(names, answer.goal, strict=True) if there]
+    policy: dict[str, str] = {}
+    first: list[str] = []
+    ways = absent("The probability is that of no one policy: its steps are counted.")
+    if one.evidence is not None:
+        policy = dict(zip(names, one.evidence.policy, strict=True))
+        shown = [_shown(way.named(names), way.probability, way.seen) for way in one.evidence.ways]
+        critical = one.evidence.critical
+        part = None
+        if critical is not None:
+            part = CriticalPart(tuple(names[i] for i in critical.states), *critical[1:])
+            first = list(part.states)
+        first = [*(name for way in shown for name in way.path[::2]), *first]
+        ways = ways_body(shown, part)
+    view = ProcessView(
+        flows_of(model.steps, model.vocabulary), values, policy, starts, [*first, *goal]
+    )
+    picture = process_body(view, f"map{number}")
+    ways_id, process_id = f"ways{number}", f"process{number}"
+    return [
+        (ways_id, "Ways", section(ways_id, "Ways to the goal", escape(WAYS), ways)),
+        (process_id, "Process", section(process_id, "The process", escape(PROCESS), picture)),
+    ]
+
+
+def _shown(path: tuple[str, ...], probability: float, seen: int) -> ShownWay:
+    states = len(path[::2])
+    remark = "each of its steps was counted"
+    if seen < states:
+        remark = f"counted up to the first {seen} of {states} states"
+    return ShownWay(path, probability, seen, remark)

@@ -1,0 +1,170 @@
+"""Pages about learned abstractions: what `abstract` and `refine` found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from forewarn.learning.refined import ENDINGS, Flow, Refined
+from forewarn.learning.refinement import GOAL
+from forewarn.learning.refinement_file import Refinement
+from forewarn.learning.trees import Grown, Size
+from forewarn.reports.page import Part, absent, assembled, escape, plot, section, table
+from forewarn.reports.palette import COLOURS, axis, base_layout
+from forewarn.reports.predicate_tree import LeafNote, tree_list
+from forewarn.reports.process import ProcessView, process_body
+from forewarn.reports.refinement import rounds_body, shown_way, ways_body
+from forewarn.states.tree.nodes import shortened
+
+TREE = (
+    "Each line asks one question; its answer leads on to the next, and a leaf is a state. Bars are "
+    "shares of the moments that ended there. Click on a question to fold what lies below it."
+)
+LOSSES = (
+    "How well trees of so many leaves predict recordings that they were not learned from; less is "
+    "better. The smallest tree within one standard error of the best is chosen."
+)
+ROUNDS = (
+    "The policy that breaks the bound is played in the recorded runs. What the process promises "
+    "and the runs do not show is lost at some leaf: that one is split by what tells apart how its "
+    "moments go on, if the split predicts held-out runs better. The bounds are not sound: the runs "
+    "that are counted also made the tree."
+)
+WAYS = (
+    "The most probable ways to the goal. States with a dashed border were reached by no run that "
+    "went this way: what leads there is promised only because the states before are merged."
+)
+PROCESS = (
+    "Read from the left, where runs begin. A number on an arrow is its share of what leaves the "
+    "state; point at an arrow for the actions. Coloured arrows are those of the policy. The edge "
+    "of a box has the colour of its probability to reach the goal."
+)
+
+
+def tree_page(grown: Grown, sizes: Sequence[Size], kind: str, subtitle: str) -> str:
+    """Return the page about a tree that was learned.
+
+    Parameters
+    ----------
+    grown : Grown
+        The tree; the names of its classes as people read them.
+    sizes : sequence of Size
+        Held-out losses; empty where the size was given.
+    kind : str
+        What the classes are.
+    """
+    notes = {
+        leaf: LeafNote(sum(kinds.values()), tuple((str(k), n) for k, n in kinds.items()))
+        for leaf, kinds in grown.counts.items()
+    }
+    lead = f"{TREE} The classes are those of {kind}."
+    body = tree_list(grown.tree, notes)
+    if grown.undecided:
+        body += absent(
+            f"{grown.undecided:,} moments reach no leaf: what is asked is unknown there."
+        )
+    parts = [("tree", "Tree", section("tree", "The tree", escape(lead), body))]
+    parts.append(("splits", "Splits", section("splits", "Splits", "", _splits(grown))))
+    if sizes:
+        picture = plot("sizes-plot", _losses(sizes, len(grown.counts)))
+        parts.append(("sizes", "Size", section("sizes", "How many leaves", LOSSES, picture)))
+    return assembled("Forewarn: a learned tree", subtitle, parts)
+
+
+def _splits(grown: Grown) -> str:
+    if not grown.splits:
+        return absent("Nothing tells the classes apart.")
+    rows = [
+        [
+            str(number),
+            f"<code>{escape(shortened(one.condition))}</code>",
+            escape(one.variable),
+            f"{one.gain:.3f}",
+        ]
+        for number, one in enumerate(grown.splits, 1)
+    ]
+    return table((">order", "condition", "variable", ">gain (bits)"), rows, long="condition")
+
+
+def _losses(sizes: Sequence[Size], chosen: int) -> dict[str, Any]:
+    layout = base_layout(300, 16, 48)
+    layout["xaxis"] = axis(title={"text": "leaves"})
+    layout["yaxis"] = axis(title={"text": "held-out loss (bits)"})
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter", "mode": "lines+markers", "name": "loss",
+            "x": [one.leaves for one in sizes], "y": [round(one.loss, 6) for one in sizes],
+            "error_y": {"type": "data", "array": [round(one.error, 6) for one in sizes],
+                        "thickness": 1, "width": 2},
+            "line": {"color": COLOURS["risk"], "width": 1.5}, "marker": {"size": 5},
+            "hovertemplate": "%{x} leaves: %{y:.4f} bits<extra></extra>",
+        },
+        {
+            "type": "scatter", "mode": "markers", "name": "chosen", "x": [chosen],
+            "y": [round(sizes[chosen - 1].loss, 6)],
+            "marker": {"size": 13, "symbol": "diamond-open", "color": COLOURS["act"],
+                       "line": {"width": 2.5}},
+            "hovertemplate": "chosen: %{x} leaves<extra></extra>",
+        },
+    ]  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def refinement_page(found: Refinement) -> str:
+    """Return the page about a refinement."""
+    return assembled("Forewarn: a refined tree", _subtitle(found), refinement_parts(found))
+
+
+def _subtitle(found: Refinement) -> str:
+    refined = found.refined
+    told = f"{found.query}: {ENDINGS[refined.ending]}"
+    if refined.ending != "holds":
+        told += f"; borne out by runs: {refined.real:.3g} of {refined.answer.estimate:.3g}"
+    return told
+
+
+def refinement_parts(found: Refinement) -> list[Part]:
+    """Return the sections about a refinement: rounds, counterexamples, tree and process."""
+    refined = found.refined
+    rounds = rounds_body(found.query, refined)
+    lead = escape(f"{_subtitle(found)}. {ROUNDS}")
+    ways = ways_body([*map(shown_way, refined.paths)], refined.critical)
+    process = process_body(_view(refined), "refined-map")
+    tree = tree_list(refined.tree, _notes(refined))
+    return [
+        ("rounds", "Rounds", section("rounds", "What was split, and why", lead, rounds)),
+        ("ways", "Counterexamples", section("ways", "Counterexamples", escape(WAYS), ways)),
+        ("tree", "Tree", section("tree", "The tree", escape(TREE), tree)),
+        ("process", "Process", section("process", "The process", escape(PROCESS), process)),
+    ]
+
+
+def _view(refined: Refined) -> ProcessView:
+    critical = () if refined.critical is None else refined.critical.states
+    on_ways = [name for way in refined.paths for name in way.path[::2]]
+    return ProcessView(
+        refined.flows,
+        {name: one.value for name, one in refined.leaves.items()},
+        {name: one.action for name, one in refined.leaves.items()},
+        {name: one.starts for name, one in refined.leaves.items() if one.starts},
+        [GOAL, *on_ways, *critical],
+    )
+
+
+def _notes(refined: Refined) -> dict[str, LeafNote]:
+    done: dict[str, Counter[str]] = {name: Counter() for name in refined.leaves if name != GOAL}
+    for flow in refined.flows:
+        done[flow.state][_action(flow)] += flow.times
+    return {
+        name: LeafNote(
+            sum(actions.values()),
+            tuple(actions.most_common()),
+            f"probability of the goal {refined.leaves[name].value:.3g}",
+        )
+        for name, actions in done.items()
+    }
+
+
+def _action(flow: Flow) -> str:
+    return flow.action or "(nothing known)"
