@@ -64,13 +64,17 @@ def adapted(spec: MonitorSpec) -> Policies:
     }
 
 
+def physical(
+    compiled: CompiledSpec, deceleration: float, conflict: float, hold: float, most: float
+) -> OnSignals:
+    """Return the physical rule with these limits, and seconds for which it holds and may hold."""
+    ticks = round(hold * compiled.spec.rate), most * compiled.spec.rate
+    return OnSignals(compiled, physical_quantities(deceleration, conflict, *ticks))
+
+
 def arms(compiled: CompiledSpec, model: CountModel) -> Arms:
     """Return who may intervene in each arm; None: nobody."""
     spec = compiled.spec
-
-    def physical(deceleration: float, conflict: float, hold: float, most: float) -> OnSignals:
-        ticks = round(hold * spec.rate), most * spec.rate
-        return OnSignals(compiled, physical_quantities(deceleration, conflict, *ticks))
 
     def forewarn(policies: Policies) -> Library:
         return Library(compiled, model, policies)
@@ -79,9 +83,9 @@ def arms(compiled: CompiledSpec, model: CountModel) -> Arms:
         NOBODY: None,
         REACTIVE: Library(compiled, None),
         "stop always": OnSignals(compiled, stops_for_everything()),
-        "physical 3 m/s², 1.5 s": physical(3.0, 1.5, 0.5, math.inf),
-        "physical 5 m/s², 1 s": physical(5.0, 1.0, 0.5, math.inf),
-        f"physical 5 m/s², 1 s{ADAPTED}": physical(5.0, 1.0, HOLD, MOST),
+        "physical 3 m/s², 1.5 s": physical(compiled, 3.0, 1.5, 0.5, math.inf),
+        "physical 5 m/s², 1 s": physical(compiled, 5.0, 1.0, 0.5, math.inf),
+        f"physical 5 m/s², 1 s{ADAPTED}": physical(compiled, 5.0, 1.0, HOLD, MOST),
         f"{FOREWARN} as shipped": forewarn(as_shipped(spec)),
         f"{FOREWARN} as shipped{ADAPTED}": forewarn(adapted(spec)),
         **{f"{FOREWARN} at {t:g}": forewarn(at_threshold(spec, t)) for t in THRESHOLDS},

@@ -19,9 +19,26 @@ from evaluation.closed_loop.summary import write_results
 from evaluation.closed_loop.town import town_scenario
 from evaluation.closed_loop.trip import LIMIT, drive
 from evaluation.harness.command import Seeds, command
+from evaluation.harness.control import Library
 from evaluation.harness.episodes import Episodes
 from evaluation.sumo.network import Scenario
 from evaluation.sumo.simulation import NoEgoError
+
+
+def drive_once(
+    scenario: Scenario, seed: int, controller: Library | None, beyond: int = 0
+) -> dict[str, Any]:
+    """Drive a trip, and return what became of it; see `drive`."""
+    import libsumo
+
+    begun = time.process_time()
+    if controller is not None:
+        controller.begin()
+    try:
+        found = drive(libsumo, scenario, seed, controller, beyond=beyond).as_json()
+    except NoEgoError as error:
+        found = {"failed": str(error)}
+    return found | {"cpu": round(time.process_time() - begun, 1)}
 
 
 def main(
@@ -36,21 +53,12 @@ def main(
     compared = arms(compiled, model)
     trips = Episodes(folder, {name: key_of(arm, compiled, model) for name, arm in compared.items()})
 
-    def trip(seed: int, arm: str) -> dict[str, Any]:
-        import libsumo
-
-        begun, controller = time.process_time(), compared[arm]
-        if controller is not None:
-            controller.begin()
-        try:
-            found = drive(libsumo, scenario(seed), seed, controller).as_json()
-        except NoEgoError as error:
-            found = {"failed": str(error)}
-        return found | {"cpu": round(time.process_time() - begun, 1)}
-
     @cache
     def scenario(seed: int) -> Scenario:
         return town_scenario(seed, LIMIT, folder / "scenarios")
+
+    def trip(seed: int, arm: str) -> dict[str, Any]:
+        return drive_once(scenario(seed), seed, compared[arm])
 
     wanted = [name for name in compared if name.startswith(tuple(only))]
     for seed in () if only_summary else seeds:

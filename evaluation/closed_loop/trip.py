@@ -154,10 +154,12 @@ def drive(
     seed: int,
     controller: Library | None,
     limit: float = LIMIT,
+    beyond: int = 0,
 ) -> Trip:
     """Return what becomes of a trip if `controller`, None for nobody, may intervene.
 
-    `limit` are the seconds after which the trip is given up.
+    `limit` are the seconds after which the trip is given up. For so many ticks `beyond` its end the
+    controller goes on, to see how it ended.
 
     Raises
     ------
@@ -167,9 +169,14 @@ def drive(
     run = Run(sumo, scenario, seed, limit)
     referee, brakes = Referee(sumo), Brakes(sumo)
 
+    left = beyond
+
     def tick(number: int, frame: Frame) -> bool:
+        nonlocal left
         if referee.over:
-            return False
+            left -= 1
+            if left < 0:
+                return False
         if controller is not None:
             demand = controller.tick(number)
             referee.demanded(demand)

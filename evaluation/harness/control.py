@@ -42,7 +42,8 @@ class Library:
     def __init__(
         self, compiled: CompiledSpec, model: CountModel | None, policies: Policies | None = None
     ) -> None:
-        self.watch = Watch(compiled, model, installed_types(compiled.spec))
+        types = installed_types(compiled.spec)
+        self.watch, self._topics = Watch(compiled, model, types), types.keys()
         self.policies = policies or {}
 
     def begin(self) -> None:
@@ -54,7 +55,7 @@ class Library:
 
     def accept(self, message: Message) -> None:
         """Take a message that has arrived."""
-        if message.topic.name in self.watch.spec.topics:
+        if message.topic.name in self._topics:
             self.watch.accept(message.topic.name, message.time_ns, message.data)
 
     def tick(self, number: int) -> Demand:

@@ -7,8 +7,9 @@ from evaluation.irsim.messages import Publisher, commanded, time_of
 from evaluation.irsim.planner import Planner
 from evaluation.irsim.robot import Command, Frame
 from evaluation.irsim.scenes import RATE
+from forewarn.config.actions import ACTIONS, REPLAN
 from forewarn.config.actuators import TwistSpec
-from monitor_node.actuators.interface import Demand
+from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
 
 GATE = TwistSpec(
@@ -56,6 +57,25 @@ class SpeedLimit:
         return command
 
 
+class Steering:
+    """All that may be asked of the robot: limits and plans of its planner, stops of a gate."""
+
+    def __init__(self) -> None:
+        self._gate, self._limit = Gate(), SpeedLimit()
+
+    def begin(self, planner: Planner) -> None:
+        """Forget the last episode."""
+        self._planner = planner
+        self._gate.begin(planner)
+        self._limit.begin(planner)
+
+    def apply(self, demand: Demand, command: Command, now: float) -> Command:
+        """Tell the planner, and return what passes of the command."""
+        self._planner.asked = demand.action == REPLAN
+        stop = demand if demand.stops else NOTHING
+        return self._gate.apply(stop, self._limit.apply(demand, command, now), now)
+
+
 def falling(signal: str, threshold: float, demand: Demand = STOP) -> Quantity:
     """Return a rule on one signal of the monitor file whose small values are dangerous."""
     level = -threshold
@@ -65,7 +85,7 @@ def falling(signal: str, threshold: float, demand: Demand = STOP) -> Quantity:
 class Governed:
     """A robot whose commands pass by somebody who watches it."""
 
-    def __init__(self, controller: Library, means: Gate | SpeedLimit) -> None:
+    def __init__(self, controller: Library, means: Gate | SpeedLimit | Steering) -> None:
         self._controller, self._means = controller, means
         self._publisher = Publisher()
         self.ticks_acting = 0
@@ -84,5 +104,5 @@ class Governed:
         grid = self._controller.watch.session.clock
         demand = self._controller.tick(grid.tick_at_or_after(time_of(frame.tick)))
         self._controller.accept(commanded(frame, command))
-        self.ticks_acting += demand.moves
+        self.ticks_acting += ACTIONS[demand.action].shapes
         return self._means.apply(demand, command, frame.tick / RATE)

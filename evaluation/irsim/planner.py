@@ -57,6 +57,7 @@ class Planner:
     ) -> None:
         self.temper = temper
         self.limit = math.inf
+        self.asked = False
         self._goal = goal
         self._rate = rate
         self._rng = np.random.default_rng([seed, 77])
@@ -69,32 +70,37 @@ class Planner:
         """Return forward speed and turn rate, in m/s and rad/s.
 
         `limit` caps the speed, as Nav2's controller server does on its topic `speed_limit`.
+        While it is `asked` for another plan it plans as a careful one does, from what is there now.
         """
         self._views.append(view)
         del self._views[: -self.temper.delay - 1]
+        if self.asked:
+            self._away = 0
+            self._command = self._look(view, view, TEMPERS["careful"])
+            return min(self._command[0], self.limit), self._command[1]
         often, long = self.temper.lapses
         if self._away > 0:
             self._away -= 1
         elif self._rng.random() < often / self._rate:
             self._away = int(self._rng.exponential(long) * self._rate)
         if self._away == 0:
-            self._command = self._look(self._views[0], view)
+            self._command = self._look(self._views[0], view, self.temper)
         speed, turn = self._command
         return min(speed, self.limit), turn
 
-    def _look(self, seen: View, pose: View) -> tuple[float, float]:
+    def _look(self, seen: View, pose: View, temper: Temper) -> tuple[float, float]:
         ahead = math.atan2(self._goal[1] - pose.y, self._goal[0] - pose.x)
         wanted = math.remainder(ahead - pose.yaw, math.tau)
         left = math.hypot(self._goal[0] - pose.x, self._goal[1] - pose.y)
-        free = free_distance(seen, COURSES, ROBOT_RADIUS + self.temper.margin / 2)
+        free = free_distance(seen, COURSES, ROBOT_RADIUS + temper.margin / 2)
         blocked = np.clip(min(SIGHT, left) - free, 0.0, None) / SIGHT
         turned = np.abs(np.remainder(COURSES - wanted + math.pi, math.tau) - math.pi)
         cost = turned + 4.0 * blocked + 0.3 * np.abs(COURSES - self._course)
         best = int(np.argmin(cost))
         self._course = float(COURSES[best])
         turn = float(np.clip(2.0 * self._course, -1.5, 1.5))
-        room = max(float(free[best]) - self.temper.margin, 0.0)
-        speed = min(self.temper.speed, math.sqrt(2 * self.temper.brakes * room))
+        room = max(float(free[best]) - temper.margin, 0.0)
+        speed = min(temper.speed, math.sqrt(2 * temper.brakes * room))
         speed *= max(math.cos(self._course), 0.1)
         return speed, turn
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from evaluation.closed_loop.arms import AT_LIGHTS, HOLD, adapted
+from evaluation.closed_loop.arms import AT_LIGHTS, CONFIG, HOLD, adapted
 from evaluation.closed_loop.demands import (
     physical_quantities,
     stops_for_everything,
     time_to_conflict,
 )
+from evaluation.closed_loop.shield import compared_arms, summary, table_of
 from evaluation.closed_loop.summary import (
     FIGURES,
     bootstrap,
@@ -24,10 +25,14 @@ from evaluation.closed_loop.summary import (
     plot_trade_off,
 )
 from evaluation.closed_loop.trip import Brakes, Referee, role_of
+from evaluation.harness.advice import as_driven_on
 from evaluation.harness.control import QuantityRules, moving
 from evaluation.harness.episodes import paired
 from evaluation.sumo.simulation import Frame
 from forewarn.config import load_spec
+from forewarn.config.sections import BoundsSpec
+from forewarn.logic.specification import compile_spec
+from forewarn.models import load_model
 from forewarn.monitoring.intervention import Request
 from monitor_node.actuators.interface import NOTHING, Demand
 
@@ -295,3 +300,32 @@ def test_the_plot_names_every_arm() -> None:
     }
     picture = plot_trade_off(rows)
     assert all(f">{arm}</text>" in picture for arm in names)
+
+
+def test_what_a_shield_avoids_is_rarer_for_each_kilometre_than_with_nobody() -> None:
+    hit = {"end": "collision", "collision": {}}
+    nobody = [trip(1, "a", red_lights=[1.0, 2.0]), trip(2, "a", distance=500.0, **hit)]
+    ours = [trip(1, "b", red_lights=[5.0], seconds=130.0), trip(2, "b", seconds=110.0)]
+    pairs = list(zip(ours, nobody, strict=True))
+    found = summary(pairs)
+    # 1 in 2 km against 2 in 1.5 km, and 120 s/km against 200 s in 1.5 km
+    assert found["fewer_red_lights"] == pytest.approx(1 - 0.5 / (2 / 1.5))
+    assert (found["fewer_collisions"], found["arrived"]) == (1.0, 1.0)
+    assert found["lost_per_km"] == pytest.approx(120.0 - 200.0 / 1.5, abs=0.01)
+    assert summary(list(zip(nobody, nobody, strict=True)))["lost_per_km"] == 0.0
+    assert summary(pairs[:1])["fewer_collisions"] is None
+    assert "| somebody | 2 | 0 | 100% [" in table_of({"somebody": found})
+
+
+def test_the_town_has_a_shield_that_knows_what_was_tried(repository: Path) -> None:
+    spec, model = load_spec(CONFIG), load_model(repository / "config" / "demo.model.json")
+    compiled = compile_spec(spec.model_copy(update={"bounds": BoundsSpec(kind="none")}))
+    known = as_driven_on(model)
+    near = known.states[1]
+    logs = [[*[(near, "EMERGENCY_STOP")] * 5, (known.states[0], "drive on")]]
+    compared = compared_arms(compiled, model, known, logs)
+    assert next(iter(compared.values())) is None
+    shield = compared["Forewarn at 0.2, shield each 0.5 s"]
+    assert shield is not None and shield.watch.monitor.shield is not None
+    decisions = shield.watch.monitor.shield.decisions
+    assert len(decisions) > 500 and {one.action for one in decisions.values()} == {"drive on"}

@@ -1,0 +1,212 @@
+"""A shield for the town's ego: actions are tried, learned from, and recommended.
+
+    python -m evaluation.closed_loop.shield --folder DIR --learned FILE --tries 3001:3031
+    python -m evaluation.closed_loop.shield --folder DIR --learned FILE --seeds 4001:4101 --write
+
+The first command drives trips with actions at random moments, and writes the model that learned on
+from there; the second drives the same trips by all arms.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evaluation.closed_loop.arms import (
+    ADAPTED,
+    CONFIG,
+    HOLD,
+    MOST,
+    NOBODY,
+    Arms,
+    at_threshold,
+    load_acting,
+    physical,
+)
+from evaluation.closed_loop.demands import SOFT_STOP, STOP
+from evaluation.closed_loop.study import drive_once
+from evaluation.closed_loop.summary import HERE, collisions, duration, per_km, red_lights
+from evaluation.closed_loop.town import RATE, town_scenario
+from evaluation.closed_loop.trip import LIMIT
+from evaluation.harness.advice import Advised, Exploring, Log, held_process, with_shield
+from evaluation.harness.command import Seeds, command
+from evaluation.harness.control import Library
+from evaluation.harness.episodes import Episodes
+from evaluation.harness.page import put, rounded, table, write_json
+from evaluation.sumo.network import Scenario
+from forewarn.assessment.tradeoff import bootstrap
+from forewarn.config.sections import BoundsSpec, ShieldSpec
+from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.models import CountModel, load_model, save_model
+from monitor_node.actuators.interface import Demand
+
+MARK = "evaluation.closed_loop.shield"
+LEVEL = 0.2
+ON_THE_WAY = "moving & !red & !yellow & !junction & !conflict_car<1.8 & !conflict_walker<1.8"
+"""Success: it drives, with no light against it and nobody in its way."""
+
+SHIELD = ShieldSpec(failure="collision | ran_red", success=ON_THE_WAY, at_least=0.9, horizon=5.0)
+ASKED = (Demand("LIMIT_SPEED", 4.0, id=1), SOFT_STOP, STOP)
+"""What may be asked of the ego, the mildest first."""
+
+BEYOND = 3  # ticks: a collision is published a tick after it happened
+
+
+TICKS = 5  # for which a recommendation is done
+
+
+def compared_arms(
+    compiled: CompiledSpec, model: CountModel, learned: CountModel, logs: Sequence[Log]
+) -> Arms:
+    """Return who may intervene in each arm; None: nobody."""
+    shielded = with_shield(compiled.spec, SHIELD, LEVEL)
+    policies = at_threshold(compiled.spec, LEVEL)
+    return {
+        NOBODY: None,
+        f"physical 5 m/s², 1 s{ADAPTED}": physical(compiled, 5.0, 1.0, HOLD, MOST),
+        f"Forewarn at {LEVEL:g}": Library(compiled, model, policies),
+        f"Forewarn at {LEVEL:g}, learned on": Library(compiled, learned, policies),
+        f"Forewarn at {LEVEL:g}, shield each {TICKS / RATE:g} s": Advised(
+            shielded, learned, ASKED, held_process(shielded, logs, TICKS)
+        ),
+    }
+
+
+Pairs = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+"""A trip of an arm, and nobody's on the same seed."""
+
+
+def fewer(count: Callable[[Mapping[str, Any]], int]) -> Callable[[Pairs], float | None]:
+    """Return the share by which something is rarer, for each kilometre, than with nobody."""
+
+    def figure(pairs: Pairs) -> float | None:
+        ours, theirs = zip(*pairs, strict=True)
+        before = per_km(theirs, count)
+        return 1 - per_km(ours, count) / before if before else None
+
+    return figure
+
+
+def lost(pairs: Pairs) -> float:
+    """Return the seconds more for each kilometre than with nobody."""
+    ours, theirs = zip(*pairs, strict=True)
+    return per_km(ours, duration) - per_km(theirs, duration)
+
+
+def arrived(pairs: Pairs) -> float:
+    """Return the share of trips that arrive."""
+    return sum(one["end"] == "arrived" for one, _ in pairs) / len(pairs)
+
+
+FIGURES: Mapping[str, Callable[[Pairs], float | None]] = {
+    "fewer_collisions": fewer(collisions),
+    "fewer_red_lights": fewer(red_lights),
+    "arrived": arrived,
+    "lost_per_km": lost,
+}
+
+
+def summary(pairs: Pairs) -> dict[str, Any]:
+    """Return counts and figures of an arm, with intervals over whole trips."""
+    trips = [one for one, _ in pairs]
+    found: dict[str, Any] = {
+        "trips": len(trips),
+        "collisions": sum(map(collisions, trips)),
+        "red_lights": sum(map(red_lights, trips)),
+        "late": sum(trip["end"] == "late" for trip in trips),
+        "intervened_share": rounded(
+            sum(trip["intervened"] for trip in trips) / sum(map(duration, trips))
+        ),
+    }
+    for name, figure in FIGURES.items():
+        ends = bootstrap(pairs, figure, resamples=2000, seed=1)
+        found[name] = rounded(figure(pairs))
+        found[f"{name}_interval"] = list(map(rounded, ends))
+    return found
+
+
+HEAD = (
+    *("Who intervenes", "Trips", "Collisions", "fewer a km", "Red lights", "fewer a km"),
+    *("Arrive", "Late", "Time lost, s/km", "Intervening"),
+)
+
+
+def table_of(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the figures as Markdown."""
+
+    def told(row: Mapping[str, Any], name: str, pattern: str) -> str:
+        value, (low, high) = row[name], row[f"{name}_interval"]
+        if value is None or low is None or not math.isfinite(low):
+            return "-"
+        return f"{pattern.format(value)} [{pattern.format(low)}, {pattern.format(high)}]"
+
+    lines = [
+        [
+            *(name, str(row["trips"])),
+            *(str(row["collisions"]), told(row, "fewer_collisions", "{:.0%}")),
+            *(str(row["red_lights"]), told(row, "fewer_red_lights", "{:.0%}")),
+            *(told(row, "arrived", "{:.0%}"), str(row["late"])),
+            *(told(row, "lost_per_km", "{:+.0f}"), f"{row['intervened_share']:.0%}"),
+        ]
+        for name, row in rows.items()
+    ]
+    return table(HEAD, lines)
+
+
+def main(
+    folder: Path,
+    learned: Path,
+    tries: Seeds = (),
+    seeds: Seeds = (),
+    only: Sequence[str] = ("",),
+    config: Path = CONFIG,
+    output: Path = HERE / "shield.json",
+    write: bool = False,
+) -> None:
+    """Try actions and learn on (`--tries`); drive what is missing of `--seeds`, and sum up."""
+    acting, model = load_acting(config)
+    # What acts is the estimate: its bounds, which take a while to solve, are left out.
+    plain = acting.spec.model_copy(update={"bounds": BoundsSpec(kind="none")})
+    compiled = compile_spec(plain)
+
+    @cache
+    def scenario(seed: int) -> Scenario:
+        return town_scenario(seed, LIMIT, folder / "scenarios")
+
+    if tries:
+        trying = Exploring(compiled, model, ASKED)
+        for seed in tries:
+            trying.seed = seed
+            found = drive_once(scenario(seed), seed, trying, BEYOND)
+            print(seed, found.get("end", found), found["cpu"], flush=True)
+            log = {"seed": seed, "end": found.get("end"), "log": trying.log}
+            with learned.with_suffix(".jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(log) + "\n")
+            save_model(trying.learner.model(), learned)
+    if not seeds:
+        return
+    known = load_model(learned)
+    lines = learned.with_suffix(".jsonl").read_text("utf-8").splitlines()
+    logs = [json.loads(line)["log"] for line in lines]
+    compared = compared_arms(compiled, model, known, logs)
+    trips = Episodes(folder, dict.fromkeys(compared, f"{model.fingerprint} {known.fingerprint}"))
+    wanted = [name for name in compared if name.startswith(tuple(only))]
+    for seed in seeds:
+        trips.drive(
+            seed, wanted, lambda arm, seed=seed: drive_once(scenario(seed), seed, compared[arm])
+        )
+    pairs = {name: list(zip(*pair, strict=True)) for name, pair in trips.by_arm(seeds).items()}
+    rows = {name: summary(pair) for name, pair in pairs.items()}
+    driven = [one["seed"] for one, _ in pairs[NOBODY]]
+    write_json(output, {"seeds": driven, "model": known.fingerprint, "arms": rows})
+    print(table_of(rows))
+    if write:
+        put(MARK, table_of(rows))
+
+
+if __name__ == "__main__":
+    command(main)

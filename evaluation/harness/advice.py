@@ -1,0 +1,200 @@
+"""The shield in the loop: somebody tries actions and learns on, and a planner is advised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.harness.control import Library
+from forewarn.checking.shield import ShieldTable
+from forewarn.config import MonitorSpec
+from forewarn.config.actions import WARN
+from forewarn.config.sections import BoundsSpec, ShieldSpec
+from forewarn.learning.counting import TransitionCounter
+from forewarn.learning.pipeline import RecordingReport, assemble
+from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.models import CountModel, Provenance
+from forewarn.models.process import Step, ordered
+from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.online_learning import OnlineLearner
+from forewarn.monitoring.shielding import advise_action, build_shield
+from monitor_node.actuators.interface import NOTHING, Demand
+
+DRIVE_ON = "drive on"
+"""What is done while nothing is asked for."""
+
+LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds for which an action is tried, one as often as the other; drawn anew after the least."""
+
+OFTEN, SELDOM, DANGER = 1.0, 0.05, 0.05
+"""How often an action is tried, a second: from this risk on, and below it."""
+
+
+def as_driven_on(model: CountModel) -> CountModel:
+    """Return a model of runs in which nobody intervened: all that was done is to drive on."""
+    counts, states = model.counts.tocoo(), model.states
+    steps = {
+        Step(DRIVE_ON, False, states[i], states[j]): int(n)
+        for i, j, n in zip(counts.row, counts.col, counts.data, strict=True)
+    }
+    return replace(model, steps=ordered(steps))
+
+
+def with_shield(spec: MonitorSpec, shield: ShieldSpec, level: float) -> CompiledSpec:
+    """Return a monitor file that says when, by one threshold of risk, and lets a shield say what.
+
+    It warns, so that everything that was tried may be recommended.
+    """
+    properties = {
+        name: section.model_copy(
+            update={
+                "intervention": WARN,
+                "speed_limit": None,
+                "escalation": (),
+                "thresholds": section.thresholds.model_copy(
+                    update={"warn": level, "act": level, "release": level / 2}
+                ),
+            }
+        )
+        for name, section in spec.properties.items()
+    }
+    update = {"mode": "act", "properties": properties, "bounds": BoundsSpec(kind="none")}
+    return compile_spec(spec.model_copy(update={**update, "shield": shield}))
+
+
+class Advised(Library):
+    """A planner that does what the shield recommends while the policy asks for anything.
+
+    Parameters
+    ----------
+    compiled : CompiledSpec
+        With a `shield` section.
+    model : CountModel
+        With the counts of actions: the policy's risk, and the shield.
+    asked : sequence of Demand
+        What may be recommended.
+    held : Process, optional
+        What followed actions that were held for so many ticks: its shield is asked, and only when
+        its last recommendation has been done for so long.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledSpec,
+        model: CountModel,
+        asked: Sequence[Demand],
+        held: Process | None = None,
+    ) -> None:
+        super().__init__(compiled, model)
+        self._demands = {demand.action: demand for demand in asked} | {DRIVE_ON: NOTHING}
+        self._ticks = held.ticks if held else 1
+        self._slow = held.table if held else None
+        self._clock = held.compiled.abstraction.clock if held else compiled.abstraction.clock
+
+    def begin(self) -> None:
+        """Forget the last episode."""
+        super().begin()
+        self._demand, self._left = NOTHING, 0
+
+    def tick(self, number: int) -> Demand:
+        """Decide, or go on with what was decided."""
+        result = self.watch.tick(number)
+        self._left -= 1
+        if self._left <= 0:
+            self._demand = self._recommended(result)
+            self._left = self._ticks if self._demand is not NOTHING else 0
+        return self._demand
+
+    def _recommended(self, result: TickResult) -> Demand:
+        request = result.request
+        if request is None or not request.active:
+            return NOTHING
+        chosen = request.recommendation
+        if self._slow is not None:
+            state = result.verdict.observation.state
+            chosen = advise_action(self._slow, state, "", self._clock, request.action).action
+        return self._demands.get(chosen, NOTHING)
+
+
+class Process(NamedTuple):
+    """A decision process whose actions are held for some ticks, and its shield."""
+
+    compiled: CompiledSpec
+    table: ShieldTable
+    ticks: int
+
+
+Log = Sequence[tuple[int | None, str]]
+"""An episode: at each tick the state, None if it is not known, and what was done then."""
+
+
+def held_process(compiled: CompiledSpec, logs: Iterable[Log], ticks: int) -> Process:
+    """Return what followed actions that were held for so many ticks.
+
+    The monitor file is that of the logs, with a `shield` section; its rate becomes slower.
+    """
+    rate = float(compiled.spec.rate) / ticks
+    slow = compile_spec(compiled.spec.model_copy(update={"rate": rate}))
+    validity = slow.abstraction.validity(slow.spec)
+    counter = TransitionCounter(slow.abstraction.vocabulary, "drop", validity.allows)
+    seen = 0
+    for log in logs:
+        # An episode ends when it ends, also between two decisions.
+        for number, (state, action) in enumerate([*log[:-1:ticks], log[-1]]):
+            counter.add(number, state, action != DRIVE_ON, action)
+        counter.end_recording()
+        seen += len(log)
+    counts = counter.result
+    source = Provenance("tried", "", seen / (rate * ticks), counts.ticks, counts.ticks)
+    report = RecordingReport(source, counts)
+    model = assemble([report], slow.spec, slow.abstraction, validity).model
+    table = build_shield(slow, model)
+    assert table is not None
+    return Process(slow, table, ticks)
+
+
+class Exploring(Library):
+    """Tries actions at random moments, more often in danger, and counts what follows them."""
+
+    def __init__(self, compiled: CompiledSpec, model: CountModel, asked: Sequence[Demand]) -> None:
+        super().__init__(compiled, model)
+        known = model if model.steps else as_driven_on(model)
+        self.learner = OnlineLearner(compiled, known)
+        self._asked = tuple(asked)
+        self._rate = float(compiled.spec.rate)
+        self.seed = 0
+
+    def begin(self) -> None:
+        """Forget the last episode; what is tried in the next one depends on `seed`."""
+        super().begin()
+        self._rng = np.random.default_rng([self.seed, 13])
+        self._demand, self._left = NOTHING, 0
+        self.log: list[tuple[int | None, str]] = []
+
+    def tick(self, number: int) -> Demand:
+        """Try something, or go on with it."""
+        result = self.watch.tick(number)
+        if self._left == 0:
+            self._draw(result)
+        self._left -= 1
+        done = DRIVE_ON if self._demand is NOTHING else self._demand.action
+        observation = result.verdict.observation
+        self.log.append((observation.state, done))
+        self.learner.observe(
+            number, observation, intervened=self._demand is not NOTHING, action=done
+        )
+        return self._demand
+
+    def _draw(self, result: TickResult) -> None:
+        risks = [row.probability for row in result.rows if not math.isnan(row.probability)]
+        rate = OFTEN if max(risks, default=1.0) >= DANGER else SELDOM
+        length = LENGTHS[0]
+        self._demand = NOTHING
+        if self._rng.random() < rate * length:
+            self._demand = self._asked[int(self._rng.integers(len(self._asked)))]
+            length = float(self._rng.choice(LENGTHS))
+        self._left = round(length * self._rate)

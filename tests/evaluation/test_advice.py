@@ -1,0 +1,169 @@
+"""The shield in the loop: what is tried, what is counted of it, and who does what is advised."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.harness.advice import (
+    DRIVE_ON,
+    Advised,
+    Exploring,
+    as_driven_on,
+    held_process,
+    with_shield,
+)
+from evaluation.irsim.closed_loop import HERE, acting
+from evaluation.irsim.governors import Governed, Steering
+from evaluation.irsim.messages import write_bag
+from evaluation.irsim.planner import TEMPERS, Planner
+from evaluation.irsim.robot import Frame
+from evaluation.irsim.shield import ASKED, LIMIT, REPLAN, SHIELD, summary, table_of
+from forewarn.config import load_spec
+from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import CountModel
+from forewarn.states.interface import terminal_code
+from monitor_node.actuators.interface import NOTHING
+from tests.evaluation.test_irsim import frame, towards
+
+SPEC = load_spec(HERE / "monitor.yaml")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> CountModel:
+    """Return what follows from driving at a disc twice: once into it, once past."""
+    folder, compiled = tmp_path_factory.mktemp("runs"), acting(SPEC)
+    ended = [frame(40, 0.4, collided=True)], [frame(40, 3.0, arrived=True)]
+    bags = [folder / f"episode_{at}" for at in range(2)]
+    for bag, last in zip(bags, ended, strict=True):
+        write_bag(bag, [(one, (0.8, 0.0)) for one in [*towards(40), *last]])
+    return learn(bags, compiled.spec, compiled.abstraction).model
+
+
+def planner() -> Planner:
+    return Planner(TEMPERS["hasty"], (10.0, 0.0), seed=1)
+
+
+def driven(governed: Governed, frames: list[Frame]) -> None:
+    governed.begin(planner())
+    for one in frames:
+        governed.govern(one, (0.8, 0.0))
+
+
+def test_where_nobody_intervened_all_that_was_done_is_to_drive_on(model: CountModel) -> None:
+    known = as_driven_on(model)
+    counts = model.counts.tocoo()
+    expected = {
+        (model.states[i], model.states[j]): n
+        for i, j, n in zip(counts.row, counts.col, counts.data, strict=True)
+    }
+    assert {(step.state, step.following): n for step, n in known.steps} == expected
+    assert {(step.action, step.imposed) for step, _ in known.steps} == {(DRIVE_ON, False)}
+    assert sum(expected.values()) > 50
+
+
+def test_what_is_tried_depends_on_the_seed_alone_and_is_counted_once(model: CountModel) -> None:
+    trying = Exploring(acting(SPEC), model, ASKED)
+    governed, frames = Governed(trying, Steering()), towards(60, start=6.0)
+    before = Counter(trying.learner.model().steps)
+    logs = []
+    for seed in (5, 6, 5):
+        trying.seed = seed
+        driven(governed, frames)
+        logs.append(trying.log)
+    assert logs[0] == logs[2] != logs[1]
+    done = Counter(action for log in logs for _, action in log)
+    assert set(done) > {DRIVE_ON} and set(done) <= {DRIVE_ON, *(one.action for one in ASKED)}
+    learned = Counter()
+    for step, count in trying.learner.model().steps:
+        learned[step.action, step.imposed] += count
+    for step, count in as_driven_on(model).steps:
+        learned[step.action, step.imposed] -= count
+    pairs = Counter(
+        (action, action != DRIVE_ON)
+        for log in logs
+        for (state, action), (following, after) in pairwise(log)
+        # A tick of driving on that ends in an intervention counts for neither.
+        if None not in (state, following) and (action == after or action != DRIVE_ON)
+    )
+    assert +learned == pairs
+    assert before  # there was something to begin with
+
+
+def test_actions_that_are_held_count_from_one_decision_to_the_next(model: CountModel) -> None:
+    a, b, end = (model.states[i] for i in (0, 1, -1))
+    stop = "EMERGENCY_STOP"
+    logs = [
+        [*[(a, stop)] * 5, *[(b, DRIVE_ON)] * 5, *[(a, DRIVE_ON)] * 2, (end, DRIVE_ON)],
+        [*[(a, stop)] * 5, (a, DRIVE_ON)],
+    ]
+    compiled = with_shield(SPEC, SHIELD, 0.2)
+    found = held_process(compiled, logs, 5)
+    assert found.compiled.spec.rate == 2.0
+    told = {
+        state: {one.action: one.visits for one in decision.alternatives}
+        for state, decision in found.table.decisions.items()
+    }
+    assert told == {a: {stop: 2, DRIVE_ON: 1}, b: {DRIVE_ON: 1}}
+
+
+def shielded(model: CountModel, action: str) -> tuple[CompiledSpec, list[Any]]:
+    """Return a monitor file and logs by which all but an action leads into a contact."""
+    compiled = with_shield(SPEC, SHIELD, 0.2)
+    labels = compiled.abstraction.vocabulary.terminals
+    contact, goal = (terminal_code(labels.index(name)) for name in ("contact", "arrived"))
+    inner = [state for state in model.states if state not in (contact, goal)]
+    tried = [(DRIVE_ON, contact), (action, goal)]
+    logs = [[(state, a), (after, DRIVE_ON)] for state in inner for a, after in tried * 20]
+    return compiled, logs
+
+
+@pytest.mark.parametrize("asked", [REPLAN, LIMIT])
+def test_who_is_advised_does_it_for_as_long_as_it_was_tried(model: CountModel, asked: Any) -> None:
+    compiled, logs = shielded(model, asked.action)
+    held = held_process(compiled, logs, 5)
+    advised = Advised(compiled, as_driven_on(model), ASKED, held)
+    governed = Governed(advised, Steering())
+    governed.begin(planner())
+    demands = []
+    for one in towards(40):
+        governed.govern(one, (0.8, 0.0))
+        demands.append(advised._demand)
+    first = demands.index(asked)
+    assert set(demands[:first]) == {NOTHING}
+    assert all(demand == asked for demand in demands[first : first + 5])
+    assert governed.ticks_acting == len(demands) - demands.count(NOTHING)
+
+
+def test_another_plan_is_a_careful_ones_and_begins_at_once() -> None:
+    hasty, means = planner(), Steering()
+    means.begin(hasty)
+    for demand, wanted in ((NOTHING, False), (REPLAN, True), (LIMIT, False)):
+        means.apply(demand, (0.7, 0.0), 0.0)
+        assert hasty.asked is wanted
+    assert hasty.limit == LIMIT.speed_limit
+
+
+def test_contacts_avoided_and_time_lost_are_of_the_same_seeds() -> None:
+    def episode(collided: bool, arrived: bool, duration: float) -> dict[str, Any]:
+        return {"collided": collided, "arrived": arrived, "duration": duration, "acting": 1.0}
+
+    before = [episode(True, False, 5.0), episode(True, False, 6.0), episode(False, True, 10.0)]
+    after = [episode(False, True, 9.0), episode(True, False, 6.0), episode(False, True, 12.0)]
+    found = summary(list(zip(after, before, strict=True)))
+    assert (found["contacts"], found["avoided"], found["lost"]) == (1, 0.5, 2.0)
+    assert found["arrived"] == pytest.approx(2 / 3, abs=1e-4)
+    assert "| somebody | 3 | 1 | 50%" in table_of({"somebody": found})
+
+
+def test_the_page_shows_what_the_shield_did(repository: Path) -> None:
+    found = json.loads((HERE / "results.json").read_text(encoding="utf-8"))["shield"]
+    page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
+    assert table_of(found["arms"]) in page
+    assert {row["episodes"] for row in found["arms"].values()} == {len(found["seeds"])}
