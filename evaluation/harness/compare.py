@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evaluation.harness.page import rounded, table
 from evaluation.harness.runs import Fold, Pass
+from forewarn.assessment.comparison import best_point
 from forewarn.assessment.reliability import (
     UNDECIDED,
     Predictions,
@@ -26,18 +27,15 @@ from forewarn.assessment.reliability import (
     predictions,
 )
 from forewarn.assessment.tradeoff import (
-    MAX_THRESHOLDS,
     AlertRule,
     Point,
     ScoredRun,
     bootstrap,
-    every_threshold,
     middle_of_best,
     pool_points,
     precision_recall,
     run_points,
     scored_run,
-    trade_off,
 )
 from forewarn.logic.specification import CompiledSpec
 
@@ -101,36 +99,6 @@ def best_balance(traces: Sequence[ScoredRun], rule: AlertRule) -> float:
     chosen = middle_of_best(levels.tolist(), (2 * hits / (alarms + truth.sum())).tolist())
     assert chosen is not None
     return float(levels[chosen])
-
-
-def best_point(
-    traces: Sequence[ScoredRun],
-    rule: AlertRule,
-    budget: float,
-    *,
-    ranks: int = MAX_THRESHOLDS,
-    alert_share: float = math.inf,
-    otherwise: Callable[[Point], float | None] = lambda point: point.false_alarms_per_hour,
-) -> Point:
-    """Return the point of longest mean lead within a budget of false alarms an hour.
-
-    A missed violation counts as 0 s. A tie is decided by what was detected and by fewer false
-    alarms, and then as `tune` does. Where more scores occur, thresholds are tried at so many ranks.
-    One alarm that never ends is a single false one: `alert_share` is how much of the time may be
-    spent in alert. If no threshold keeps to both, `otherwise` is to be least.
-    """
-    points = trade_off(traces, every_threshold(traces, ranks), rule=rule)
-    merits: list[Any] = [
-        (sum(p.leads), p.detected, -p.false_alarms)
-        if (p.false_alarms_per_hour or 0.0) <= budget and (p.alert_share or 0.0) <= alert_share
-        else None
-        for p in points
-    ]
-    if not any(merits):
-        merits = [-(otherwise(p) or 0.0) for p in points]
-    chosen = middle_of_best([p.threshold for p in points], merits)
-    assert chosen is not None
-    return points[chosen]
 
 
 def within(budget: float, **limits: Any) -> Chooser:

@@ -30,7 +30,6 @@ from evaluation.harness.compare import (
     THRESHOLDS,
     Contender,
     Score,
-    best_point,
     calibration_of,
     contender,
     rows_of,
@@ -41,6 +40,7 @@ from evaluation.harness.runs import Pass, key_of, two_halves
 from evaluation.study import rivals
 from evaluation.study.record import FIRST_SEED
 from evaluation.study.table import MARK, document
+from forewarn.assessment.comparison import best_point
 from forewarn.assessment.tradeoff import AlertRule, ScoredRun, count_violations
 from forewarn.config import load_spec
 from forewarn.logic.specification import CompiledSpec, compile_spec

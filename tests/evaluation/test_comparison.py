@@ -14,12 +14,12 @@ from evaluation.harness.compare import (
     Contender,
     Group,
     best_balance,
-    best_point,
     calibration_of,
     markdown,
     rows_of,
     within,
 )
+from forewarn.assessment.comparison import best_point
 from forewarn.assessment.tradeoff import AlertRule, ScoredRun, trade_off
 from forewarn.monitoring.verdict import PropertyStatus
 

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.calibration import raw_track
 from forewarn.assessment.censoring import judge
+from forewarn.assessment.episodes import ScoredRun, scored_run
 from forewarn.assessment.events import Outcome, Score, score
 from forewarn.assessment.published import Published
+from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import Calibration, calibrate, pool
 from forewarn.assessment.replay import RecordedRun
 from forewarn.monitoring.step import Monitor
@@ -25,6 +27,21 @@ def scores(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Score]:
         score(name, [run.events[i] for run in runs])
         for i, name in enumerate(monitor.spec.properties)
     ]
+
+
+def scored_runs(monitor: Monitor, runs: Sequence[RecordedRun], name: str) -> list[ScoredRun]:
+    """Return what the policy of a property was shown in each run."""
+    index = list(monitor.spec.properties).index(name)
+    figure = monitor.spec.properties[name].figure
+    return [scored_run(run.tracks[index], figure, startup=monitor.spec.startup) for run in runs]
+
+
+def areas(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[float | None]:
+    """Return the area under the precision-recall curve of every property; None if undefined."""
+    found = [
+        precision_recall(scored_runs(monitor, runs, name)).area for name in monitor.spec.properties
+    ]
+    return [area if area == area else None for area in found]
 
 
 def calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Calibration | None]:
@@ -119,7 +136,7 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
     """Return everything as plain values for ``--json``."""
     found = scores(monitor, runs)
     agreement = calibrations(monitor, runs)
-    raw = raw_calibrations(monitor, runs)
+    raw, area = raw_calibrations(monitor, runs), areas(monitor, runs)
     return {
         "recordings": [
             {
@@ -149,10 +166,11 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
                 "precision": scored.precision,
                 "recall": scored.recall,
                 "lead": scored.lead,
+                "pr_area": ranked,
                 "calibration": calibration,
                 "calibration_of_the_chain": before,
             }
-            for scored, calibration, before in zip(found, agreement, raw, strict=True)
+            for scored, ranked, calibration, before in zip(found, area, agreement, raw, strict=True)
         },
         "notes": monitor.notes,
     }

@@ -28,6 +28,7 @@ COMMANDS = {
     "replay": "run the monitor over recordings: alerts, lead times, violations",
     "anomalies": "tell runs that are unlike normal ones",
     "tune": "choose thresholds: lead time under a budget of false alarms",
+    "compare": "judge monitor files and rivals on the same recordings",
     "report": "replay recordings and write one HTML page about it",
     "verify": "replay a node's own record and compare to the last bit",
     "convert": "write a recording as MCAP, for Foxglove and ROS 2's tools",

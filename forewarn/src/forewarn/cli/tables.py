@@ -8,6 +8,7 @@ from forewarn.assessment.events import Alert, Score, Violation
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import (
+    areas,
     calibrations,
     elapsed,
     raw_calibrations,
@@ -27,6 +28,13 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
         _print_events(monitor, run, output, title=run.name if len(runs) > 1 else "")
     found = scores(monitor, runs), calibrations(monitor, runs), raw_calibrations(monitor, runs)
     _print_scores(*found, monitor.clock, output)
+    told = [
+        f"{name} {area:.3f}"
+        for name, area in zip(monitor.spec.properties, areas(monitor, runs), strict=True)
+        if area is not None
+    ]
+    if told:
+        output.note(f"area under the precision-recall curve: {', '.join(told)}")
     for run in runs:
         for line in remarks(run):
             output.warn(f"{run.name}: {line}")

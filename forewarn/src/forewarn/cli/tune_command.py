@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from forewarn.assessment.replay import RecordedRun
-from forewarn.assessment.results import remarks
+from forewarn.assessment.results import remarks, scored_runs
 from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
 from forewarn.cli.common import (
     add_allow_missing,
@@ -17,6 +17,7 @@ from forewarn.cli.common import (
     add_model,
     add_recordings,
     existing_recordings,
+    load_compiled,
     positive_number,
     probability,
     whole_number,
@@ -24,7 +25,7 @@ from forewarn.cli.common import (
 from forewarn.cli.editing import KeyPath, difference, edited, put
 from forewarn.cli.output import Output
 from forewarn.cli.tune_output import print_tuning, record, summary
-from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs, traces_of
+from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError
 from forewarn.files.outputs import check_output, write_output
@@ -179,7 +180,7 @@ def run(options: Options, output: Output) -> int:
             output.note(f"{judged.name}: {line}")
     goal = _goal(options, monitor.clock)
     tunings = [
-        tune(name, monitor.spec.properties[name], traces_of(monitor, runs, name), goal)
+        tune(name, monitor.spec.properties[name], scored_runs(monitor, runs, name), goal)
         for name in _chosen(options, monitor.spec)
     ]
     for tuning in tunings:
@@ -208,11 +209,20 @@ def _runs(
     missing, jobs = options.allow_missing, max(1, options.jobs)
     if options.folds is None:
         return held_out_runs(
-            options.config, options.model, recordings, output, allow_missing=missing
+            load_compiled(options.config),
+            options.model,
+            recordings,
+            output,
+            allow_missing=missing,
         )
     if options.blocks is None:
         found = folded_runs(
-            options.config, recordings, options.folds, jobs, output, allow_missing=missing
+            load_compiled(options.config),
+            recordings,
+            options.folds,
+            jobs,
+            output,
+            allow_missing=missing,
         )
     else:
         found = blocked_runs(

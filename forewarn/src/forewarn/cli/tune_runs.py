@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from forewarn.assessment.episodes import ScoredRun, scored_run
 from forewarn.assessment.replay import RecordedRun
 from forewarn.cli.common import find_model, load_compiled
 from forewarn.cli.output import Output
@@ -23,12 +22,13 @@ from forewarn.monitoring.step import Monitor
 
 
 def held_out_runs(
-    config: Path,
+    compiled: CompiledSpec,
     model: Path | None,
     recordings: Sequence[Path],
     output: Output,
     *,
     allow_missing: bool = False,
+    keep_signals: bool = False,
 ) -> tuple[Monitor, list[RecordedRun]]:
     """Replay recordings with a model that has not seen them.
 
@@ -39,13 +39,12 @@ def held_out_runs(
     RecordingError
         If the model was learned from one of the recordings.
     """
-    compiled = load_compiled(config)
     counts = find_model(model, compiled.spec)
     path = model if model is not None else compiled.spec.model_path
     if counts is None:
         raise ModelError(
             "there is no model, so no risk to tune thresholds for",
-            file=config,
+            file=compiled.spec.file,
             key="model",
             accepted="-m FILE, a model that the monitor file names, or --folds to learn from these "
             "recordings in turn",
@@ -62,19 +61,24 @@ def held_out_runs(
         monitor = build_monitor(compiled, counts)
     except ModelError as error:
         raise error.located(file=path) from error
-    return monitor, replay_all(monitor, recordings, output, allow_missing=allow_missing)
+    return monitor, replay_all(
+        monitor, recordings, output, allow_missing=allow_missing, keep_signals=keep_signals
+    )
 
 
 def folded_runs(
-    config: Path,
+    compiled: CompiledSpec,
     recordings: Sequence[Path],
     folds: int,
     jobs: int,
     output: Output,
     *,
     allow_missing: bool = False,
+    keep_signals: bool = False,
 ) -> tuple[Monitor, list[RecordedRun]]:
     """Replay every recording with a model learned from the other folds.
+
+    Recording i belongs to fold i modulo `folds`.
 
     Returns
     -------
@@ -95,7 +99,6 @@ def folded_runs(
             accepted=(f"2 to {len(recordings)}" if len(recordings) > 1 else "more recordings")
             + "; or --blocks SECONDS, which deals blocks of recordings out to the folds",
         )
-    compiled = load_compiled(config)
     parts = [list(recordings[index::folds]) for index in range(folds)]
     models = []
     with output.progress(f"learning from {folds} folds") as tell:
@@ -109,7 +112,9 @@ def folded_runs(
     monitor = None
     for index, part in enumerate(parts):
         monitor = _without(compiled, models, index)
-        runs = replay_all(monitor, part, output, allow_missing=allow_missing)
+        runs = replay_all(
+            monitor, part, output, allow_missing=allow_missing, keep_signals=keep_signals
+        )
         found.update(zip(part, runs, strict=True))
     assert monitor is not None
     return monitor, [found[path] for path in recordings]
@@ -179,10 +184,3 @@ def _woven(runs: Sequence[RecordedRun], block: int) -> RecordedRun:
 def _without(compiled: CompiledSpec, models: Sequence[CountModel], index: int) -> Monitor:
     others = [model for i, model in enumerate(models) if i != index]
     return build_monitor(compiled, merge_models(others))
-
-
-def traces_of(monitor: Monitor, runs: Sequence[RecordedRun], name: str) -> list[ScoredRun]:
-    """Return what the policy of a property was shown in each run."""
-    index = list(monitor.spec.properties).index(name)
-    figure = monitor.spec.properties[name].figure
-    return [scored_run(run.tracks[index], figure, startup=monitor.spec.startup) for run in runs]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun
-from forewarn.assessment.results import calibrations, remarks, scores
+from forewarn.assessment.results import areas, calibrations, remarks, scores
 from forewarn.models import CountModel
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.event_table import event_table
@@ -201,6 +201,7 @@ def _calibration(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
     names = list(monitor.spec.properties)
     found = list(zip(names, calibrations(monitor, runs), strict=True))
     judged = [(name, score) for name, score in found if score is not None]
+    ranked = dict(zip(names, areas(monitor, runs), strict=True))
     without = "".join(
         absent(f"{name}: no tick with a risk whose outcome is known.")
         for name, score in found
@@ -210,12 +211,12 @@ def _calibration(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
         without = absent("Without a model there is no risk to judge.")
     body = without
     if judged:
-        body = plot("reliability", reliability(judged)) + _scores(judged) + without
+        body = plot("reliability", reliability(judged)) + _scores(judged, ranked) + without
     lead = escape(CALIBRATION) if judged else ""
     return section("calibration", "Is the risk right?", lead, body)
 
 
-def _scores(judged: Sequence[tuple[str, Calibration]]) -> str:
+def _scores(judged: Sequence[tuple[str, Calibration]], ranked: Mapping[str, float | None]) -> str:
     rows = [
         [
             escape(name),
@@ -225,12 +226,13 @@ def _scores(judged: Sequence[tuple[str, Calibration]]) -> str:
             f"{found.brier:.4f}",
             "-" if found.skill is None else f"{found.skill:.3f}",
             f"{found.expected_error:.4f}",
+            "-" if (area := ranked[name]) is None else f"{area:.3f}",
         ]
         for name, found in judged
     ]
     columns = (
         "property", ">ticks judged", ">outcome unknown", ">followed by a violation",
-        ">Brier score", ">skill", ">calibration error",
+        ">Brier score", ">skill", ">calibration error", ">precision-recall area",
     )  # fmt: skip
     return table(columns, rows)
 

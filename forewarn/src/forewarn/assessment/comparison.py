@@ -1,0 +1,343 @@
+"""Monitors side by side on the same runs: what each is worth, and whether the difference is real.
+
+Whatever a contender is, it has one score at each tick, and all are judged by the violations that
+the first one saw. Nothing that is chosen or fitted for a run is chosen on it: thresholds and maps
+from scores to probabilities come from the runs of other folds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.assessment.episodes import AlertRule, ScoredRun
+from forewarn.assessment.ranking import precision_recall
+from forewarn.assessment.reliability import (
+    UNDECIDED,
+    Calibration,
+    Predictions,
+    calibrate,
+    outcomes,
+    pool,
+)
+from forewarn.assessment.tradeoff import (
+    MAX_THRESHOLDS,
+    Point,
+    bootstrap,
+    every_threshold,
+    middle_of_best,
+    pool_points,
+    run_points,
+    trade_off,
+)
+from forewarn.errors import InputError, ModelError
+from forewarn.learning.calibration_fit import fit_platt
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A monitor, or a quantity that somebody would watch instead.
+
+    Attributes
+    ----------
+    name : str
+        For people.
+    rule : AlertRule
+        Its alerts, apart from the threshold.
+    runs : tuple of ScoredRun
+        What it said of one property in each run.
+    probabilities : tuple of ndarray of float64, or None
+        For each run the probability of a violation within the horizon, NaN where there is none;
+        None if the score is no probability.
+    states : int or None
+        States of its model.
+    """
+
+    name: str
+    rule: AlertRule
+    runs: tuple[ScoredRun, ...]
+    probabilities: tuple[Floats, ...] | None = None
+    states: int | None = None
+
+
+class Estimate(NamedTuple):
+    """A figure, and the ends of its 95 % interval over resampled runs; NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a contender is worth.
+
+    Attributes
+    ----------
+    area : Estimate
+        Under the precision-recall curve, over ticks.
+    calibration : Calibration or None
+        Over the ticks at which all contenders have a probability; None without any.
+    brier : Estimate
+        Mean squared error of the probability.
+    point : Point
+        What the thresholds chosen for the budget give.
+    lead : Estimate
+        Mean lead time over all violations, in seconds or steps; one that is missed counts as 0.
+    thresholds : tuple of float
+        The lowest and the highest one that a fold was given.
+    unseen : float
+        Share of the ticks at which its model did not know the state.
+    differences : dict of str to Estimate
+        What is more (`area`, `brier`, `lead`) than with the first contender, run by run; empty for
+        that one.
+    """
+
+    name: str
+    area: Estimate
+    calibration: Calibration | None
+    brier: Estimate
+    point: Point
+    lead: Estimate
+    thresholds: tuple[float, float]
+    states: int | None
+    unseen: float
+    differences: dict[str, Estimate]
+
+
+def compare(
+    contenders: Sequence[Contender],
+    folds: Sequence[int],
+    budget: float,
+    *,
+    alert_share: float = math.inf,
+    resamples: int = 500,
+    seed: int = 1,
+) -> list[Judged]:
+    """Judge contenders on the same runs.
+
+    Parameters
+    ----------
+    contenders : sequence of Contender
+        The first one's violations are everybody's.
+    folds : sequence of int
+        The fold of each run.
+    budget : float
+        False alarms in an hour (or 3,600 steps) at most, for the lead time.
+    alert_share : float
+        Share of the time that may be spent in alert: one alarm that never ends is a single one.
+
+    Raises
+    ------
+    InputError
+        If the contenders were not asked at the same moments.
+    """
+    shared = [_with_truth(one, contenders[0]) for one in contenders]
+    probabilities = [_probabilities(one, folds) for one in shared]
+    given = [found for found in probabilities if found is not None]
+    known = [
+        _judged(run) & ~np.any([np.isnan(found[i]) for found in given], axis=0)
+        for i, run in enumerate(shared[0].runs)
+    ]
+    figures = [
+        _Figures.of(
+            one, found, known, folds, partial(best_point, budget=budget, alert_share=alert_share)
+        )
+        for one, found in zip(shared, probabilities, strict=True)
+    ]
+
+    def told(figure: Callable[[Sequence[int]], float]) -> Estimate:
+        everything = range(len(folds))
+        return Estimate(
+            figure(everything),
+            *bootstrap(list(everything), figure, resamples=resamples, seed=seed),
+        )
+
+    def apart(name: str, one: _Figures) -> Estimate:
+        mine, first = getattr(one, name), getattr(figures[0], name)
+        return told(lambda drawn: mine(drawn) - first(drawn))
+
+    return [
+        Judged(
+            one.name,
+            told(found.area),
+            found.calibration(range(len(folds))),
+            told(found.brier),
+            pool_points(found.points),
+            told(found.lead),
+            found.thresholds,
+            one.states,
+            _unseen(one.runs),
+            {name: apart(name, found) for name in ("area", "brier", "lead")} if index else {},
+        )
+        for index, (one, found) in enumerate(zip(shared, figures, strict=True))
+    ]
+
+
+def best_point(
+    traces: Sequence[ScoredRun],
+    rule: AlertRule,
+    budget: float,
+    *,
+    ranks: int = MAX_THRESHOLDS,
+    alert_share: float = math.inf,
+    otherwise: Callable[[Point], float | None] = lambda point: point.false_alarms_per_hour,
+) -> Point:
+    """Return the point of longest mean lead within a budget of false alarms an hour.
+
+    A missed violation counts as 0 s. A tie is decided by what was detected and by fewer false
+    alarms, and then as `tune` does. Where more scores occur, thresholds are tried at so many ranks.
+    One alarm that never ends is a single false one: `alert_share` is how much of the time may be
+    spent in alert. If no threshold keeps to both, `otherwise` is to be least.
+    """
+    points = trade_off(traces, every_threshold(traces, ranks), rule=rule)
+    merits: list[Any] = [
+        (sum(p.leads), p.detected, -p.false_alarms)
+        if (p.false_alarms_per_hour or 0.0) <= budget and (p.alert_share or 0.0) <= alert_share
+        else None
+        for p in points
+    ]
+    if not any(merits):
+        merits = [-(otherwise(p) or 0.0) for p in points]
+    chosen = middle_of_best([p.threshold for p in points], merits)
+    assert chosen is not None
+    return points[chosen]
+
+
+def violations_apart(one: Contender, other: Contender) -> int:
+    """Return the ticks at which one contender saw a violation happen and the other one did not."""
+    return sum(
+        int((a.violation != b.violation).sum())
+        for a, b in zip(one.runs, other.runs, strict=True)
+        if len(a.violation) == len(b.violation)
+    )
+
+
+def _with_truth(one: Contender, first: Contender) -> Contender:
+    """Return a contender whose runs have the violations of the first one."""
+    found = []
+    for mine, theirs in zip(one.runs, first.runs, strict=True):
+        if not np.array_equal(mine.ticks, theirs.ticks) or mine.rate != theirs.rate:
+            raise InputError(
+                f"{one.name} and {first.name} were not asked at the same moments",
+                accepted="monitor files of the same clock, rate and time",
+            )
+        found.append(theirs._replace(score=mine.score, unseen=mine.unseen))
+    return Contender(one.name, one.rule, tuple(found), one.probabilities, one.states)
+
+
+def _judged(run: ScoredRun) -> NDArray[np.bool_]:
+    """Tell at which ticks nothing is violated yet and what follows is known."""
+    return np.asarray(outcomes(run)[1] & np.isin(run.status, UNDECIDED))
+
+
+def _unseen(runs: Sequence[ScoredRun]) -> float:
+    unseen = [np.zeros(0, dtype=bool), *(r.unseen for r in runs if r.unseen is not None)]
+    return float(np.concatenate(unseen).sum()) / max(1, sum(len(run.ticks) for run in runs))
+
+
+def _probabilities(one: Contender, folds: Sequence[int]) -> tuple[Floats, ...] | None:
+    """Return the probabilities of a contender, from its scores where it has none of its own.
+
+    The map is Platt's over the log-odds of a score's rank among those of other folds; None if a
+    fold has no rising one.
+    """
+    if one.probabilities is not None:
+        return one.probabilities
+    maps: dict[int, Callable[[Floats], Floats]] = {}
+    for fold in set(folds):
+        others = [run for run, at in zip(one.runs, folds, strict=True) if at != fold]
+        try:
+            maps[fold] = _map(others)
+        except ModelError:
+            return None
+    return tuple(maps[at](run.score) for run, at in zip(one.runs, folds, strict=True))
+
+
+def _map(runs: Sequence[ScoredRun]) -> Callable[[Floats], Floats]:
+    chosen = [_judged(run) & ~np.isnan(run.score) for run in runs]
+    score = np.concatenate([np.zeros(0), *(r.score[c] for r, c in zip(runs, chosen, strict=True))])
+    followed = np.concatenate(
+        [np.zeros(0, bool), *(outcomes(r)[0][c] for r, c in zip(runs, chosen, strict=True))]
+    )
+    if not followed.any() or followed.all():
+        raise ModelError("nothing to learn a probability from", accepted="violations, and none")
+    order = np.sort(score)
+
+    def rank(values: Floats) -> Floats:
+        # The middle of those that are equal; strictly within 0 and 1.
+        below = np.searchsorted(order, values) + np.searchsorted(order, values, side="right")
+        return np.asarray((below + 1) / (2 * len(order) + 2))
+
+    line = fit_platt(rank(score), followed, np.ones(len(score)))
+
+    def probability(values: Floats) -> Floats:
+        place = rank(values)
+        odds = line.slope * (np.log(place) - np.log1p(-place)) + line.intercept
+        return np.where(np.isnan(values), np.nan, 1 / (1 + np.exp(-odds)))
+
+    return probability
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What can be asked of any choice of runs."""
+
+    runs: tuple[ScoredRun, ...]
+    parts: list[Predictions] | None
+    points: list[Point]
+    thresholds: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls,
+        one: Contender,
+        probabilities: tuple[Floats, ...] | None,
+        known: Sequence[NDArray[np.bool_]],
+        folds: Sequence[int],
+        choose: Callable[[Sequence[ScoredRun], AlertRule], Point],
+    ) -> _Figures:
+        parts = None
+        if probabilities is not None:
+            parts = [
+                Predictions(found[judged], outcomes(run)[0][judged], 0)
+                for run, found, judged in zip(one.runs, probabilities, known, strict=True)
+            ]
+        points: list[Point | None] = [None] * len(folds)
+        chosen = []
+        for fold in sorted(set(folds)):
+            here = [i for i, at in enumerate(folds) if at == fold]
+            others = [run for run, at in zip(one.runs, folds, strict=True) if at != fold]
+            if len(every_threshold(others)):
+                chosen.append(choose(others, one.rule).threshold)
+            else:
+                chosen.append(math.inf)
+            found = run_points([one.runs[i] for i in here], chosen[-1], rule=one.rule)
+            for i, point in zip(here, found, strict=True):
+                points[i] = point
+        ends = min(chosen), max(chosen)
+        return cls(one.runs, parts, [point for point in points if point is not None], ends)
+
+    def area(self, drawn: Sequence[int]) -> float:
+        return precision_recall([self.runs[i] for i in drawn]).area
+
+    def calibration(self, drawn: Sequence[int]) -> Calibration | None:
+        return None if self.parts is None else calibrate(pool([self.parts[i] for i in drawn]))
+
+    def brier(self, drawn: Sequence[int]) -> float:
+        if self.parts is None:
+            return math.nan
+        whole = pool([self.parts[i] for i in drawn])
+        return float(np.mean((whole.risk - whole.followed) ** 2)) if len(whole.risk) else math.nan
+
+    def lead(self, drawn: Sequence[int]) -> float:
+        whole = pool_points([self.points[i] for i in drawn])
+        return sum(whole.leads) / whole.violations if whole.violations else math.nan

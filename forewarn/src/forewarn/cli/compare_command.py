@@ -1,0 +1,364 @@
+"""``forewarn compare``: monitor files and rivals, side by side on the same recordings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from forewarn.assessment.comparison import Contender, Estimate, Judged, compare, violations_apart
+from forewarn.assessment.episodes import AlertRule
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.results import remarks, scored_runs
+from forewarn.cli.common import (
+    add_allow_missing,
+    existing_recordings,
+    load_compiled,
+    positive_number,
+    probability,
+    share,
+    whole_number,
+)
+from forewarn.cli.output import Output
+from forewarn.cli.tune_runs import folded_runs, held_out_runs
+from forewarn.config.sections import SignalSpec
+from forewarn.errors import ConfigError, InputError
+from forewarn.files.outputs import check_output, write_output
+from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.monitoring.step import Monitor
+from forewarn.signals.clock import Clock
+
+DESCRIPTION = """\
+Judge monitor files, and quantities that somebody would watch instead, on the same recordings:
+how well they rank moments (area under the precision-recall curve), how right their probabilities
+are, and how early they warn within a budget of false alarms. Each recording is judged by models
+that were not learned from it."""
+
+EPILOG = """\
+Differences are to the first monitor file, whose violations are everybody's. Intervals (95 %) come
+from resampling whole recordings. The threshold of a recording is chosen on those of other folds:
+the longest mean lead time within the budget, a missed violation counting as 0. The probability of a
+rival is Platt's map of the rank of its value, fitted to other folds, too. Brier score, skill and
+ECE are over the moments at which all of them have a probability; for the area a state that a model
+has never seen counts as a warning, as it does for the policy.
+
+exit codes: 0 compared, 2 wrong usage or input.
+
+examples: forewarn compare a.yaml b.yaml bags/
+          forewarn compare a.yaml bags/ --rival 'near=-gap' --rival 'closing=-rate(gap, 1)'"""
+
+MONITOR_FILES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``compare``."""
+
+    files: list[Path]
+    rivals: list[str]
+    properties: list[str]
+    false_alarms_per_hour: float
+    alert_share: float
+    folds: int
+    models: bool
+    resamples: int
+    jobs: int
+    plot: Path | None
+    allow_missing: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="monitor files (.yaml), the first of which the others are compared with; and "
+        "recordings, or folders of them",
+    )
+    parser.add_argument(
+        "--rival",
+        dest="rivals",
+        action="append",
+        default=[],
+        metavar="NAME=EXPRESSION",
+        help="a quantity over the signals of the first file, the greater the more dangerous "
+        "(may be repeated)",
+    )
+    parser.add_argument(
+        "--property",
+        dest="properties",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="compare this property only (may be repeated)",
+    )
+    parser.add_argument(
+        "--false-alarms-per-hour",
+        type=positive_number,
+        default=40.0,
+        metavar="B",
+        help="the budget within which lead times are compared (40)",
+    )
+    parser.add_argument(
+        "--alert-share",
+        type=probability,
+        default=0.1,
+        metavar="S",
+        help="share of the time that may be spent in alert, false or not (0.1)",
+    )
+    parser.add_argument(
+        "--folds",
+        type=partial(whole_number, least=2),
+        default=5,
+        metavar="K",
+        help="parts of the recordings that are judged in turn (5)",
+    )
+    parser.add_argument(
+        "--models",
+        action="store_true",
+        help="learn nothing: judge the models that the monitor files name",
+    )
+    parser.add_argument(
+        "--resamples",
+        type=partial(whole_number, least=2),
+        default=300,
+        metavar="N",
+        help="how often recordings are drawn for an interval (300)",
+    )
+    parser.add_argument(
+        "-j", "--jobs", type=whole_number, default=1, metavar="N", help="processes that learn (1)"
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="write the curves as an HTML page"
+    )
+    add_allow_missing(parser)
+
+
+def run(options: Options, output: Output) -> int:
+    """Learn, replay, judge and show."""
+    check_output(options.plot)
+    configs = [path for path in options.files if path.suffix in MONITOR_FILES]
+    bags = [path for path in options.files if path.suffix not in MONITOR_FILES]
+    if not configs or not bags:
+        raise InputError(
+            f"there is no {'recording' if configs else 'monitor file'}",
+            key="FILE",
+            accepted="at least one monitor file (.yaml) and one recording",
+        )
+    compiled = [load_compiled(path) for path in configs]
+    recordings = existing_recordings(bags, compiled[0].spec)
+    rivals = dict(map(_rival, options.rivals))
+    names = _shared_properties(options, compiled)
+    compiled[0] = _with_rivals(compiled[0], rivals)
+    judged = [_judged(one, recordings, options, output, bool(rivals)) for one in compiled]
+    folds = [index % min(options.folds, len(recordings)) for index in range(len(recordings))]
+    found: dict[str, list[Judged]] = {}
+    curves: dict[str, list[Contender]] = {}
+    for name in names:
+        contenders = list(_contenders(name, configs, judged, list(rivals)))
+        for other in contenders[1:]:
+            apart = violations_apart(contenders[0], other)
+            if apart:
+                output.warn(
+                    f"{name}: {other.name} sees other violations than {contenders[0].name} at "
+                    f"{apart} moments; those of {contenders[0].name} count"
+                )
+        found[name] = compare(
+            contenders,
+            folds,
+            options.false_alarms_per_hour,
+            alert_share=options.alert_share,
+            resamples=options.resamples,
+        )
+        curves[name] = contenders
+        _show(name, found[name], judged[0][0].clock, output)
+    if options.plot is not None:
+        from forewarn.cli.compare_plot import render
+
+        write_output(options.plot, render(curves))
+        output.note(f"plot: {options.plot}")
+    output.emit(
+        {
+            "recordings": recordings,
+            "folds": folds,
+            "budget": options.false_alarms_per_hour,
+            "properties": {name: list(map(_record, rows)) for name, rows in found.items()},
+        }
+    )
+    return 0
+
+
+def _rival(text: str) -> tuple[str, str]:
+    name, equals, expression = text.partition("=")
+    if not (name.isidentifier() and equals and expression.strip()):
+        raise InputError(
+            repr(text), key="--rival", accepted="NAME=EXPRESSION, such as 'closeness=-gap'"
+        )
+    return name, expression
+
+
+def _shared_properties(options: Options, compiled: Sequence[CompiledSpec]) -> list[str]:
+    """Return the properties to compare; raises ConfigError if a monitor file lacks one."""
+    names = options.properties or list(compiled[0].spec.properties)
+    for one in compiled:
+        for name in names:
+            if name not in one.spec.properties:
+                raise ConfigError(
+                    f"there is no property {name!r}",
+                    file=one.spec.file,
+                    key="properties",
+                    accepted="the same properties in all monitor files; --property chooses some",
+                )
+    return names
+
+
+def _with_rivals(compiled: CompiledSpec, rivals: dict[str, str]) -> CompiledSpec:
+    """Return a monitor file with the rivals as signals, for which its models remain valid."""
+    if not rivals:
+        return compiled
+    spec = compiled.spec
+    for name in rivals.keys() & spec.signals.keys():
+        raise InputError(
+            f"{name!r} is a signal of {spec.file}", key="--rival", accepted="a name of its own"
+        )
+    signals = {name: SignalSpec(value=text) for name, text in rivals.items()}
+    return compile_spec(spec.derived({**spec.signals, **signals}))
+
+
+Replayed = tuple[Monitor, list[RecordedRun]]
+
+
+def _judged(
+    compiled: CompiledSpec,
+    recordings: Sequence[Path],
+    options: Options,
+    output: Output,
+    keep_signals: bool,
+) -> Replayed:
+    if options.models:
+        monitor, runs = held_out_runs(
+            compiled,
+            None,
+            recordings,
+            output,
+            allow_missing=options.allow_missing,
+            keep_signals=keep_signals,
+        )
+    else:
+        monitor, runs = folded_runs(
+            compiled,
+            recordings,
+            options.folds,
+            max(1, options.jobs),
+            output,
+            allow_missing=options.allow_missing,
+            keep_signals=keep_signals,
+        )
+    for judged in runs:
+        for line in remarks(judged):
+            output.note(f"{compiled.spec.file}: {judged.name}: {line}")
+    return monitor, runs
+
+
+def _contenders(
+    name: str, configs: Sequence[Path], judged: Sequence[Replayed], rivals: Sequence[str]
+) -> Iterator[Contender]:
+    labels = [path.stem for path in configs]
+    if len(set(labels)) < len(labels):
+        labels = list(map(str, configs))
+    for label, (monitor, runs) in zip(labels, judged, strict=True):
+        index = list(monitor.spec.properties).index(name)
+        tracks = [run.tracks[index] for run in runs]
+        yield Contender(
+            label,
+            AlertRule.of(monitor.spec.properties[name]),
+            tuple(scored_runs(monitor, runs, name)),
+            tuple(track.probability for track in tracks),
+            None if monitor.model is None else len(monitor.model.states),
+        )
+    monitor, runs = judged[0]
+    own = AlertRule.of(monitor.spec.properties[name])
+    # A quantity releases where it alerts: that its zero were safe nobody said.
+    rule = AlertRule(None, own.enter, own.exit, own.hold)
+    traces = scored_runs(monitor, runs, name)
+    for rival in rivals:
+        values = [next(s.values for s in run.signals if s.name == rival) for run in runs]
+        scored = [
+            replaced._replace(score=score, unseen=None)
+            for replaced, score in zip(traces, values, strict=True)
+        ]
+        yield Contender(rival, rule, tuple(scored))
+
+
+def _show(name: str, rows: Sequence[Judged], clock: Clock, output: Output) -> None:
+    columns = (
+        name,
+        ">PR area",
+        ">Brier",
+        ">skill",
+        ">ECE",
+        ">mean lead",
+        ">found",
+        ">states",
+        ">unseen",
+    )
+    output.table(columns, [_cells(row, clock) for row in rows])
+    for row in rows[1:]:
+        told = ", ".join(
+            f"{what} {_signed(row.differences[key])}"
+            for key, what in (("area", "PR area"), ("brier", "Brier"), ("lead", "lead"))
+            if row.differences[key].value == row.differences[key].value
+        )
+        output.say(f"{row.name} - {rows[0].name}: {told or 'nothing to compare'}")
+    output.say()
+
+
+def _cells(row: Judged, clock: Clock) -> list[str]:
+    found = row.calibration
+    skill = found.skill if found is not None else None
+    return [
+        row.name,
+        _number(row.area.value, 3),
+        "-" if found is None else _number(found.brier, 4),
+        "-" if skill is None else f"{skill:.3f}",
+        "-" if found is None else f"{found.expected_error:.4f}",
+        "-" if row.lead.value != row.lead.value else clock.say(row.lead.value, ".2f"),
+        f"{row.point.detected} of {row.point.violations}",
+        "-" if row.states is None else str(row.states),
+        share(row.unseen),
+    ]
+
+
+def _number(value: float, digits: int) -> str:
+    return "-" if value != value else f"{value:.{digits}f}"
+
+
+def _signed(estimate: Estimate) -> str:
+    value, low, high = estimate
+    digits = ".4f" if max(abs(value), abs(low), abs(high)) < 0.1 else ".3f"
+    interval = "" if low != low else f" ({low:+{digits}} to {high:+{digits}})"
+    return f"{value:+{digits}}{interval}"
+
+
+def _record(row: Judged) -> dict[str, Any]:
+    """Return a contender's figures for machines."""
+    return {
+        "name": row.name,
+        "pr_area": row.area,
+        "brier": row.brier,
+        "calibration": row.calibration,
+        "lead": row.lead,
+        "violations": row.point.violations,
+        "detected": row.point.detected,
+        "false_alarms_per_hour": row.point.false_alarms_per_hour,
+        "alert_share": row.point.alert_share,
+        "thresholds": row.thresholds,
+        "states": row.states,
+        "unseen_share": row.unseen,
+        "differences": row.differences,
+    }

@@ -1,0 +1,82 @@
+"""`forewarn compare`: monitor files and rivals on the same recordings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.assessment.ranking import precision_recall
+from forewarn.assessment.results import scored_runs
+from forewarn.cli.common import load_compiled
+from forewarn.cli.output import Output
+from forewarn.cli.tune_runs import folded_runs
+
+
+@pytest.fixture(scope="module")
+def bags(drive, record, tmp_path_factory: pytest.TempPathFactory) -> Path:  # type: ignore[no-untyped-def]
+    folder = tmp_path_factory.mktemp("compared")
+    for seed in range(30, 34):
+        record(folder / f"run{seed}.mcap", drive(seed, 30.0))
+    return folder
+
+
+QUICK = ("--folds", 2, "--resamples", 20)
+
+
+def test_figures_are_those_of_models_that_did_not_learn_the_recording(
+    forewarn: Callable[..., Any], corridor_run: Any, bags: Path, tmp_path: Path
+) -> None:
+    config = corridor_run.config
+    other = tmp_path / "coarse.yaml"
+    other.write_text(config.read_text().replace("timeout: 0.5", "timeout: 0.6"))
+    plot = tmp_path / "curves.html"
+    result = forewarn(
+        "compare", config, other, bags, *QUICK, "--rival", "near=-nearest", "--json", "-q",
+        "--plot", plot,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    document = json.loads(result.out)
+    [(name, rows)] = list(document["properties"].items())[:1]
+    assert [row["name"] for row in rows] == [config.stem, "coarse", "near"]
+    paths = sorted(bags.iterdir())
+    monitor, runs = folded_runs(load_compiled(config), paths, 2, 1, Output(quiet=True))
+    own = precision_recall(scored_runs(monitor, runs, name)).area
+    assert rows[0]["pr_area"]["value"] == pytest.approx(own)
+    assert rows[0]["differences"] == {}
+    assert set(rows[2]["differences"]) == {"area", "brier", "lead"}
+    assert rows[2]["states"] is None
+    page = plot.read_text()
+    assert all(label in page for label in (config.stem, "coarse", "near"))
+
+
+def test_the_table_for_people(forewarn: Callable[..., Any], corridor_run: Any, bags: Path) -> None:
+    config = corridor_run.config
+    result = forewarn("compare", config, bags, *QUICK, "--rival", "near=-nearest")
+    assert result.code == 0
+    assert "PR area" in result.out
+    assert f"near - {config.stem}: PR area " in result.out
+
+
+def test_what_cannot_be_compared_is_refused(
+    forewarn: Callable[..., Any], corridor_run: Any, bags: Path, tmp_path: Path
+) -> None:
+    config = corridor_run.config
+    slower = tmp_path / "slower.yaml"
+    slower.write_text(config.read_text().replace("rate: 10", "rate: 5"))
+    for arguments, said in (
+        ((bags,), "FILE: there is no monitor file (accepted: at least one monitor file"),
+        ((config,), "FILE: there is no recording"),
+        ((config, bags, "--rival", "nearest"), "--rival: 'nearest' (accepted: NAME=EXPRESSION"),
+        ((config, bags, "--rival", "nearest=-nearest"), "--rival: 'nearest' is a signal of"),
+        ((config, bags, "--rival", "x=-gap"), "signals.x.value: unknown name 'gap'"),
+        ((config, bags, "--property", "unheard"), "properties: there is no property 'unheard'"),
+        ((config, bags, "--folds", 9), "--folds: 9 folds of 4 recordings"),
+        ((config, slower, bags, *QUICK), "slower and monitor were not asked at the same moments"),
+    ):
+        result = forewarn("compare", *arguments)
+        assert result.code == 2, arguments
+        assert said in result.err.replace("\n", " ").replace(f"{config.stem}", "monitor"), said
