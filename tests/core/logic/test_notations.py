@@ -62,10 +62,13 @@ def test_reads(text: str, notation: str, meaning: str) -> None:
 def test_a_notation_can_be_asked_for() -> None:
     text = "G a -> b"
     meanings = {name: format_formula(read_formula(text, notation=name).formula)
-                for name in NOTATIONS if name != "prefix"}  # fmt: skip
+                for name in NOTATIONS if name not in ("prefix", "declare")}  # fmt: skip
     assert meanings["spot"] == meanings["words"] == meanings["rtamt"] == "always(a) implies b"
     assert meanings["prism"] == "always(a implies b)"
     assert format_formula(read_formula("e a b", notation="prefix").formula) == "a iff b"
+    assert format_formula(read_formula("(Init a)", notation="declare").formula) == "a"
+    with pytest.raises(FormulaError, match="no template"):
+        read_formula(text, notation="declare")
 
 
 def test_tells_who_would_group_otherwise() -> None:

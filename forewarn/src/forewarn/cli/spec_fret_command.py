@@ -27,6 +27,7 @@ understood.
 example: forewarn spec fret 'while autonomous, when red the car shall within 2 s satisfy stopped'"""
 
 LARGEST = 10_000_000
+LONGEST_SHOWN = 2_000
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def run(options: Options, output: Output) -> int:
             ("not understood", one.error),
         ):  # fmt: skip
             if text:
-                output.say(f"  {label}: {plain(text)}")
+                output.say(f"  {label}: {plain(text, LONGEST_SHOWN)}")
     output.emit(found)
     if any(one.error for one in found):
         return 2

@@ -27,8 +27,8 @@ Compare the formulas that translators wrote for requirements in words with refer
 answer is not generated, a syntax error, not equivalent, equivalent, or undecided (it is too large,
 or its bounds in seconds need --rate). A shortest trace tells two formulas apart that are not
 equivalent. Formulas are linear temporal logic in the notation of Spot, RTAMT, PRISM, nl2spec,
-nl2ltl, in words (globally (a implies next b)) or in Polish notation, told by what is written. Each
-is compared on infinite and on finite traces; --traces says which of them decides the table."""
+nl2ltl (Declare, too), in words (globally (a implies next b)) or in Polish notation, told by what is
+written. Each is compared on infinite and finite traces; --traces says which decides the table."""
 
 EPILOG = """\
 A line of RULES is {"id": 1, "text": "a comes before b", "formula": "!b U a"}, with "type" (state
@@ -161,10 +161,10 @@ def _print_wrong(
         output.say(f"{len(wrong) - options.top} more; --top 0 lists all")
 
 
-def plain(text: str) -> str:
+def plain(text: str, longest: int = _SHOWN_LENGTH) -> str:
     """Return a text of a file as one short line without control characters."""
     kept = "".join(c if c.isprintable() else " " for c in text)
-    return kept if len(kept) <= _SHOWN_LENGTH else kept[: _SHOWN_LENGTH - 3] + "..."
+    return kept if len(kept) <= longest else kept[: longest - 3] + "..."
 
 
 def shown(formula: Any) -> str:

@@ -10,7 +10,7 @@ ATVA 2020).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
@@ -206,6 +206,21 @@ def walk(formula: Formula) -> Iterator[Formula]:
         part = pending.pop()
         yield part
         pending.extend(reversed(operands(part)))
+
+
+def substituted(formula: Formula, meanings: Mapping[str, Formula]) -> Formula:
+    """Return a formula with what some of its atoms mean in their place."""
+    done: dict[int, Formula] = {}
+    for part in reversed(list(walk(formula))):  # operands come before what they are part of
+        if isinstance(part, Atom):
+            done[id(part)] = meanings.get(part.text, part)
+        elif isinstance(part, Constant):
+            done[id(part)] = part
+        else:
+            sides = [done[id(side)] for side in operands(part)]
+            bounds = [part.interval] if isinstance(part, (TimedUnary, TimedBinary)) else []
+            done[id(part)] = type(part)(*sides, *bounds)  # type: ignore[arg-type]
+    return done[id(formula)]
 
 
 def atoms_of(formula: Formula) -> tuple[str, ...]:

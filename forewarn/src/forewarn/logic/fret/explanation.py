@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forewarn.logic.fret.requirement import FretRequirement
+from forewarn.logic.fret.requirement import FretFunction, FretRequirement
 from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import Bound
 
@@ -34,6 +34,15 @@ _DEMANDS = {
     "until": "{response} holds up to the moment before {stop}, or throughout if that never comes",
     "before": "{response} holds at some moment before {stop}, if that comes",
 }
+_FUNCTIONS = {
+    "FTP": "it is the first moment of the run",
+    "preBool": "{second_part} held one moment ago; at the first moment of the run, {first_part}",
+    "prevOcc": "within the interval, {second_part} held when {first_part} last held before, if it "
+    "did",
+    "persisted": "{first_part} held at every moment {when}, within the interval, which began "
+    "{last} ago or earlier",
+    "occurred": "{first_part} held at some moment {when}, within the interval",
+}
 _ENDING = frozenset(
     {"in", "notin", "onlyIn", "before", "onlyAfter"}
 )  # the scopes that end before the run does
@@ -61,7 +70,24 @@ def in_words(requirement: FretRequirement) -> str:
     sentence = f"{scope}, {condition}: {demand}."
     if requirement.scope in _ENDING:
         sentence += " What is asked ends with that interval."
-    return sentence
+    return " ".join([sentence, *map(_function, requirement.functions)])
+
+
+def _function(function: FretFunction) -> str:
+    """Return what a function says at a moment."""
+    names = ("first_part", "second_part")
+    parts = {
+        name: f"`{format_formula(part)}`"
+        for name, part in zip(names, function.operands, strict=False)
+    }
+    last = _moments(function.last)
+    when = f"between {function.first} and {last} ago" if function.first else f"from {last} ago on"
+    told = _FUNCTIONS[function.word].format(**parts, when=when, last=last)
+    return f"`{function.text}`: {told}."
+
+
+def _moments(count: int) -> str:
+    return f"{count} moment{'' if count == 1 else 's'}"
 
 
 def _lasting(duration: Bound) -> str:

@@ -8,11 +8,23 @@ demands that only the end of an interval can refuse: if the run ends before it, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forewarn.logic import syntax
+from forewarn.logic.fret.functions import meaning
 from forewarn.logic.fret.requirement import FretRequirement
-from forewarn.logic.syntax import Always, And, Bound, Constant, Formula, Interval, Not, Or, Unless
+from forewarn.logic.syntax import (
+    Always,
+    And,
+    Bound,
+    Constant,
+    Formula,
+    Interval,
+    Not,
+    Or,
+    Unless,
+    substituted,
+)
 
 _NEVER = Constant(False)
 #: The opposite of a timing, with the response negated: "not always p" is "eventually not p".
@@ -54,7 +66,7 @@ class _Scope:
 
 def translate(requirement: FretRequirement) -> Translation:
     """Translate a requirement into a property."""
-    scope = _scope(requirement)
+    requirement, scope = _spelled_out(requirement)
     demand, reason = _demand(requirement, scope)
     if demand is None:
         return Translation(None, reason)
@@ -68,8 +80,27 @@ def translate(requirement: FretRequirement) -> Translation:
     return Translation(Always(syntax.Implies(started, demand)), reason)
 
 
-def _scope(requirement: FretRequirement) -> _Scope:
-    mode = requirement.mode
+def _spelled_out(requirement: FretRequirement) -> tuple[FretRequirement, _Scope]:
+    """Return a requirement with the meanings of functions in their places, and its scope."""
+    without_scope: dict[str, Formula] = {}
+    for function in requirement.functions:
+        operands = tuple(substituted(part, without_scope) for part in function.operands)
+        without_scope[function.text] = meaning(function, operands, Constant(True))
+    mode = requirement.mode and substituted(requirement.mode, without_scope)
+    scope = _scope(requirement.scope, mode)
+    meanings: dict[str, Formula] = {}
+    for function in requirement.functions:
+        operands = tuple(substituted(part, meanings) for part in function.operands)
+        meanings[function.text] = meaning(function, operands, scope.inside)
+    trigger, stop = (
+        formula and substituted(formula, meanings)
+        for formula in (requirement.trigger, requirement.stop)
+    )
+    response = substituted(requirement.response, meanings)
+    return replace(requirement, mode=mode, trigger=trigger, stop=stop, response=response), scope
+
+
+def _scope(name: str, mode: Formula | None) -> _Scope:
     if mode is None:
         return _Scope(Constant(True), _NEVER, True)
     left = syntax.Once(And(Not(mode), syntax.StrongPrevious(mode)))
@@ -82,7 +113,7 @@ def _scope(requirement: FretRequirement) -> _Scope:
         "onlyBefore": _Scope(syntax.Once(mode), _NEVER, False),
         "onlyAfter": _Scope(Not(left), left, True),
     }
-    return scopes[requirement.scope]
+    return scopes[name]
 
 
 def _demand(requirement: FretRequirement, scope: _Scope) -> tuple[Formula | None, str]:

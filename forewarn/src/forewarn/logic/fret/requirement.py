@@ -16,6 +16,29 @@ TIMINGS = (
 
 
 @dataclass(frozen=True)
+class FretFunction:
+    """A use of one of FRET's functions of several moments.
+
+    Attributes
+    ----------
+    text : str
+        As written, without spaces that have no meaning; the atom that stands for it.
+    word : str
+        ``preBool``, ``persisted``, ``occurred``, ``prevOcc`` or ``FTP``.
+    first, last : int
+        Moments back from which, and up to which, ``persisted`` and ``occurred`` look.
+    operands : tuple of Formula
+        Its conditions; they may name functions that stand before this one.
+    """
+
+    text: str
+    word: str
+    first: int = 0
+    last: int = 0
+    operands: tuple[Formula, ...] = ()
+
+
+@dataclass(frozen=True)
 class FretRequirement:
     """A requirement, field by field.
 
@@ -40,6 +63,8 @@ class FretRequirement:
         Of ``until`` and ``before``.
     response : Formula
         What has to hold.
+    functions : tuple of FretFunction
+        Functions of several moments that the formulas name, inner ones first.
     """
 
     scope: str
@@ -51,3 +76,4 @@ class FretRequirement:
     duration: Bound | None
     stop: Formula | None
     response: Formula
+    functions: tuple[FretFunction, ...] = ()

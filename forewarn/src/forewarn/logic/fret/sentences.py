@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from forewarn.errors import FormulaError
 from forewarn.logic import syntax
+from forewarn.logic.fret.functions import Functions
 from forewarn.logic.fret.requirement import FretRequirement
 from forewarn.logic.notations import read_formula
 from forewarn.logic.notations.tables import FRET
@@ -55,10 +56,6 @@ _TIMINGS = (
     "within, for or after a duration, until or before a condition, at the next timepoint, "
     + (", ".join(word for word in _BARE if word))
 )
-#: FRET's functions of conditions over time: another meaning than that of a name.
-_TEMPORAL = re.compile(
-    r"\b(pre(?:Bool|Int|Real)|persist(?:ed|s)|occur(?:red|s)|(?:prev|next)Occ)\s*\(", re.I
-)
 
 
 def read_requirement(text: str) -> FretRequirement:
@@ -71,7 +68,8 @@ def read_requirement(text: str) -> FretRequirement:
     """
     if len(text) > LONGEST:
         raise FormulaError(f"{len(text)} characters", accepted=f"at most {LONGEST}")
-    sentence = " ".join(text.split()).removesuffix(".")
+    functions = Functions(lambda condition: _boolean(condition, "condition"))
+    sentence = functions.taken_out(" ".join(text.split()).removesuffix("."))
     parts = re.split(r"\bshall\b", sentence, flags=re.I)
     if len(parts) != 2:
         problem = "the sentence has no 'shall'" if len(parts) == 1 else "'shall' stands twice"
@@ -86,11 +84,14 @@ def read_requirement(text: str) -> FretRequirement:
             raise FormulaError("no component stands before 'shall'", accepted=SHAPE)
         head = before[: component.start()].strip(" ,")
     scope, mode, head = _scope(head)
+    if mode is not None:
+        functions.check_scope(mode)
     condition, trigger = _condition(head)
     timing, duration, stop, response = _demand(after)
     name = component["name"].strip('"')
     return FretRequirement(
-        scope, mode, condition, trigger, name, timing, duration, stop, response
+        scope, mode, condition, trigger, name, timing, duration, stop, response,
+        tuple(functions.found.values()),
     )  # fmt: skip
 
 
@@ -187,12 +188,6 @@ def _boolean(text: str, field: str) -> Formula:
     text = text.strip(" ,")
     if not text:
         raise FormulaError(f"the {field} is empty", accepted=SHAPE)
-    looking = _TEMPORAL.search(text)
-    if looking is not None:
-        raise FormulaError(
-            f"{field}: {looking[1]}(...) is about more than one moment",
-            accepted="a signal or a predicate of the monitor file that says it",
-        )
     implication = re.fullmatch(r"\(?\s*if\s+(.+?)\s+then\s+(.+?)\s*\)?", text, re.I)
     if implication is not None and text.startswith("(") == text.endswith(")"):
         sides = (_boolean(side, field) for side in implication.groups())

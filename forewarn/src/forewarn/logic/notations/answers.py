@@ -9,6 +9,8 @@ _FENCE = re.compile(r"```[\w-]*\n?(.*?)```", re.S)
 _LABEL = re.compile(
     r"(?i)(?:^|[\s*_`(])(?:ltl|formula|pattern|final|answer|output)[\s*_`]*:[\s*_`]*"
 )
+#: nl2ltl's own form: a template, and what it is about on the next line.
+_PATTERN = re.compile(r"(?i)\bPATTERN:[ \t]*(\w+)[ \t]*\n\s*SYMBOLS:[ \t]*([^\n]+)")
 _BULLET = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*•])(?:\s+|$)")
 _CLOSING = re.compile(r"\s*\bFINISH\b.*$", re.S)
 #: What stands in formulas and not in sentences.
@@ -25,12 +27,17 @@ def unwrapped(text: str) -> str:
     Taken off are code fences, a label (``LTL:``, ``FORMULA:``, ``PATTERN:``, ``FINAL:``,
     ``ANSWER:``, ``OUTPUT:``; what stands behind the last one counts, to the end of its line),
     bullets and numbers of a list, backquotes, dollars and asterisks around it, the word
-    ``FINISH`` with what follows (nl2spec) and a full stop. The result is empty where an answer
+    ``FINISH`` with what follows (nl2spec) and a full stop. nl2ltl's two lines, ``PATTERN:
+    Response`` and ``SYMBOLS: a, b``, become ``(Response a b)``. The result is empty where an answer
     holds no formula.
     """
     fences: list[str] = _FENCE.findall(text)
     if fences:
         text = fences[-1]
+    patterns: list[tuple[str, str]] = _PATTERN.findall(text)
+    if patterns:
+        name, symbols = patterns[-1]
+        return f"({name} {' '.join(symbols.replace(',', ' ').split())})"
     labels = list(_LABEL.finditer(text))
     if labels:
         text = text[labels[-1].end() :].lstrip().partition("\n")[0]

@@ -11,7 +11,9 @@ from forewarn.errors import FormulaError
 from forewarn.logic import syntax
 from forewarn.logic.lexer import failure
 from forewarn.logic.notations import bounds
+from forewarn.logic.notations.declare import TEMPLATES, without_templates
 from forewarn.logic.notations.tables import (
+    DECLARE,
     FRET,
     INFIX,
     MIXED,
@@ -23,7 +25,7 @@ from forewarn.logic.notations.tables import (
     Notation,
 )
 from forewarn.logic.notations.tokens import Token, comparison, cut, ends_early
-from forewarn.logic.syntax import Atom, Constant, Formula, Interval
+from forewarn.logic.syntax import Atom, Constant, Formula, Interval, substituted
 
 MAX_LENGTH = 200_000
 MAX_NESTING = 200
@@ -42,8 +44,8 @@ class Reading(NamedTuple):
     Attributes
     ----------
     notation : str
-        ``spot``, ``words``, ``rtamt``, ``prism``, ``prefix``, or ``mixed``: the words of several,
-        grouped as Spot does.
+        ``spot``, ``words``, ``rtamt``, ``prism``, ``prefix``, ``declare``, or ``mixed``: the words
+        of several, grouped as Spot does.
     otherwise : tuple of str
         Notations that could have written the same text and would group it otherwise.
     """
@@ -81,6 +83,13 @@ def read_formula(text: str, known: Collection[str] = (), notation: str | None = 
     inner = _PROBABILITY.fullmatch(text)
     if inner is not None:
         text, notation = inner[1], notation or "prism"
+    if notation in (None, DECLARE):
+        plain, templates = without_templates(text, known)
+        if templates:
+            read = read_formula(plain, (*known, *templates), notation=SPOT.name)
+            return Reading(substituted(read.formula, templates), DECLARE)
+        if notation == DECLARE:
+            raise FormulaError("no template of Declare", accepted=", ".join(TEMPLATES))
     tokens = cut(text, known)
     if notation == PREFIX:
         return Reading(_read_prefix(text, tokens, known), PREFIX)

@@ -90,7 +90,9 @@ PREFIX = "prefix"
 PREFIX_LETTERS = {"i": "implies", "e": "iff"}
 #: A mixture of several notations; it is grouped as Spot groups.
 MIXED = "mixed"
-NOTATIONS = (*(notation.name for notation in INFIX), PREFIX)
+#: Templates with names, as in nl2ltl; what joins them is written as in Spot.
+DECLARE = "declare"
+NOTATIONS = (*(notation.name for notation in INFIX), PREFIX, DECLARE)
 
 WORD_OF: dict[str, tuple[str, frozenset[str]]] = {
     spelling: (word, frozenset(letters))
