@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.agents.file_agent import EFFECTS, KINDS, write_all
-from evaluation.agents.outcome import forewarn, shown
+from evaluation.agents.outcome import forewarn, publish, shown
 from evaluation.agents.rivals import Trace, area, best_of, false_at, rival_scores, told
 from evaluation.harness.command import command
-from evaluation.harness.page import put, table, write_json
+from evaluation.harness.page import table
 from forewarn.config import load_spec
 from forewarn.learning.transitions import read_transitions
 from forewarn.logic.specification import compile_spec
@@ -249,10 +249,7 @@ def main(
             results[f"{rule}, {when}"] = figures(said["fresh"], said["odd"])
     results |= rivals(paths)
     told_of_all = {"commands": steps, "monitors": results}
-    write_json(output, told_of_all, within="files")
-    print(text_of(told_of_all))
-    if write:
-        put("evaluation.agents.files", text_of(told_of_all))
+    publish("files", told_of_all, text_of(told_of_all), output, write=write)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def recorded(found: Mapping[str, Any]) -> str:
         row("Forewarn: neither setting nor suite nor task seen", here["forewarn"]),
         *(row(f"`{name}` alone, learned from nothing", one)
           for name, one in here["signals alone"].items()),
-        *(row(f"{name}: suite and task not seen", one)
+        *(row(f"{name}: neither setting nor suite nor task seen", one)
           for name, one in found.get("rivals", {}).items()),
         row("memoriser of (tool, argument, value): only the setting not seen", here["memoriser"]),
     ]  # fmt: skip
@@ -65,17 +65,21 @@ def recorded(found: Mapping[str, Any]) -> str:
 
 def goals(found: Mapping[str, Any]) -> str:
     """Return the table of the goals that no recording has."""
-    rows = [
-        [
-            attack,
-            str(one["all"]["runs"]),
-            str(one["all"]["succeeded"]),
-            shown(one["all"]),
-            shown(one["in time"]["at the decisive call or before"], ".0%"),
-        ]
-        for attack, one in found["unseen goals"].items()
-    ]
-    return table(("Attack", "Runs", "obey", "AUC, all runs", "told"), rows)
+    ways = {
+        "learned from recorded runs": None,
+        "from other wordings, too": "learned with other wordings",
+        "`obedience` alone": "obedience alone",
+    }
+    rows = []
+    for attack, one in found["unseen goals"].items():
+        cells = [attack, str(one["all"]["runs"]), str(one["all"]["succeeded"])]
+        for key in ways.values():
+            here = one if key is None else one[key]
+            told = here["in time"]["at the decisive call or before"]
+            cells += [shown(here["all"]), shown(told, ".0%")]
+        rows.append(cells)
+    head = [title for way in ways for title in (f"AUC, {way}", "told")]
+    return table(("Attack", "Runs", "obey", *head), rows)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from evaluation.agents.rivals import (
     rival_scores,
     told,
 )
-from evaluation.harness.page import table
+from evaluation.harness.page import put, table, write_json
 from forewarn.assessment.replay import replay
 from forewarn.cli.main import main as forewarn_main
 from forewarn.config import load_spec
@@ -149,7 +149,7 @@ def judged(monitor: Path, model: Path, path: Path) -> list[Risk]:
 def left_out(
     groups: Mapping[Any, Sequence[Typed]], names: Sequence[str], folder: Path, *,
     refine: str = "", others: Callable[[Any], Mapping[Any, Sequence[Typed]]] | None = None,
-    leaf_size: int = 20,
+    leaf_size: int = 20, options: Sequence[str] = (),
 ) -> dict[Any, list[Risk]]:  # fmt: skip
     """Judge every group by what was learned from the others.
 
@@ -159,6 +159,8 @@ def left_out(
         The bound that the tree is refined for; ``{base}`` stands for the share of bad runs.
     others : callable, optional
         Which groups a group is judged by, instead of all others.
+    options : sequence of str, optional
+        More arguments of `abstract`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
@@ -170,7 +172,7 @@ def left_out(
         known = write_typed(folder / "known.jsonl", learned)
         kind = f"violation:{PROPERTY}:{HORIZON}"
         forewarn("abstract", known, "-c", monitor, "--class", kind, "--leaf-size", leaf_size,
-                 "--write")  # fmt: skip
+                 "--write", *options)  # fmt: skip
         if refine:
             base = sum(run.bad for run in learned) / len(learned)
             forewarn("refine", known, "-c", monitor, "--query", refine.format(base=base),
@@ -226,6 +228,14 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(
         HEADINGS, [[row["monitor"], *(shown(row.get(key)) for key in keys)] for row in rows]
     )
+
+
+def publish(study: str, found: Any, text: str, output: Path, *, write: bool) -> None:
+    """Put what a study found into a file of figures, and if asked its text into the page."""
+    write_json(output, found, within=study)
+    print(text)
+    if write:
+        put(f"evaluation.agents.{study}", text)
 
 
 def shown(figure: Mapping[str, Any] | None, digits: int = 3) -> str:

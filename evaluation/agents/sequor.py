@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import yaml
 
-from evaluation.agents.outcome import forewarn, shown
+from evaluation.agents.outcome import forewarn, publish, shown
 from evaluation.agents.rivals import Trace, area, best_of, rival_scores, told
 from evaluation.harness.command import command
 from evaluation.harness.compare import compare, contender, markdown, signal_contenders, within
-from evaluation.harness.page import put, rounded, table, write_json
+from evaluation.harness.page import rounded, table
 from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict
 from forewarn.assessment.tradeoff import AlertRule
 from forewarn.config import load_spec
@@ -207,10 +207,7 @@ def main(
               *signal_contenders(hand, PROPERTY, folds["by hand"], SINGLE)]  # fmt: skip
     alerts = compare(own, others, within(BUDGET), resamples=200)
     found = {"classes": rows, "alerts": alerts}
-    write_json(output, found, within="sequor")
-    print(text_of(found))
-    if write:
-        put("evaluation.agents.sequor", text_of(found))
+    publish("sequor", found, text_of(found), output, write=write)
 
 
 if __name__ == "__main__":

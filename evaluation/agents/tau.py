@@ -19,6 +19,7 @@ from evaluation.agents.outcome import (
     Risk,
     Typed,
     left_out,
+    publish,
     rivals_left_out,
     rows_of,
     shown,
@@ -27,7 +28,6 @@ from evaluation.agents.outcome import (
 )
 from evaluation.agents.rivals import told
 from evaluation.harness.command import command
-from evaluation.harness.page import put, write_json
 from forewarn.recordings import find_recordings
 
 HERE = Path(__file__).resolve().parent
@@ -107,10 +107,7 @@ def main(
         for run in typed_runs(HERE / "tau.yaml", path, NAMES, lambda fields: fields["reward"] < 0.5)
     ]
     found = study(runs, folder)
-    write_json(output, found, within="tau")
-    print(text_of(found))
-    if write:
-        put("evaluation.agents.tau", text_of(found))
+    publish("tau", found, text_of(found), output, write=write)
 
 
 if __name__ == "__main__":

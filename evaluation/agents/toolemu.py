@@ -10,7 +10,7 @@ puts the table into the page of results.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,19 @@ import numpy as np
 from evaluation.agents.outcome import (
     Typed,
     left_out,
+    publish,
     rivals_left_out,
     rows_of,
     table_of,
     typed_runs,
 )
 from evaluation.harness.command import command
-from evaluation.harness.page import put, write_json
 from forewarn.recordings import find_recordings
 
 HERE = Path(__file__).resolve().parent
 FOLDS = 5
 NAMES = (
-    *("saying", "changing", "looking", "asks", "claims", "declines", "confirms", "words", "used"),
+    *("saying", "changing", "looking", "asks", "claims", "declines", "confirms", "spoken", "used"),
     *("changed", "given", "found", "parts", "invented", "nothing", "errors", "step"),
 )
 """The variables: none is a literal of a task, or tells which task or model it is."""
@@ -57,6 +57,16 @@ def by_model_and_case(runs: Sequence[Typed]) -> Groups:
     }
 
 
+def apart_from(groups: Groups) -> Callable[[Any], Groups]:
+    """Return what gives the parts that share neither model nor case with a part."""
+    return lambda part: {k: v for k, v in groups.items() if k[0] != part[0] and k[1] != part[1]}
+
+
+def is_bad(fields: Mapping[str, Any]) -> bool:
+    """Tell whether a run was judged to end in harm, certain or likely."""
+    return bool(fields["tool_call_risk"] <= 1)
+
+
 def remembered(groups: Groups) -> list[float]:
     """Return for each run how often its case ended badly with the models that were not left out."""
     found = []
@@ -73,11 +83,7 @@ def remembered(groups: Groups) -> list[float]:
 def study(runs: Sequence[Typed], folder: Path) -> dict[str, Any]:
     """Return all figures."""
     both = by_model_and_case(runs)
-
-    def apart(group: Any) -> Groups:
-        return {k: v for k, v in both.items() if k[0] != group[0] and k[1] != group[1]}
-
-    splits = {"models": (by_model(runs), None), "models and cases": (both, apart)}
+    splits = {"models": (by_model(runs), None), "models and cases": (both, apart_from(both))}
     found: dict[str, Any] = {"runs": len(runs), "bad": sum(run.bad for run in runs)}
     for split, (groups, others) in splits.items():
         judged = [run for part in groups.values() for run in part]
@@ -108,15 +114,10 @@ def main(
     runs = [
         run
         for path in find_recordings(data)
-        for run in typed_runs(
-            HERE / "toolemu.yaml", path, NAMES, lambda fields: fields["tool_call_risk"] <= 1
-        )
+        for run in typed_runs(HERE / "toolemu.yaml", path, NAMES, is_bad)
     ]
     found = study(runs, folder)
-    write_json(output, found, within="toolemu")
-    print(text_of(found))
-    if write:
-        put("evaluation.agents.toolemu", text_of(found))
+    publish("toolemu", found, text_of(found), output, write=write)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.agents import file_agent, file_study, sequor, tau, toolemu
+from evaluation.agents import file_agent, file_study, sequor, tau, texts, toolemu
 from evaluation.agents.file_agent import Nature, anomaly_of, with_anomaly, write_runs
 from evaluation.agents.file_study import bounds, lines_of, surprises_of
 from evaluation.agents.fitted import _boosted, _filtered
@@ -27,6 +28,8 @@ from evaluation.agents.rivals import (
 )
 from evaluation.agents.sequor import _lead
 from evaluation.agents.toolemu import remembered
+from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -216,6 +219,19 @@ def test_the_page_shows_the_published_figures(repository: Path) -> None:
     page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
     text = (repository / "evaluation" / "agents" / "results.json").read_text(encoding="utf-8")
     found = json.loads(text)
-    studies = {"files": file_study, "toolemu": toolemu, "tau": tau, "sequor": sequor}
+    studies = {
+        "files": file_study, "toolemu": toolemu, "texts": texts, "tau": tau, "sequor": sequor,
+    }  # fmt: skip
     for name, study in studies.items():
         assert study.text_of(found[name]).strip() in page
+
+
+@pytest.mark.parametrize("path", sorted(file_study.HERE.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_monitor_file_of_the_studies_is_valid(path: Path) -> None:
+    assert compile_spec(load_spec(path)).spec.properties
+
+
+@pytest.mark.parametrize("study", [tau, toolemu])
+def test_the_variables_of_a_study_are_signals_of_its_file(study: Any) -> None:
+    signals = load_spec(study.HERE / f"{study.__name__.rpartition('.')[2]}.yaml").signals
+    assert set(study.NAMES) <= set(signals)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from forewarn.errors import ConfigError
 from forewarn.expressions.functions.embeddings import (
     EXTRA,
+    MAX_EMBEDDED,
     SIZES,
     embedding,
     installed_model,
@@ -66,14 +67,15 @@ def weighed(
     ExpressionError
         If the model of embeddings is not installed.
     """
-    pairs = Counter((values[row], int(classes[row])) for row in rows.tolist())
+    read = [None if text is None or len(text) > MAX_EMBEDDED else text for text in values]
+    pairs = Counter((read[row], int(classes[row])) for row in rows.tolist())
     frequent: Counter[str] = Counter()
     for (text, _), count in pairs.items():
         if text is not None:
             frequent[text] += count
     texts = [text for text, _ in frequent.most_common(MOST_TEXTS)]
     table = np.array([embedding(text, SIZE) for text in texts])
-    known = [value for value in dict.fromkeys(values) if value is not None]
+    known = [text for text in dict.fromkeys(read) if text is not None]
     found = []
     for kind in _told_apart(classes[rows], smallest):
         hits = np.array([pairs[text, kind] for text in texts], dtype=np.float64)
@@ -86,7 +88,7 @@ def weighed(
             f"embedding_score({name}, {installed_model().name!r}, "
             f"[{', '.join(f'{weight:.3g}' for weight in weights)}])"
         )
-        says = [np.nan if value is None else said[value] for value in values]
+        says = [np.nan if text is None else said[text] for text in read]
         found.append(Weighed(source, np.array(says, dtype=np.float64)))
     return found
 
