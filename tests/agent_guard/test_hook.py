@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rules import RULES, written
 
-from agent_guard import Decision, Guard, GuardedRun, GuardStopError, Proposal
+from agent_guard import Decision, Guard, GuardedRun, GuardStopError, Proposal, by_shield
 from agent_guard.answers import read_answer
 from agent_guard.deadline import MOST_STUCK, Deadline, LateError
 from agent_guard.decisions import LONGEST_MESSAGE
@@ -113,7 +113,9 @@ def test_what_a_person_edits_is_judged_again(guard: Guard) -> None:
     assert settled.call == Proposal("send_money", {"to": "DE77"})
 
 
-def test_another_call_is_made_in_place_of_one(tmp_path: Path) -> None:
+def test_another_call_is_made_in_place_of_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def instead(decision: Decision) -> Proposal:
         return Proposal("recall", {"path": decision.proposal.arguments["path"]})  # type: ignore[index]
 
@@ -121,6 +123,7 @@ def test_another_call_is_made_in_place_of_one(tmp_path: Path) -> None:
     run = attacked(guard)
     settled = run.before("read_file", {"path": "x"}, "c2")
     assert settled.call == Proposal("recall", {"path": "x"}, "c2")
+    assert "read_file not made, but recall: REPLACE" in caplog.text
     assert run.memory["standing"]["known"][2] == ["read_file", "recall"]
     lines = [json.loads(line) for line in (tmp_path / "steps.jsonl").read_text().splitlines()]
     assert [(line["action"], line["intervened"]) for line in lines] == [
@@ -155,17 +158,56 @@ def test_what_was_safest_in_the_state_is_named_and_may_be_done_instead(tmp_path:
     learned = main(["learn", str(runs), "-c", str(rules), "-o", str(model), "--quiet"])
     assert learned == 0
 
-    def safest(decision: Decision) -> Proposal | None:
-        return Proposal(decision.recommendation, {}) if decision.recommendation else None
-
-    for replace, call in ((safest, "check"), (None, None)):
+    known = by_shield({"check": {}})
+    made = by_shield({"check": lambda decision: {"of": decision.proposal.tool}})
+    other = by_shield({"read": {}})
+    arguments: dict[Any, Any] = {known: {}, made: {"of": "pay"}}
+    for replace, call in ((known, "check"), (made, "check"), (other, None), (None, None)):
         run = GuardedRun(Guard.open(rules, model, replace=replace), "r", "Pay")
         run.before("read", {})
         run.after("a bill")
         settled = run.before("pay", {})
         assert settled.decision.recommendation == "check"
-        assert (settled.call.tool if settled.call else None) == call
+        assert settled.call == (Proposal(call, arguments[replace]) if call else None)
     assert "Safest here, as far as was seen: 'check'" in settled.message
+
+
+RISKY = SHIELDED.replace(
+    "  checked_first: {formula: always(paid implies checked), horizon: 3, intervention: REPLACE}",
+    """\
+  not_lost:
+    formula: always(not lost)
+    horizon: 3
+    risk_of: action
+    thresholds: {warn: 0.2, act: 0.3, release: 0.1}
+    enter: 1
+    intervention: REPLAN""",
+)
+
+
+def test_the_risk_is_that_of_this_call_and_a_replay_says_the_same(tmp_path: Path) -> None:
+    runs, model = tmp_path / "runs.jsonl", tmp_path / "model.json"
+    careful, hasty = ["read", "check", "pay", "say"], ["read", "pay", "call_bank", "say"]
+    with runs.open("w") as file:
+        for names in [careful] * 20 + [hasty] * 10:
+            steps = [{"action": name, "args": {}} for name in names]
+            file.write(json.dumps({"task": "Pay", "steps": steps}) + "\n")
+    rules, record = written(tmp_path, RISKY), tmp_path / "steps.jsonl"
+    assert main(["learn", str(runs), "-c", str(rules), "-o", str(model), "--quiet"]) == 0
+    told: list[Decision] = []
+    guard = Guard.open(rules, model, record=record, on_decision=told.append)
+    run = GuardedRun(guard, "r", "Pay")
+    made = [run.before(name, {}).call for name in ("read", "pay", "check", "pay")]
+    assert [call.tool if call else None for call in made] == ["read", None, "check", "pay"]
+    assert told[1].risk > 0.8 > 0.2 > max(told[2].risk, told[3].risk)
+    assert told[1].evidence[-1].startswith("'pay' was seen 10 times in this state: risk 0.898")
+    run.close()
+    verdicts = tmp_path / "verdicts.jsonl"
+    words = ["-c", str(rules), "-m", str(model), "--verdicts", str(verdicts), "-q", "--exit-zero"]
+    assert main(["replay", str(record), *words]) == 0
+    lines = [json.loads(line) for line in verdicts.read_text().splitlines()]
+    again = [line["properties"][0]["probability"] for line in lines if "properties" in line]
+    assert again[:3] == [told[0].risk, told[2].risk, told[3].risk]
 
 
 @pytest.mark.parametrize(

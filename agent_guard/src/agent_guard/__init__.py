@@ -1,6 +1,6 @@
 """Forewarn's guard for agents that call tools. No framework is imported here."""
 
-from agent_guard.decisions import Decision, GuardStopError, Proposal
+from agent_guard.decisions import Decision, GuardStopError, Proposal, by_shield
 from agent_guard.guard import Guard
 from agent_guard.hook import GuardedRun
 from agent_guard.options import Options
@@ -15,4 +15,5 @@ __all__ = [
     "Options",
     "Proposal",
     "RunState",
+    "by_shield",
 ]

@@ -156,6 +156,8 @@ class GuardStopError(Exception):
 def describe(decision: Decision, made: bool) -> str:
     """Return a decision for a log, on one line."""
     what = "made" if made else "not made"
+    if decision.replacement is not None:
+        what = f"not made, but {plain(decision.replacement.tool, 80)}"
     tool = plain(decision.proposal.tool, 80) or "(end of the run)"
     why = decision.failure or decision.reason
     mode = decision.action if decision.active else f"{decision.action}, which is not active"
@@ -163,6 +165,29 @@ def describe(decision: Decision, made: bool) -> str:
 
 
 Replace = Callable[[Decision], "Proposal | None"]
+Arguments = Mapping[str, Any] | Callable[[Decision], Mapping[str, Any]]
+
+
+def by_shield(tools: Mapping[str, Arguments]) -> Replace:
+    """Return an option `replace`: the call that the shield recommends is made instead.
+
+    The shield knows names of tools, and nothing of arguments.
+
+    Parameters
+    ----------
+    tools : mapping of str to mapping or callable
+        Tools that may be called so, with their arguments, or what makes them of the decision.
+        Where another one is recommended, or none is, the model is told.
+    """
+
+    def replace(decision: Decision) -> Proposal | None:
+        arguments = tools.get(decision.recommendation)
+        if arguments is None:
+            return None
+        given = arguments(decision) if callable(arguments) else arguments
+        return Proposal(decision.recommendation, dict(given))
+
+    return replace
 
 
 def plain(text: object, most: int) -> str:

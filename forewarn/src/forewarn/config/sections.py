@@ -242,6 +242,9 @@ class PropertySpec(Section):
     figure : str
         What is compared with the thresholds: ``risk`` (the estimate), ``upper`` (its upper bound)
         or ``pmin`` (the least risk over all ways to choose among recorded actions).
+    risk_of : str
+        Whose risk it is: ``state`` (of the state, whatever is done in it) or ``action`` (of what is
+        being done in the state; the recorded mix of actions follows).
     enter, exit : int
         Consecutive ticks that begin, and end, an alert.
     hold : float
@@ -268,6 +271,7 @@ class PropertySpec(Section):
     horizon: Annotated[float, endless("unbounded"), Field(gt=0)] = 3.0
     thresholds: Thresholds = Thresholds()
     figure: Literal["risk", "upper", "pmin"] = "risk"
+    risk_of: Literal["state", "action"] = "state"
     enter: Ticks = 2
     exit: Ticks = 5
     hold: Duration = 1.0

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
+from forewarn.checking.action_risk import RiskOfActions, risk_of_actions
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
@@ -18,6 +20,7 @@ from forewarn.checking.sound import sound_table
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, PropertySpec
 from forewarn.errors import CheckingError, ConfigError, ModelError
+from forewarn.logic import Automaton
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import Chain, CountModel, estimate_chain
 from forewarn.models.counts import END_LABEL
@@ -85,13 +88,15 @@ def build_monitor(
         ]
         chain = estimate_chain(model)
     process = cache(lambda: _process(compiled, model))
-    least = _least_risks(compiled, questions, model, process)
+    least = _of_process(compiled, questions, model, process, "figure", "pmin", least_risk)
+    done = _of_process(compiled, questions, model, process, "risk_of", "action", risk_of_actions)
     properties = tuple(
-        replace(prop, least=least.get(prop.name))
+        replace(prop, least=least.get(prop.name), of_actions=done.get(prop.name))
         for prop in _properties(compiled, chain, questions, tables, raw)
     )
     notes = _notes(spec, model, tables)
     notes += tuple(f"{name}: pmin: {note}" for name, one in least.items() for note in one.notes)
+    notes += tuple(f"{name}: risk_of: {note}" for name, one in done.items() for note in one.notes)
     shield = build_shield(compiled, model, process)
     notes += shielding.notes(compiled, model, shield)
     return Monitor(spec, abstraction, properties, loaded, notes, shield=shield)
@@ -102,21 +107,27 @@ def _process(compiled: CompiledSpec, model: CountModel | None) -> CountedProcess
     return process_of_model(model, confidence=compiled.spec.bounds.confidence)
 
 
-def _least_risks(
+Solved = TypeVar("Solved", LeastRisk, RiskOfActions)
+
+
+def _of_process(
     compiled: CompiledSpec,
     questions: Sequence[Question],
     model: CountModel | None,
     process: Callable[[], CountedProcess],
-) -> dict[str, LeastRisk]:
-    """Return the least risk of each property whose figure it is; raises CheckingError."""
+    key: str,
+    value: str,
+    solve: Callable[[CountModel, CountedProcess, Automaton, int | None], Solved],
+) -> dict[str, Solved]:
+    """Return what the process says of each property that asks for it; raises CheckingError."""
     spec = compiled.spec
-    found: dict[str, LeastRisk] = {}
+    found: dict[str, Solved] = {}
     for (name, section), question in zip(spec.properties.items(), questions, strict=True):
-        if section.figure == "pmin" and model is not None:
+        if getattr(section, key) == value and model is not None:
             try:
-                found[name] = least_risk(model, process(), question.automaton, question.horizon)
+                found[name] = solve(model, process(), question.automaton, question.horizon)
             except CheckingError as error:
-                raise error.located(file=spec.file, key=f"properties.{name}.figure") from error
+                raise error.located(file=spec.file, key=f"properties.{name}.{key}") from error
     return found
 
 
@@ -287,6 +298,10 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
                     "in the monitor file",
                     key=f"properties.{name}.figure",
                     accepted="risk or upper; or pmin in the file",
+                )
+            if section.risk_of != before.risk_of:
+                raise ConfigError(
+                    "risk_of cannot change while running", key=f"properties.{name}.risk_of"
                 )
             rules = compile_rules(section, monitor.clock)
             compiled = replace(compiled, spec=section, rules=rules)

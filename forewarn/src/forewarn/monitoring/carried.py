@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import zstandard
 
+from forewarn.checking.action_risk import RiskOfActions
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.least_risk import LeastRisk
 from forewarn.errors import RecordingError
@@ -37,7 +38,7 @@ TOLERANCE = 1e-6
 LARGEST = 1 << 30
 _HEAD = struct.Struct("<I")
 Tables = Mapping[str, Floats]
-Solved = TypeVar("Solved", RiskTable, LeastRisk)
+Solved = TypeVar("Solved", RiskTable, LeastRisk, RiskOfActions)
 
 
 @dataclass
@@ -67,12 +68,13 @@ def tables_of(monitor: Monitor) -> dict[str, Floats]:
         if prop.raw is not prop.table:
             found |= _arrays(f"{prop.name}.raw", prop.raw)
         found |= _arrays(f"{prop.name}.least", prop.least)
+        found |= _arrays(f"{prop.name}.of_actions", prop.of_actions)
         if prop.outlook is not None and prop.outlook.steps is not None:
             found[f"{prop.name}.steps"] = prop.outlook.steps
     return found if monitor.shield is None else found | shielding.solved(monitor.shield)
 
 
-def _arrays(name: str, table: RiskTable | LeastRisk | None) -> dict[str, Floats]:
+def _arrays(name: str, table: RiskTable | LeastRisk | RiskOfActions | None) -> dict[str, Floats]:
     if table is None:
         return {}
     return {
@@ -133,6 +135,9 @@ def _with_tables(compiled: CompiledProperty, tables: Tables) -> CompiledProperty
         outlook,
         raw,
         None if compiled.least is None else taken(f"{compiled.name}.least", compiled.least),
+        None
+        if compiled.of_actions is None
+        else taken(f"{compiled.name}.of_actions", compiled.of_actions),
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from forewarn.checking.action_risk import RiskOfActions
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.least_risk import LeastRisk
 from forewarn.models.chain import Floats
@@ -46,13 +47,26 @@ def look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
     return Risk(value, compiled.lower[index], compiled.upper[index], True)
 
 
+def risk_of_action(table: RiskOfActions, row: int, automaton: int, action: str | None) -> Risk:
+    """Return the risk of what is being done; of the recorded mix where that is not known."""
+    if action:
+        done = table.done.get((row, action))
+        if done is None:
+            return UNSEEN
+        at, columns = (done, automaton), (table.done_values, table.done_lower, table.done_upper)
+    else:
+        at, columns = (row, automaton), (table.values, table.lower, table.upper)
+    value, lower, upper = (float(column[at]) for column in columns)
+    return UNSEEN if value != value else Risk(value, lower, upper, True)
+
+
 def uncertain_risk(
     model: LoadedModel,
     compiled: CompiledProperty,
     branches: tuple[int, ...],
     observation: Observed,
     row: int | None,
-    table: RiskTable | LeastRisk,
+    table: RiskTable | LeastRisk | RiskOfActions,
 ) -> Risk:
     """Return the worst risk over all product states that agree with what is known.
 
@@ -62,7 +76,7 @@ def uncertain_risk(
         Where the live automaton may have been before.
     row : int or None
         The state's row in the tables, where it is known and the model has it.
-    table : RiskTable or LeastRisk
+    table : RiskTable, LeastRisk or RiskOfActions
         What is looked up.
     """
     found = model.compatible(observation)

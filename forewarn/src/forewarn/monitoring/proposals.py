@@ -144,6 +144,11 @@ class Judge:
         return frozenset(KNOWN_AFTERWARDS) & {*self._sources}
 
     @cached_property
+    def _takes_action(self) -> bool:
+        """Whether what is done is the call, as in traces: the monitor file does not name it."""
+        return self.monitor.abstraction.action is None and "action" not in self.monitor.spec.signals
+
+    @cached_property
     def key(self) -> str:
         """Digest of all that gives what is remembered its meaning."""
         return key(self.monitor)
@@ -252,7 +257,9 @@ class Judge:
 
     def _evaluate(self, standing: Standing, values: Mapping[str, Any]) -> EvaluatedTick:
         step = standing.progress.step
-        snapshot = snapshot_of(self.monitor.abstraction.sources, values, step, step * NANOSECONDS)
+        sources = self.monitor.abstraction.sources
+        action = values["action"] if self._takes_action else None
+        snapshot = snapshot_of(sources, values, step, step * NANOSECONDS, action)
         return evaluate(self.monitor, self.chains, standing.memory, snapshot)
 
     def _broken_after(self, progress: Progress, memory: Memory, run: str) -> tuple[str, ...]:
@@ -301,9 +308,29 @@ class Judge:
             return found
         advice = advised(self.monitor, evaluated.result.verdict, found.action)
         return found._replace(
+            evidence=(*found.evidence, *self._seen_done(evaluated, found, values)),
             recommendation="" if advice is None else advice.action,
             properties=tuple(dict.fromkeys((*found.properties, *broken))),
         )
+
+    def _seen_done(
+        self, evaluated: EvaluatedTick, found: Judgement, values: Mapping[str, Any]
+    ) -> tuple[str, ...]:
+        """Return what the model knows of the call in this state, if the risk is that of calls."""
+        (table,) = (p.of_actions for p in self.monitor.properties if p.name == found.property)
+        verdict, model = evaluated.result.verdict, self.monitor.model
+        if table is None or model is None or verdict.observation.state is None or found.certain:
+            return ()
+        action = values["action"]
+        if self.monitor.abstraction.action is not None:
+            action, _ = self.monitor.abstraction.done(verdict.values)
+        row = model.rows.get(verdict.observation.state, -1)
+        place = table.done.get((row, action))
+        if place is None:
+            return ("the call was never seen in this state",) if action else ()
+        (prop,) = (p for p in verdict.properties if p.name == found.property)
+        figures = f"{prop.probability:.3g} ({prop.lower:.3g} to {prop.upper:.3g})"
+        return (f"{action!r} was seen {table.visits[place]} times in this state: risk {figures}",)
 
     def _against_certainty(self, name: str) -> str:
         """Return what a property asks for where it is broken for certain: no mere warning."""

@@ -38,9 +38,9 @@ class Session:
         found = plan_readers(monitor.spec) if readers is None else readers
         self.feed = open_feed(monitor.spec, monitor.abstraction, message_types, found)
         self.state: MonitorState = monitor.start()
-        # Only surprise asks what was done; a trace may say so where the monitor file does not.
+        # Few ask what is done; a trace may say so where the monitor file does not.
         self.actions = (
-            None if monitor.detector is None else ActionReader(monitor.spec, monitor.abstraction)
+            ActionReader(monitor.spec, monitor.abstraction) if monitor.asks_what_is_done else None
         )
 
     @property

@@ -25,6 +25,7 @@ from forewarn.monitoring.property_risk import (
     Risk,
     least_figure,
     look_up,
+    risk_of_action,
     uncertain_risk,
 )
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
@@ -90,6 +91,31 @@ class MonitorState(NamedTuple):
     run: RunState | None = None
 
 
+class Moment(NamedTuple):
+    """What all properties read at one tick.
+
+    Attributes
+    ----------
+    observation : Observed
+        What is known of the state.
+    row : int or None
+        Its row in the tables, where the model has it.
+    action : str or None
+        What is being done, where it is known and somebody asks.
+    suspended : bool
+        Values are missing, and only of signals whose staleness is to be ignored.
+    waiting : bool
+        Nothing was fully known so far, and the time to start up is not over.
+    """
+
+    tick: int
+    observation: Observed
+    row: int | None
+    action: str | None
+    suspended: bool
+    waiting: bool
+
+
 @dataclass(frozen=True)
 class Monitor:
     """Compiled properties over one abstraction.
@@ -138,6 +164,11 @@ class Monitor:
         """Return the moments since the first within which missing signals raise no alert."""
         return self.spec.startup * self.clock.rate
 
+    @cached_property
+    def asks_what_is_done(self) -> bool:
+        """Tell whether the step wants the action that is in force."""
+        return self.detector is not None or any(p.of_actions is not None for p in self.properties)
+
     def start(self) -> MonitorState:
         """Return the state before the first tick."""
         fresh = tuple(
@@ -173,20 +204,23 @@ class Monitor:
         row = None
         if self.model is not None and observation.state is not None:
             row = self.model.rows.get(observation.state)
+        action = None
+        if self.asks_what_is_done:
+            action, reason = snapshot.action, ""
+            if self.abstraction.action is not None:
+                action, reason = self.abstraction.done(values)
+            if reason:
+                failed += (Failure("action", reason),)
+        moment = Moment(snapshot.tick, observation, row, action, snapshot.suspended, waiting)
         states, verdicts = [], []
         for compiled, before in zip(self.properties, state.properties, strict=True):
-            after, verdict = self._property(compiled, before, observation, row, snapshot, waiting)
+            after, verdict = self._property(compiled, before, moment)
             if compiled.name in missed and not verdict.violation:
                 verdict = verdict._replace(possible_violation=True)
             states.append(after)
             verdicts.append(verdict)
         run, anomaly = state.run, None
         if self.detector is not None:
-            action, reason = snapshot.action, ""
-            if self.abstraction.action is not None:
-                action, reason = self.abstraction.done(values)
-            if reason:
-                failed += (Failure("action", reason),)
             run, anomaly = self.detector.enter(run, snapshot.tick, observation, action)
         return (
             MonitorState(snapshot.tick, first, seen, tuple(states), past, run),
@@ -252,11 +286,9 @@ class Monitor:
         self,
         compiled: CompiledProperty,
         before: PropertyState,
-        observation: Observed,
-        row: int | None,
-        snapshot: Snapshot,
-        waiting: bool,
+        moment: Moment,
     ) -> tuple[PropertyState, PropertyVerdict]:
+        tick, observation, row, action, suspended, waiting = moment
         if observation.active is False:
             start = (compiled.automaton.initial,)
             after = PropertyState(start, False, RESTING)
@@ -272,14 +304,17 @@ class Monitor:
         elif status is ENDED:
             risk = OVER
         elif row is not None and len(branches) == 1 and status is not UNKNOWN:
-            risk = look_up(compiled, row, branches[0])
-        elif code is None and snapshot.suspended:
+            risk = (
+                look_up(compiled, row, branches[0])
+                if compiled.of_actions is None
+                else risk_of_action(compiled.of_actions, row, branches[0], action)
+            )
+        elif code is None and suspended:
             risk, status = NOT_JUDGED, UNKNOWN
         else:
-            assert compiled.table is not None and self.model is not None
-            risk = uncertain_risk(
-                self.model, compiled, before.branches, observation, row, compiled.table
-            )
+            table = compiled.table if compiled.of_actions is None else compiled.of_actions
+            assert table is not None and self.model is not None
+            risk = uncertain_risk(self.model, compiled, before.branches, observation, row, table)
         if waiting and status is not VIOLATED:  # which no missing signal can bring about
             after = PropertyState(branches, step.latched, before.policy)
             return after, _verdict(compiled, after, step, UNKNOWN, risk)
@@ -297,7 +332,7 @@ class Monitor:
         # Where nothing was seen done, the least risk is as unknown as in a state never seen.
         known = compiled.spec.figure != "pmin" or figure == figure or risk is NOT_JUDGED
         unseen = not (risk.in_model and known)
-        policy = decide(compiled.rules, before.policy, snapshot.tick, figure, unseen=unseen)
+        policy = decide(compiled.rules, before.policy, tick, figure, unseen=unseen)
         after = PropertyState(branches, step.latched, policy)
         return after, _verdict(compiled, after, step, status, risk, least)
 

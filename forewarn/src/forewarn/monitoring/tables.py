@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.checking.action_risk import RiskOfActions
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.checking.least_risk import LeastRisk
@@ -151,6 +152,8 @@ class CompiledProperty:
         Least risk over all ways to choose; None unless it is the property's figure.
     raw : RiskTable or None
         What the chain says; `table` itself unless the model calibrates the risk.
+    of_actions : RiskOfActions or None
+        Risk of what is being done; None unless it is the property's.
     """
 
     name: str
@@ -167,6 +170,7 @@ class CompiledProperty:
     outlook: Outlook | None = None
     raw: RiskTable | None = None
     least: LeastRisk | None = None
+    of_actions: RiskOfActions | None = None
     _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)
 
@@ -175,6 +179,8 @@ class CompiledProperty:
         """Return the fields of a Risk message that are the same at every tick."""
         kind = "none" if self.table is None else self.table.kind
         confidence = None if self.table is None or kind == "none" else self.table.confidence
+        if self.of_actions is not None:
+            kind, confidence = "sound", self.of_actions.confidence
         return Announced(
             BOUNDS[kind],
             math.nan if confidence is None else confidence,
@@ -254,6 +260,7 @@ def compile_property(
     outlook: Outlook | None = None,
     raw: RiskTable | None = None,
     least: LeastRisk | None = None,
+    of_actions: RiskOfActions | None = None,
 ) -> CompiledProperty:
     """Flatten automaton and tables for the loop."""
 
@@ -275,4 +282,5 @@ def compile_property(
         outlook=outlook,
         raw=table if raw is None else raw,
         least=least,
+        of_actions=of_actions,
     )

@@ -331,13 +331,17 @@ class Feed:
 
 
 def snapshot_of(
-    sources: Sequence[SourceSignal], values: Mapping[str, Any], tick: int, time_ns: int
+    sources: Sequence[SourceSignal],
+    values: Mapping[str, Any],
+    tick: int,
+    time_ns: int,
+    action: str | None = None,
 ) -> Snapshot:
     """Return the snapshot of a moment at which these values arrived, and nothing else ever did."""
     found = tuple([stored_value(values.get(s.name, s.default)) for s in sources])
     missing = [s.name for s in sources if s.name not in values and s.default is None]
     stale = tuple([StaleSignal(name, None) for name in missing])
-    return Snapshot(tick, found, stale, (), False, time_ns)
+    return Snapshot(tick, found, stale, (), False, time_ns, action)
 
 
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
