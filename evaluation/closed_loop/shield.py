@@ -37,7 +37,7 @@ from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library
 from evaluation.harness.episodes import Episodes
 from evaluation.harness.page import put, rounded, table, write_json
-from evaluation.sumo.network import Scenario
+from evaluation.sumo.network import EGO_TYPE, Scenario
 from forewarn.assessment.tradeoff import bootstrap
 from forewarn.config.sections import BoundsSpec, ShieldSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
@@ -56,6 +56,10 @@ ASKED = (Demand("LIMIT_SPEED", 4.0, id=1), SOFT_STOP, STOP)
 BEYOND = 3  # ticks: a collision is published a tick after it happened
 
 
+LAWFUL = "nobody; a driver who heeds lights"
+HEEDS_LIGHTS = {k: v for k, v in EGO_TYPE.items() if k != "jmDriveAfterRedTime"}
+"""The same ego, careless about others alone: what it costs not to run red lights."""
+
 TICKS = 5  # for which a recommendation is done
 
 
@@ -63,10 +67,11 @@ def compared_arms(
     compiled: CompiledSpec, model: CountModel, learned: CountModel, logs: Sequence[Log]
 ) -> Arms:
     """Return who may intervene in each arm; None: nobody."""
-    shielded = with_shield(compiled.spec, SHIELD, LEVEL)
+    shielded = with_shield(compiled.spec, SHIELD, LEVEL, LEVEL / 2, compiled.spec.properties)
     policies = at_threshold(compiled.spec, LEVEL)
     return {
         NOBODY: None,
+        LAWFUL: None,
         f"physical 5 m/s², 1 s{ADAPTED}": physical(compiled, 5.0, 1.0, HOLD, MOST),
         f"Forewarn at {LEVEL:g}": Library(compiled, model, policies),
         f"Forewarn at {LEVEL:g}, learned on": Library(compiled, learned, policies),
@@ -174,8 +179,9 @@ def main(
     compiled = compile_spec(plain)
 
     @cache
-    def scenario(seed: int) -> Scenario:
-        return town_scenario(seed, LIMIT, folder / "scenarios")
+    def scenario(seed: int, lawful: bool = False) -> Scenario:
+        where, ego = ("lawful", HEEDS_LIGHTS) if lawful else ("scenarios", EGO_TYPE)
+        return town_scenario(seed, LIMIT, folder / where, ego)
 
     if tries:
         trying = Exploring(compiled, model, ASKED)
@@ -197,7 +203,9 @@ def main(
     wanted = [name for name in compared if name.startswith(tuple(only))]
     for seed in seeds:
         trips.drive(
-            seed, wanted, lambda arm, seed=seed: drive_once(scenario(seed), seed, compared[arm])
+            seed,
+            wanted,
+            lambda arm, seed=seed: drive_once(scenario(seed, arm == LAWFUL), seed, compared[arm]),
         )
     pairs = {name: list(zip(*pair, strict=True)) for name, pair in trips.by_arm(seeds).items()}
     rows = {name: summary(pair) for name, pair in pairs.items()}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from evaluation.harness.messages import EPOCH_NS, Message
 from evaluation.sumo.messages import publish
-from evaluation.sumo.network import Scenario, Town, build_scenario
+from evaluation.sumo.network import EGO_TYPE, Scenario, Town, build_scenario
 from evaluation.sumo.simulation import STEP, Frame, Observer, RunOptions, simulate
 from forewarn.signals.ticks import Grid
 
@@ -19,10 +19,13 @@ RATE = 10.0  # Hz: a frame with objects and lights for each tick of the monitor
 STEPS = 5  # of SUMO between two ticks
 
 
-def town_scenario(seed: int, duration: float, folder: Path) -> Scenario:
+def town_scenario(
+    seed: int, duration: float, folder: Path, ego_type: Mapping[str, str] = EGO_TYPE
+) -> Scenario:
     """Generate the traffic and the ego's route of a seed; the folder keeps them."""
     # The network depends on the town alone, and is shared by all seeds.
-    return build_scenario(Town(), seed, WARM_UP + duration, folder / f"{seed:04d}", folder)
+    kept = folder / f"{seed:04d}"
+    return build_scenario(Town(), seed, WARM_UP + duration, kept, folder, ego_type)
 
 
 class Run:

@@ -19,9 +19,10 @@ from forewarn.learning.pipeline import RecordingReport, assemble
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, Provenance
 from forewarn.models.process import Step, ordered
+from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.online_learning import OnlineLearner
-from forewarn.monitoring.shielding import advise_action, build_shield
+from forewarn.monitoring.shielding import advise_action
 from monitor_node.actuators.interface import NOTHING, Demand
 
 DRIVE_ON = "drive on"
@@ -44,10 +45,13 @@ def as_driven_on(model: CountModel) -> CountModel:
     return replace(model, steps=ordered(steps))
 
 
-def with_shield(spec: MonitorSpec, shield: ShieldSpec, level: float) -> CompiledSpec:
+def with_shield(
+    spec: MonitorSpec, shield: ShieldSpec, level: float, release: float, names: Iterable[str]
+) -> CompiledSpec:
     """Return a monitor file that says when, by one threshold of risk, and lets a shield say what.
 
-    It warns, so that everything that was tried may be recommended.
+    It warns, so that everything that was tried may be recommended. The properties are those of
+    some names; whoever is not to be asked for must not be there, for each warning has advice.
     """
     properties = {
         name: section.model_copy(
@@ -56,11 +60,12 @@ def with_shield(spec: MonitorSpec, shield: ShieldSpec, level: float) -> Compiled
                 "speed_limit": None,
                 "escalation": (),
                 "thresholds": section.thresholds.model_copy(
-                    update={"warn": level, "act": level, "release": level / 2}
+                    update={"warn": level, "act": level, "release": release}
                 ),
             }
         )
         for name, section in spec.properties.items()
+        if name in names
     }
     update = {"mode": "act", "properties": properties, "bounds": BoundsSpec(kind="none")}
     return compile_spec(spec.model_copy(update={**update, "shield": shield}))
@@ -152,7 +157,7 @@ def held_process(compiled: CompiledSpec, logs: Iterable[Log], ticks: int) -> Pro
     source = Provenance("tried", "", seen / (rate * ticks), counts.ticks, counts.ticks)
     report = RecordingReport(source, counts)
     model = assemble([report], slow.spec, slow.abstraction, validity).model
-    table = build_shield(slow, model)
+    table = build_monitor(slow, model).shield
     assert table is not None
     return Process(slow, table, ticks)
 

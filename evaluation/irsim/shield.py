@@ -10,6 +10,7 @@ there; the second drives the same episodes by all arms, adds to results.json and
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
 from evaluation.harness.episodes import Episodes
 from evaluation.harness.page import put, rounded, table, write_json
-from evaluation.irsim.closed_loop import CREEP, HERE, NOBODY, acting, mean, run_episode
+from evaluation.irsim.closed_loop import CREEP, HERE, JUDGED, NOBODY, acting, mean, run_episode
 from evaluation.irsim.governors import STOP, Governed, Steering, falling
 from evaluation.irsim.robot import Simulator, drive, simulator
 from evaluation.irsim.scenes import RATE, draw_scene
@@ -30,7 +31,7 @@ from forewarn.models import CountModel, load_model, save_model
 from monitor_node.actuators.interface import Demand
 
 MARK = "evaluation.irsim.shield"
-LEVEL, MEET = 0.2, 0.5
+LEVEL, RELEASE, MEET = 0.2, 0.18, 0.5
 SHIELD = ShieldSpec(failure="contact", success="arrived", at_least=0.9, horizon=3.0)
 LIMIT = Demand("LIMIT_SPEED", CREEP, id=1)
 REPLAN = Demand("REPLAN", id=1)
@@ -69,7 +70,7 @@ def _try(world: Simulator, seed: int, governed: Governed) -> str:
 def arms(model: CountModel, learned: CountModel, logs: Sequence[Log]) -> Arms:
     """Return who intervenes in each arm; None: nobody."""
     spec = load_spec(HERE / "monitor.yaml")
-    shielded = with_shield(spec, SHIELD, LEVEL)
+    shielded = with_shield(spec, SHIELD, LEVEL, RELEASE, JUDGED)
     held = held_process(shielded, logs, HELD)
 
     def ruled(demand: Demand) -> Governed:
@@ -190,10 +191,14 @@ def main(
             episodes.drive(
                 seed, wanted, lambda arm, seed=seed: run_episode(world, seed, compared[arm])
             )
-    found = episodes.by_arm(seeds)
-    rows = {name: summary(list(zip(*pair, strict=True))) for name, pair in found.items()}
-    driven = [episode["seed"] for episode in found[NOBODY][0]]
-    write_json(output, {"seeds": driven, "arms": rows}, within="shield")
+    pairs = episodes.by_arm(seeds)
+    rows = {name: summary(list(zip(*pair, strict=True))) for name, pair in pairs.items()}
+    driven = [episode["seed"] for episode in pairs[NOBODY][0]]
+    tried: Counter[str] = Counter()
+    for step, count in known.steps:
+        tried[step.action] += count if step.imposed else 0
+    found = {"seeds": driven, "tried": dict(+tried), "arms": rows}
+    write_json(output, found, within="shield")
     print(table_of(rows))
     if write:
         put(MARK, table_of(rows))

@@ -16,7 +16,7 @@ from evaluation.harness.advice import (
     held_process,
     with_shield,
 )
-from evaluation.irsim.closed_loop import HERE, acting
+from evaluation.irsim.closed_loop import HERE, JUDGED, acting
 from evaluation.irsim.governors import Governed, Steering
 from evaluation.irsim.messages import write_bag
 from evaluation.irsim.planner import TEMPERS, Planner
@@ -101,7 +101,7 @@ def test_actions_that_are_held_count_from_one_decision_to_the_next(model: CountM
         [*[(a, stop)] * 5, *[(b, DRIVE_ON)] * 5, *[(a, DRIVE_ON)] * 2, (end, DRIVE_ON)],
         [*[(a, stop)] * 5, (a, DRIVE_ON)],
     ]
-    compiled = with_shield(SPEC, SHIELD, 0.2)
+    compiled = with_shield(SPEC, SHIELD, 0.2, 0.18, JUDGED)
     found = held_process(compiled, logs, 5)
     assert found.compiled.spec.rate == 2.0
     told = {
@@ -113,7 +113,7 @@ def test_actions_that_are_held_count_from_one_decision_to_the_next(model: CountM
 
 def shielded(model: CountModel, action: str) -> tuple[CompiledSpec, list[Any]]:
     """Return a monitor file and logs by which all but an action leads into a contact."""
-    compiled = with_shield(SPEC, SHIELD, 0.2)
+    compiled = with_shield(SPEC, SHIELD, 0.2, 0.18, JUDGED)
     labels = compiled.abstraction.vocabulary.terminals
     contact, goal = (terminal_code(labels.index(name)) for name in ("contact", "arrived"))
     inner = [state for state in model.states if state not in (contact, goal)]
