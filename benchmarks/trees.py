@@ -3,7 +3,7 @@
 The tree has 32 leaves over two numbers; a state has six values, of which one counts the steps, so
 that hardly two steps are alike and the trie shares nothing. `runs` are of 50 steps each; `endless`
 is one run. Time is processor time of a step, memory the resident size after a fifth of the steps
-and after all; at most 100,000 endpoints stay. Python's dictionaries double at times as keys come
+and after all; at most 100,000 steps stay. Python's dictionaries double at times as keys come
 and go, by 5 or 10 MB here, which is why some growth is allowed.
 """
 

@@ -20,6 +20,7 @@ from forewarn.messages import MessageType
 from forewarn.models import CountModel, check_replaceable, save_model
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.online_learning import OnlineLearner
@@ -44,6 +45,11 @@ def in_background(name: str, task: Callable[[], Result]) -> Future[Result]:
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return future
+
+
+def shapes(request: Request) -> bool:
+    """Tell whether an intervention of ours shapes what the robot does."""
+    return request.active and ACTIONS[request.action].shapes
 
 
 def are_compared(spec: MonitorSpec) -> bool:
@@ -196,9 +202,9 @@ class BackgroundLearning:
         """Take in a tick; put tables into force that are ready, and have others solved if due."""
         verdict, request = result.verdict, result.request
         action, _ = self._watch.compiled.abstraction.done(verdict.values)
-        acting = False
-        if request is not None and request.active and ACTIONS[request.action].shapes:
-            acting, action = True, request.action
+        acting = request is not None and shapes(request)
+        if request is not None and acting:
+            action = request.action
         self._learner.observe(verdict.tick, verdict.observation, intervened=acting, action=action)
         if self._running is not None:
             if self._running.done():

@@ -46,6 +46,7 @@ from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
 from monitor_node.qos import owner
+from monitor_node.regrowing import Grown, Regrowing
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
@@ -196,6 +197,11 @@ class MonitorNode(ReportingNode):
         if self._model is not None:
             self.runtime.recording.begin(self._model, self.watch.monitor)
         self.runtime.learning = self._learning(self.watch, self.runtime)
+        if self.watch.spec.learning.regrow is not None:
+            paths = Grown.beside(Path(self._value("config")))
+            self.runtime.regrowing = Regrowing(
+                self.watch, self._spec_text, paths, self.get_logger().info, self._warn
+            )
         inputs.open()
         self._hide()
         self._ticker = Ticker(self, self.runtime, self._warn, self._hide)

@@ -34,6 +34,7 @@ from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart, Timing
 from monitor_node.recording import Recording
+from monitor_node.regrowing import Regrowing
 
 
 class Composed(NamedTuple):
@@ -105,6 +106,7 @@ class Runtime:
         if journal is not None and journal.left is not None and actuators is not None:
             actuators.resume(journal.left.owing)
         self.learning: BackgroundLearning | None = None
+        self.regrowing: Regrowing | None = None
         self.bounds: BackgroundBounds | None = None
 
     def announce(self, time_ns: int) -> None:
@@ -227,6 +229,8 @@ class Runtime:
         self.take_bounds()
         if self.learning is not None:
             self.learning.after(result)
+        if self.regrowing is not None:
+            self.regrowing.after(result)
         for failure in result.verdict.failures:
             self.failures[failure.where] += 1
             self.reasons[failure.where] = failure.reason
@@ -349,6 +353,9 @@ class Runtime:
     def finish_files(self) -> None:
         """Write what was learned and close the record; nothing more is written."""
         learning, self.learning = self.learning, None
+        if self.regrowing is not None:
+            self.regrowing.close()
+            self.regrowing = None
         try:
             if learning is not None:
                 learning.close()

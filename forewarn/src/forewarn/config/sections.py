@@ -317,6 +317,11 @@ class LearningSpec(Section):
         The node goes on learning from what it sees.
     refresh : float
         Seconds after which it takes new counts into its risk tables.
+    regrow : float or None
+        Seconds, or steps, after which the node grows the tree of its states anew from what it has
+        seen, in another process, and writes it beside the monitor file.
+    remember : int
+        Moments that it keeps for that.
     calibration : str
         How `learn` calibrates risks on recordings that were kept back: ``isotonic``, ``platt`` or
         ``none``.
@@ -325,6 +330,8 @@ class LearningSpec(Section):
     alpha: Annotated[Finite, Field(ge=0)] | Literal["sparse", "none"] = "sparse"
     online: bool = False
     refresh: Positive = 10.0
+    regrow: Positive | None = None
+    remember: Annotated[int, Field(ge=100, le=10_000_000)] = 100_000
     candidates: Literal["observed", "admissible"] = "observed"
     end: Literal["drop", "absorb"] = "drop"
     calibration: Literal["none", "isotonic", "platt"] = "none"

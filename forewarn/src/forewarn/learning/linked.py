@@ -91,11 +91,10 @@ class Linked:
         Turns a condition of the tree into a function of a concrete state: true, false, or None
         where it is unknown.
     most : int, optional
-        Most endpoints and most complete runs, 2 or more; the oldest complete runs go when there
-        are more. A run that does not end is cut into pieces of an eighth of it, which go like runs,
-        so that memory is bounded by `most` and one piece for each run under way. Each piece
-        begins with the last state of the one before: no step is lost by cutting. By default all
-        stays.
+        Most steps, 2 or more; the oldest complete runs go when there are more. A run that does not
+        end is cut into pieces of an eighth of it, which go like runs, so that there are `most`
+        steps and one piece for each run under way at most. Each piece begins with the last state
+        of the one before: no step is lost by cutting. By default all stays.
 
     Attributes
     ----------
@@ -110,10 +109,11 @@ class Linked:
         self.by_vertex: dict[int, Handle] = {}
         self.undecided: set[int] = set()
         self.forgotten = 0
+        self._steps = 0
         self._nodes: list[Leaf | Ways] = [Leaf("")]
         self._vertex_of: list[int] = [NOWHERE]
         if most is not None and most < 2:
-            raise CheckingError(f"memory of {most} endpoints", accepted="2 or more")
+            raise CheckingError(f"memory of {most} steps", accepted="2 or more")
         self._most = most
         self._longest = None if most is None else max(most // PIECES, 2)
         self._compile = compile_condition
@@ -210,6 +210,7 @@ class Linked:
 
     def _enter(self, endpoint: int, action: str, state: Concrete) -> int:
         there, new = self.trie.enter(endpoint, action, state)
+        self._steps += 1
         if new:
             if there == len(self._vertex_of):
                 self._vertex_of.append(NOWHERE)
@@ -224,11 +225,7 @@ class Linked:
             self._make_room()
 
     def _make_room(self) -> None:
-        while (
-            self._most is not None
-            and self._complete
-            and max(len(self.trie), len(self._complete)) > self._most
-        ):
+        while self._most is not None and self._steps > self._most and self._complete:
             self._forget(self._complete.popleft())
             self.forgotten += 1
 
@@ -252,6 +249,7 @@ class Linked:
                 del self.counts[edge]
 
     def _forget(self, endpoint: int) -> None:
+        self._steps -= self.trie.depth[endpoint]
         while endpoint != ROOT:
             parent = self.trie.parent[endpoint]
             self._count(endpoint, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -80,16 +80,30 @@ def check_steps(steps: Steps, vocabulary: StateSpace, chain: sparse.csr_matrix, 
             )
         if not step.imposed:
             recorded[step.state, step.following] += count
-    for (state, following), count in recorded.items():
-        known = state in index and following in index
-        of_chain = int(chain[index[state], index[following]]) if known else 0
-        if count > of_chain:
-            raise ModelError(
-                f"{count} recorded steps from {vocabulary.name(state)!r} to "
-                f"{vocabulary.name(following)!r}",
-                accepted=f"at most the {of_chain} transitions of the chain",
-                key="actions",
-            )
+    for (state, following), count, of_chain in _beyond(recorded, chain, index):
+        raise ModelError(
+            f"{count} recorded steps from {vocabulary.name(state)!r} to "
+            f"{vocabulary.name(following)!r}",
+            accepted=f"at most the {of_chain} transitions of the chain",
+            key="actions",
+        )
+
+
+def _beyond(
+    recorded: Mapping[tuple[int, int], int], chain: sparse.csr_matrix, index: Any
+) -> Iterator[tuple[tuple[int, int], int, int]]:
+    """Yield the transitions that are recorded more often than the chain has them."""
+    known = {pair: n for pair, n in recorded.items() if pair[0] in index and pair[1] in index}
+    yield from ((pair, n, 0) for pair, n in recorded.items() if pair not in known)
+    rows, columns = ([index[pair[side]] for pair in known] for side in (0, 1))
+    counted = sparse.csr_matrix(
+        (list(known.values()), (rows, columns)), chain.shape, dtype=np.int64
+    )
+    excess = (counted - chain).tocoo()
+    states = list(index)
+    for place in np.flatnonzero(excess.data > 0):
+        pair = states[excess.row[place]], states[excess.col[place]]
+        yield pair, known[pair], known[pair] - int(excess.data[place])
 
 
 def dump_steps(steps: Steps, vocabulary: StateSpace) -> list[dict[str, Any]]:
@@ -114,9 +128,18 @@ def dump_steps(steps: Steps, vocabulary: StateSpace) -> list[dict[str, Any]]:
 def parse_steps(readers: Iterable[Reader], vocabulary: StateSpace, most: int) -> Steps:
     """Return the steps of a model file; raises ModelError."""
     counts: dict[Step, int] = {}
+    codes: dict[Any, int] = {}
+
+    def code(reader: Reader, key: str, text: Any) -> int:
+        # Many steps name few states, and a key takes long to parse.
+        found = codes.get(text) if isinstance(text, str) else None
+        if found is None:
+            found = codes[text] = reader.state(key, text, vocabulary)
+        return found
+
     for reader in readers:
         action, imposed = reader.text("action"), reader.truth("imposed")
-        state = reader.state("state", reader.text("state"), vocabulary)
+        state = code(reader, "state", reader.text("state"))
         targets = reader.items("following", MAX_TARGETS)
         numbers = reader.items("counts", len(targets))
         if len(numbers) != len(targets):
@@ -124,7 +147,7 @@ def parse_steps(readers: Iterable[Reader], vocabulary: StateSpace, most: int) ->
                 f"{len(numbers)} counts", accepted=f"{len(targets)}", key=f"{reader.path}.counts"
             )
         for i, target in enumerate(targets):
-            step = Step(action, imposed, state, reader.state(f"following[{i}]", target, vocabulary))
+            step = Step(action, imposed, state, code(reader, f"following[{i}]", target))
             if step in counts:
                 raise ModelError("a step stands twice", accepted="each once", key=reader.path)
             counts[step] = reader.whole(f"counts[{i}]", numbers[i], 1, most)

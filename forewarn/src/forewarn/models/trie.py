@@ -73,6 +73,16 @@ class Trie:
         self._free.append(endpoint)
         return True
 
+    def words(self) -> Iterator[list[int]]:
+        """Yield the endpoints of each run from its first state on; equal runs one by one."""
+        for endpoint in sorted(self._children.values()):
+            further = sum(self.runs[there] for there in self.following(endpoint))
+            path = [endpoint]
+            while self.parent[path[-1]] != ROOT:
+                path.append(self.parent[path[-1]])
+            for _ in range(self.runs[endpoint] - further):
+                yield path[::-1]
+
     def endpoints(self) -> Iterator[int]:
         """Yield all endpoints but the root."""
         return iter(self._children.values())

@@ -80,6 +80,13 @@ def build_states(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
             key="states.kind",
             accepted=", ".join(KINDS),
         )
+    if spec.learning.regrow is not None and (spec.states.kind == PREDICATES or spec.action is None):
+        raise ConfigError(
+            "there is no tree, or no action to grow it by",
+            file=spec.file,
+            key="learning.regrow",
+            accepted="`states: {kind: tree}` and `action:` in the monitor file",
+        )
     return _build(kind.build, spec, tuple(inline))
 
 
