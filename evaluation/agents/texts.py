@@ -19,12 +19,13 @@ from evaluation.harness.command import command
 from forewarn.recordings import find_recordings
 
 TEXTS = ("task", "said", "observation", "proposed")
+GROUPED = ("--group", "task")
 VARIANTS = {
     "numbers": (NAMES, ()),
     "numbers; words and forms of texts": ((*NAMES, *TEXTS), ()),
     "numbers; what texts are about": ((*NAMES, *TEXTS), ("--text", "embedding")),
-    "what texts are about, alone": (TEXTS, ("--text", "embedding")),
 }
+"""Variables and questions; all runs of a task are on one side when the size is chosen."""
 
 
 def text_of(found: Mapping[str, Any]) -> str:

@@ -107,12 +107,26 @@ def test_weights_are_fitted_to_the_examples_that_decide(embedding_model: Embeddi
     texts += [None, "", "a" * (MAX_EMBEDDED + 1), "b"]
     classes = np.array([0] * 24 + [1] * 24 + [0, 1, 0, 1])
     rows = np.arange(0, 52, 2)
-    (one,) = weighed("said", texts, classes, rows, smallest=2)
+    (one,) = weighed("said", texts, classes, range(52), rows, smallest=2)
     turned = np.where(np.isin(np.arange(52), rows), classes, 1 - classes)
-    assert weighed("said", texts, turned, rows, smallest=2)[0].source == one.source
+    assert weighed("said", texts, turned, range(52), rows, smallest=2)[0].source == one.source
     evaluate = compile_expression(parse_expression(one.source), ["said"])
     for text, value in zip(texts, one.values, strict=True):
         said = np.nan if text is None else evaluate([text])
         assert np.isnan(value) if isinstance(said, Unknown) or said != said else said == value
-    assert not weighed("said", texts, classes, rows, smallest=20)
-    assert len(weighed("said", texts, np.arange(52) % 3, rows, smallest=2)) == 3
+    assert not weighed("said", texts, classes, range(52), rows, smallest=20)
+    assert len(weighed("said", texts, np.arange(52) // 18, range(52), rows, smallest=2)) == 3
+
+
+def test_texts_that_only_their_own_trace_tells_have_no_weights(
+    embedding_model: EmbeddingModel,
+) -> None:
+    rng = np.random.default_rng(1)
+    texts = [f"{said.format(name)}, {word}" for said in (*PAYING, *READING) for name in NAMES
+             for word in ("now", "please", "today", "then", "soon")]  # fmt: skip
+    classes = rng.integers(0, 2, len(texts))
+    assert not weighed("said", texts, classes, range(len(texts)), np.arange(len(texts)), 2)
+    # The words of a trace are like each other: a trace must not be told by its own.
+    runs = np.arange(len(texts)) // 5
+    classes = rng.integers(0, 2, len(texts) // 5)[runs]
+    assert not weighed("said", texts, classes, runs.tolist(), np.arange(len(texts)), 2)

@@ -155,7 +155,7 @@ def candidates(
         if kind == "text" and EMBEDDING in text:
             found += [
                 Scale(name, one.source, one.values)
-                for one in weighed(name, values, classes, deciding, smallest)
+                for one in weighed(name, values, classes, examples.runs, deciding, smallest)
             ]
     return found
 

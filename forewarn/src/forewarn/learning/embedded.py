@@ -28,6 +28,9 @@ MOST_CLASSES = 8
 MOST_TEXTS = 20_000
 """Different texts that weights are fitted to, the most frequent first."""
 
+FOLDS = 5
+"""Parts of the traces, the texts of each predicted by weights that were fitted to the others."""
+
 
 class Weighed(NamedTuple):
     """A linear predicate: its expression, and what it says of each example, NaN where unknown."""
@@ -40,12 +43,16 @@ def weighed(
     name: str,
     values: Sequence[str | None],
     classes: NDArray[np.int64],
+    runs: Sequence[int],
     rows: NDArray[np.int64],
     smallest: int,
 ) -> list[Weighed]:
     """Return for each class the weights that tell it best by a text (logistic regression).
 
-    They have three digits, and what they say is what the expression will say.
+    Each different text counts once, with the share of its examples that are of the class: with 64
+    weights a few texts that come again and again would be remembered. Only weights stay of which
+    the like predict texts of other traces better than the base rate does. They have three digits,
+    and what they say is what the expression will say.
 
     Parameters
     ----------
@@ -55,6 +62,8 @@ def weighed(
         Its texts.
     classes : ndarray of int, shape (n,)
         The classes by number.
+    runs : sequence of int, length n
+        The trace that each example is from.
     rows : ndarray of int
         The examples that weights are fitted to.
     smallest : int
@@ -69,20 +78,21 @@ def weighed(
     """
     read = [None if text is None or len(text) > MAX_EMBEDDED else text for text in values]
     pairs = Counter((read[row], int(classes[row])) for row in rows.tolist())
+    first = {read[row]: runs[row] for row in reversed(rows.tolist())}
     frequent: Counter[str] = Counter()
     for (text, _), count in pairs.items():
         if text is not None:
             frequent[text] += count
     texts = [text for text, _ in frequent.most_common(MOST_TEXTS)]
     table = np.array([embedding(text, SIZE) for text in texts])
+    fold = np.unique([first[text] for text in texts], return_inverse=True)[1] % FOLDS
     known = [text for text in dict.fromkeys(read) if text is not None]
     found = []
     for kind in _told_apart(classes[rows], smallest):
-        hits = np.array([pairs[text, kind] for text in texts], dtype=np.float64)
-        rest = np.array([frequent[text] for text in texts]) - hits
-        if not hits.any() or not rest.any():
+        shares = np.array([pairs[text, kind] / frequent[text] for text in texts])
+        if not _predicts(table, shares, fold):
             continue
-        weights = _fitted(table, hits, rest)
+        weights = np.array([float(f"{weight:.3g}") for weight in _fitted(table, shares).coef_[0]])
         said = {text: score_of(text, weights) for text in known}
         source = (
             f"embedding_score({name}, {installed_model().name!r}, "
@@ -104,15 +114,31 @@ def _told_apart(classes: NDArray[np.int64], smallest: int) -> list[int]:
     return large[:1] if len(counted) == 2 else large
 
 
-def _fitted(
-    table: NDArray[np.float64], hits: NDArray[np.float64], rest: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the weights that tell `hits` from `rest`, counts of each row, to three digits."""
+def _predicts(
+    table: NDArray[np.float64], shares: NDArray[np.float64], fold: NDArray[np.int64]
+) -> bool:
+    """Tell whether texts are predicted by other folds better than by the base rate of these."""
+    gained = 0.0
+    for held in np.unique(fold).tolist():
+        known, judged = shares[fold != held], shares[fold == held]
+        base = known.mean() if len(known) else 0.0
+        if not 0 < base < 1:
+            return False
+        says = _fitted(table[fold != held], known).predict_proba(table[fold == held])[:, 1]
+        with np.errstate(divide="ignore"):
+            gained += float(
+                (judged * np.log(says / base)).sum()
+                + ((1 - judged) * np.log((1 - says) / (1 - base))).sum()
+            )
+    return gained > 0
+
+
+def _fitted(table: NDArray[np.float64], shares: NDArray[np.float64]) -> Any:
+    """Return logistic regression of `shares`, each row counting once."""
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise ConfigError("scikit-learn is not installed", accepted=EXTRA) from error
-    model: Any = LogisticRegression(max_iter=1000)
     labels = np.repeat([1, 0], len(table))
-    model.fit(np.vstack([table, table]), labels, np.concatenate([hits, rest]))
-    return np.array([float(f"{weight:.3g}") for weight in model.coef_[0]])
+    model: Any = LogisticRegression(max_iter=1000)
+    return model.fit(np.vstack([table, table]), labels, np.concatenate([shares, 1 - shares]))
