@@ -4,48 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-import random
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
+from learned_runs import SPEC, record
 
 from forewarn.cli.main import main
 
-SPEC = """\
-version: 1
-clock: steps
-signals: {key: {}, room: {}, burnt: {}}
-terminal: {fire: burnt}
-properties: {safe: {formula: always(not fire), horizon: 3, thresholds: {act: 0.5}}}
-states: {kind: tree, variables: [key, room]}
-"""
 HOSTILE = "<script>x</script>"
 BOUND = "Pmax(fire) <= 0.05"
 Look = Callable[..., Any]
-
-
-def record(path: Path, seed: int, number: int, odd: int = -1) -> Path:
-    """Only who has the key can light the stove in the kitchen, and sets it on fire."""
-    chance, lines = random.Random(seed), []
-    for run in range(number):
-        key = chance.random() < 0.1
-        rows = [("hall", "enter", False)] + [("kitchen", "wait", False)] * chance.randint(0, 3)
-        rows += [("kitchen", "light" if key else "leave", False), ("hall", None, key)]
-        for room, action, burnt in rows:
-            done = HOSTILE if run == odd and action == "enter" else action
-            line = {
-                "run": f"{seed}-{run}",
-                "key": key,
-                "room": room,
-                "burnt": burnt,
-                "action": done,
-            }
-            lines.append(json.dumps(line) + "\n")
-    path.write_text("".join(lines))
-    return path
 
 
 class Made:
@@ -64,7 +35,7 @@ class Made:
         self.run("learn", record(folder / "more.jsonl", 1, 200), "-c", config, "-o", model)
         self.check = self.run("check", model, BOUND, "Pmin(fire, 9)", page="check")
         normal = record(folder / "normal.jsonl", 2, 60)
-        today = record(folder / "today.jsonl", 3, 30, odd=7)
+        today = record(folder / "today.jsonl", 3, 30, odd=7, strange=HOSTILE)
         self.anomalies = self.run(
             "anomalies", today, "-c", config, "-m", model, "--calibrate", normal, "-n", 100,
             page="anomalies",

@@ -132,12 +132,13 @@ def run(options: Options, output: Output) -> int:
     growth = options.growth(options.leaves or 64)
     sizes: list[Size] = []
     if options.leaves is None and len(runs) > 1:
-        with output.progress("choosing the number of leaves"):
-            chosen, sizes = choose_size(examples, growth, options.folds)
+        with output.progress("choosing the number of leaves") as bar:
+            chosen, sizes = choose_size(examples, growth, options.folds, bar)
         growth = replace(growth, leaves=chosen)
     elif options.leaves is None:
         output.note("note: one recording cannot choose the number of leaves: 64 at most")
-    grown = learn_tree(examples, growth)
+    with output.progress("growing the tree"):
+        grown = learn_tree(examples, growth)
     _show(grown, sizes, len(examples.classes), output)
     notes = {
         leaf: f"{sum(kinds.values())} moments: {_kinds(kinds)}"

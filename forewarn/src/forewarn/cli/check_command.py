@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -45,6 +46,7 @@ from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
 from forewarn.monitoring.build import check_model
+from forewarn.recordings.interface import plural
 from forewarn.reports.answers import Checked, Told
 from forewarn.states.abstraction import Abstraction
 
@@ -71,6 +73,9 @@ examples: forewarn check monitor.model.json 'P=? [ F<=50 "collision" ]'
           forewarn check monitor.model.json 'AG !collision' --unsmoothed
           forewarn check monitor.model.json -c monitor.yaml keep_distance
           forewarn check monitor.model.json 'Pmax=? [ F "arrived" ]' 'Pmin(collision) < 0.3'"""
+
+SHOWN = 40
+"""Letters of a query beside the bar."""
 
 Mask = NDArray[np.bool_]
 
@@ -149,15 +154,11 @@ def run(options: Options, output: Output) -> int:
         output.note("note: the model does not tell where episodes begin: every state counts alike")
     checked, records = [], []
     for query in options.queries:
-        if is_process_query(query):
-            found, record = _of_process(query, model, first, compiled, options, output)
-        else:
-            with _storm_speaks(output):
-                try:
-                    answer = _answer(query, model, chain, compiled)
-                except CheckingError as error:
-                    raise error.located(file=options.model, key=query) from error
-            found, record = Checked(_told(answer, model, first)), _record(answer, model, first)
+        with output.progress(f"checking {textwrap.shorten(query, SHOWN)}"):
+            if is_process_query(query):
+                found, record = _of_process(query, model, first, compiled, options, output)
+            else:
+                found, record = _of_chain(query, model, first, compiled, options, chain, output)
         print_told(found.told, options.top, output)
         checked.append(found)
         records.append(record)
@@ -171,6 +172,24 @@ def run(options: Options, output: Output) -> int:
     head = {"model": options.model, "rate": model.rate, "smoothed": chain.smoothed}
     output.emit({**head, "starts": starts, "queries": records})
     return 0 if all(record["fine"] for record in records) else 1
+
+
+def _of_chain(
+    query: str,
+    model: CountModel,
+    first: Mask,
+    compiled: CompiledSpec | None,
+    options: Options,
+    chain: Chain,
+    output: Output,
+) -> tuple[Checked, dict[str, Any]]:
+    """Answer a query about the chain, or the risk of a property."""
+    with _storm_speaks(output):
+        try:
+            answer = _answer(query, model, chain, compiled)
+        except CheckingError as error:
+            raise error.located(file=options.model, key=query) from error
+    return Checked(_told(answer, model, first)), _record(answer, model, first)
 
 
 def _is_ours(query: str) -> bool:
@@ -350,7 +369,7 @@ def _summary(answer: Answer, model: CountModel, first: Mask) -> str:
             f"holds in {int(values.sum())} of {model.size} states, and in "
             f"{int(values[first].sum())} of the {begin} {where}"
         )
-    text = f"{_mean(answer, model, first):.6g} on average over the {begin} states {where}"
+    text = f"{_mean(answer, model, first):.6g} on average over the {plural(begin, 'state')} {where}"
     if answer.limit:
         reached = int((~answer.fine & first).sum())
         text += f"; {answer.limit} is reached in {reached or 'none'} of them"

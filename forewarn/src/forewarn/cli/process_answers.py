@@ -12,6 +12,7 @@ from forewarn.cli.output import Output
 from forewarn.models import CountModel
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask
+from forewarn.recordings.interface import plural
 from forewarn.reports.answers import Told
 
 
@@ -123,8 +124,9 @@ def _summary(answer: ProcessAnswer, model: CountModel, first: Mask) -> tuple[str
     estimate, lower, upper = _means(answer, model, first)
     where = "that episodes begin in" if model.starts.any() else "that were observed"
     kind = "sound" if answer.values.sound else "not sound"
+    states = plural(int(first.sum()), "state")
     text = (
-        f"{estimate:.6g} on average over the {int(first.sum())} states {where}; {lower:.6g} to "
+        f"{estimate:.6g} on average over the {states} {where}; {lower:.6g} to "
         f"{upper:.6g} at {answer.values.confidence:.0%} ({kind})"
     )
     if not answer.query.sign:

@@ -121,8 +121,12 @@ def run(options: Options, output: Output) -> int:
         [_trace(run, variables) for episodes in tried for run in episodes],
         lambda text: condition_of(text, variables),
     )
-    with output.progress("refining"):
-        refined = refiner.refine(question, limits)
+    with output.progress("refining") as bar:
+
+        def told(splits: int, answer: Answer) -> None:
+            bar(splits, limits.rounds, f"refining: {answer.leaves} leaves, {answer.estimate:.3g}")
+
+        refined = refiner.refine(question, limits, told)
     _show(refined, options.query, output)
     change = ""
     if refined.rounds:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ REST = "(rest)"
 PATHS = 64
 SHOWN = 5
 MOST_EXAMPLES = 20_000
+Told = Callable[[int, Answer], object]
 
 
 class Refiner:
@@ -90,12 +91,16 @@ class Refiner:
         if not self._linked.initial():
             raise CheckingError("no run begins in a known state", accepted="known variables")
 
-    def refine(self, question: Question, limits: Limits) -> Refined:
-        """Split leaves until the bound holds, is really broken, or nothing helps."""
+    def refine(self, question: Question, limits: Limits, told: Told = lambda *_: None) -> Refined:
+        """Split leaves until the bound holds, is really broken, or nothing helps.
+
+        `told` hears after each split how many there were, and what the process says now.
+        """
         rounds: list[Round] = []
         rejected: list[tuple[str, str]] = []
         made = self._made(question)
         while True:
+            told(len(rounds), made.answer)
             real, lost = self._evidence(made)
             ending: Ending | None = None
             if made.answer.estimate <= question.bound:

@@ -8,7 +8,7 @@ have given, so one growth serves the choice of the size by cross-validation.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
@@ -306,11 +306,17 @@ class Size(NamedTuple):
     error: float
 
 
-def choose_size(examples: Examples, growth: Growth, folds: int = 5) -> tuple[int, list[Size]]:
+def choose_size(
+    examples: Examples,
+    growth: Growth,
+    folds: int = 5,
+    told: Callable[[int, int], None] | None = None,
+) -> tuple[int, list[Size]]:
     """Choose the number of leaves by cross-validation over whole traces.
 
     The smallest tree counts whose loss is within one standard error of the least (Breiman's
-    rule). A trace is never both learned from and predicted.
+    rule). A trace is never both learned from and predicted. `told` hears how many parts were
+    predicted, and of how many.
 
     Returns
     -------
@@ -329,6 +335,8 @@ def choose_size(examples: Examples, growth: Growth, folds: int = 5) -> tuple[int
     for held in range(folds):
         train, test = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
         losses += _held_out(Grower(examples, growth, train), train, test, runs)
+        if told is not None:
+            told(held + 1, folds)
     steps = np.bincount(np.searchsorted(different, runs))
     mean = losses.sum(axis=1) / steps.sum()
     deviation = losses - mean[:, np.newaxis] * steps

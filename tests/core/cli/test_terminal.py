@@ -1,0 +1,90 @@
+"""What long commands show in a terminal of 80 columns, and what Ctrl-C leaves."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from learned_runs import SPEC, record
+
+from forewarn.cli.main import main
+
+MAIN = "import sys; from forewarn.cli import main; sys.exit(main())"
+COLUMNS = 80
+QUERY = ("--query", "Pmax(fire) <= 0.05")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "monitor.yaml").write_text(SPEC)
+    record(tmp_path / "runs.jsonl", 0, 60)
+    record(tmp_path / "normal.jsonl", 1, 30)
+    words = ("learn", tmp_path / "runs.jsonl", "-c", tmp_path / "monitor.yaml", "-q")
+    assert main([*map(str, words), "-o", str(tmp_path / "model.json")]) == 0
+    return tmp_path
+
+
+def shown(folder: Path, *words: object, stop: str = "") -> tuple[int, str]:
+    """Run a command in a terminal; press Ctrl-C when it shows `stop`."""
+    child, terminal = pty.fork()
+    if not child:
+        os.chdir(folder)
+        os.environ.update({"TERM": "xterm-256color", "NO_COLOR": "1"})
+        os.execv(sys.executable, [sys.executable, "-c", MAIN, *map(str, words)])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+    found = b""
+    while True:
+        try:
+            part = os.read(terminal, 1 << 16)
+        except OSError:  # the command has ended
+            part = b""
+        if not part:
+            break
+        found += part
+        if stop and stop.encode() in found:
+            os.write(terminal, b"\x03")
+            stop = ""
+    os.close(terminal)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", found.decode())
+
+
+@pytest.mark.parametrize(
+    ("words", "bars"),
+    [
+        (("abstract", "runs.jsonl", "-c", "monitor.yaml"),
+         ("reading 60 recordings", "choosing the number of leaves", "growing the tree")),
+        (("refine", "runs.jsonl", "-c", "monitor.yaml", *QUERY), ("refining: 2 leaves, 1 ",)),
+        (("check", "model.json", QUERY[1]), ("checking Pmax(fire) <= 0.05",)),
+        (("anomalies", "runs.jsonl", "-c", "monitor.yaml", "-m", "model.json",
+          "--calibrate", "normal.jsonl"), ("reading 30 recordings", "reading 60 recordings")),
+    ],
+)  # fmt: skip
+def test_bars_are_seen_and_fit(folder: Path, words: tuple[str, ...], bars: tuple[str, ...]) -> None:
+    code, text = shown(folder, *words, "--report", "page.html")
+    assert code in (0, 1), text
+    for bar in bars:
+        assert bar in text
+    # What a bar draws is drawn over; lines that end are those that stay.
+    frames = re.split(r"[\r\n]", text)
+    assert max(len(frame) for frame in frames if "\N{BOX DRAWINGS HEAVY HORIZONTAL}" in frame) <= 80
+    assert (folder / "page.html").read_text().endswith("</html>\n")
+
+
+def test_ctrl_c_leaves_nothing_half(folder: Path) -> None:
+    before = {path.name for path in folder.iterdir()}
+    text = (folder / "monitor.yaml").read_text()
+    words = ("--save", "refined.json", "--report", "page.html", "--write")
+    code, said = shown(
+        folder, "refine", "runs.jsonl", "-c", "monitor.yaml", *QUERY, *words, stop="reading"
+    )
+    assert code == 130 and said.rstrip().endswith("interrupted")
+    assert {path.name for path in folder.iterdir()} == before
+    assert (folder / "monitor.yaml").read_text() == text
