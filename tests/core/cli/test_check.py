@@ -59,7 +59,9 @@ def test_a_number_for_every_state_and_for_the_first_ones(
     }
     text = forewarn(*arguments, "--top", "3")
     assert text.code == 0
-    assert f"{mean:.6g} on average over the {int((model.starts > 0).sum())} states" in text.out
+    begin = int((model.starts > 0).sum())
+    told = f"over the {begin} state{'' if begin == 1 else 's'} that episodes begin in"
+    assert f"{mean:.6g} on average {told}" in text.out
     assert len(text.out.strip().splitlines()) == 2 + 1 + 3
 
 

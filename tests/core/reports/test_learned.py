@@ -17,6 +17,7 @@ from forewarn.cli.main import main
 HOSTILE = "<script>x</script>"
 BOUND = "Pmax(fire) <= 0.05"
 Look = Callable[..., Any]
+WHOLE = ("Chain", "Tree", "Process", "Rounds", "Counterexamples", "Surprise", "Steps", "Remarks")
 
 
 class Made:
@@ -38,7 +39,12 @@ class Made:
         today = record(folder / "today.jsonl", 3, 30, odd=7, strange=HOSTILE)
         self.anomalies = self.run(
             "anomalies", today, "-c", config, "-m", model, "--calibrate", normal, "-n", 100,
-            page="anomalies",
+            "--save", folder / "anomalies.json", page="anomalies",
+        )  # fmt: skip
+        config.write_text(config.read_text() + "anomaly: {file: anomalies.json}\n")
+        self.run(
+            "report", today, "-c", config, "-m", model, "--refinement", folder / "refined.json",
+            "-o", folder / "whole.html",
         )  # fmt: skip
 
     def run(self, *words: object, page: str = "") -> Any:
@@ -223,6 +229,31 @@ def test_every_step_of_an_anomalous_run_is_drawn(opened: Look, made: Made) -> No
         assert [row[4] for row in table] == [f"{step['surprise']:.2f}" for step in run["steps"]]
         assert all(next(iter(step["expected"])) in row[6]
                    for row, step in zip(table, run["steps"], strict=True))  # fmt: skip
+
+
+def test_the_report_of_a_replay_holds_all_of_it(look: Look, made: Made) -> None:
+    shown = look(made.page("whole"))
+    assert shown.console == [] and shown.evaluate("document.body.dataset.problems") == ""
+    titles = texts(shown, "nav a")
+    assert [one for one in titles if one in WHOLE] == list(WHOLE)
+    assert len(cells(shown, "rounds")) == len(made.refine["rounds"])
+    assert len(texts(shown, "#ways div.path")) == len(made.refine["paths"])
+    odd = [run for run in made.anomalies["runs"] if run["anomalous"]]
+    assert drawn(shown, "runs-plot", "anomalous runs")["y"] == pytest.approx(
+        [run["value"] for run in odd], abs=1e-6
+    )
+    # The tree is that of the monitor file, with what the model counts in its leaves.
+    model = json.loads((made.folder / "model.json").read_text())
+    told = dict(zip(texts(shown, ".leaf b"), texts(shown, ".leaf .told"), strict=True))
+    counted = dict.fromkeys(told, 0)
+    for step in model["actions"]:
+        counted[step["state"].partition(":")[0]] += sum(step["counts"])
+    assert {name: text.split(" moments")[0] for name, text in told.items()} == {
+        name: f"{number:,}" for name, number in counted.items()
+    }
+    assert sum(int(row[2].replace(",", "")) for row in cells(shown, "process")) == sum(
+        counted.values()
+    )
 
 
 def test_what_recordings_say_is_text_and_no_markup(opened: Look) -> None:

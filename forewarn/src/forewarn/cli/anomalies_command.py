@@ -62,7 +62,7 @@ examples: forewarn anomalies today/ -c monitor.yaml -m model.json --calibrate no
           forewarn anomalies today/ -c monitor.yaml -m model.json --calibration a.json
           forewarn anomalies today/ -c monitor.yaml --calibrate normal/ --what both --rule prefix"""
 
-ALPHA, EVERY, DRIFT_RUNS = 0.05, 10, 20
+ALPHA, EVERY, DRIFT_RUNS, TOP = 0.05, 10, 20, 3
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-n",
         "--top",
         type=partial(whole_number, least=1),
-        default=3,
+        default=TOP,
         metavar="N",
-        help="surprising steps to list of an anomalous run (3)",
+        help=f"surprising steps to list of an anomalous run ({TOP})",
     )
     add_report(parser)
     add_allow_missing(parser)
@@ -157,12 +157,13 @@ def run(options: Options, output: Output) -> int:
     for one in runs:
         if not one.surprises:
             output.warn(f"{one.name}: no transition between known states: not judged")
-    drift = _drift(judged, found, predictor)
+    drift = drift_of(judged, found, predictor)
     print_anomalies(judged, found, drift, compiled, output)
     if options.report is not None:
-        from forewarn.reports.surprise import surprise_page
+        from forewarn.reports.surprise import Surprise, surprise_page
 
-        write_report(options.report, surprise_page(judged, found, drift, compiled), output)
+        page = surprise_page(Surprise(judged, found, drift), compiled)
+        write_report(options.report, page, output)
     output.emit(anomaly_record(judged, found, drift, compiled, predictor))
     return int(any(one.finding.anomalous for one in judged) or _drifts(drift))
 
@@ -258,12 +259,27 @@ def _read(
     output: Output,
 ) -> list[Run]:
     paths = existing_recordings(given, compiled.spec)
+    return read_surprises(
+        paths, compiled, predictor, what, output, allow_missing=options.allow_missing
+    )
+
+
+def read_surprises(
+    paths: Sequence[Path],
+    compiled: CompiledSpec,
+    predictor: Predictor,
+    what: What,
+    output: Output,
+    *,
+    allow_missing: bool,
+) -> list[Run]:
+    """Return the runs of recordings, each with the surprise of its steps, with a bar."""
     runs: list[Run] = []
     with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
         told = overall(paths, tell)
         for path in paths:
             episodes = read_transitions(
-                path, compiled, partial(told, path), allow_missing=options.allow_missing
+                path, compiled, partial(told, path), allow_missing=allow_missing
             )
             with open_recording(path) as recording:
                 digest = recording.digest()
@@ -275,9 +291,10 @@ def _read(
     return runs
 
 
-def _drift(
+def drift_of(
     judged: Sequence[Judged], calibration: Calibration, predictor: Predictor
 ) -> Drift | None:
+    """Return whether runs drift; None if they are too few to say."""
     if len(judged) < DRIFT_RUNS:
         return None
     scores = [calibration.score(one.run.surprises) for one in judged]

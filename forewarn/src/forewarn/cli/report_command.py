@@ -6,7 +6,9 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.assessment.judged_runs import judge_run
 from forewarn.assessment.results import result
+from forewarn.cli.anomalies_command import TOP, drift_of, read_surprises
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
@@ -14,17 +16,25 @@ from forewarn.cli.common import (
     add_output,
     add_recordings,
     existing_recordings,
+    load_compiled,
     make_monitor,
 )
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import replay_all
 from forewarn.files.outputs import check_output, write_output
+from forewarn.learning.refinement_file import load_refinement
+from forewarn.logic.specification import CompiledSpec
+from forewarn.monitoring.live_anomaly import Detector
+from forewarn.monitoring.surprise import predictor_of
 from forewarn.reports.html import render
+from forewarn.reports.learned import refinement_parts
+from forewarn.reports.surprise import Surprise, surprise_parts
 
 DESCRIPTION = """\
 Replay recordings and write one self-contained HTML page: timeline of risk with its bounds,
 interventions, violations, states and raw signals, down to every tick; events; what other thresholds
-would give; calibration; coverage; how violations come about. A record of the node, or a bag with
+would give; calibration; coverage; how violations come about; states and process where they were
+learned; surprise where the monitor file has `anomaly`. A record of the node, or a bag with
 its topics, is compared with what it published live. The page needs no network to be read."""
 
 EPILOG = """\
@@ -41,6 +51,7 @@ class Options:
     config: Path
     model: Path | None
     output: Path
+    refinement: Path | None
     allow_missing: bool
 
 
@@ -50,12 +61,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     add_model(parser)
     add_output(parser, "HTML")
+    parser.add_argument(
+        "--refinement",
+        type=Path,
+        metavar="FILE",
+        help="what `forewarn refine --save` kept: its rounds and counterexamples",
+    )
     add_allow_missing(parser)
 
 
 def run(options: Options, output: Output) -> int:
     """Replay and write the page."""
     check_output(options.output)
+    refinement = None if options.refinement is None else load_refinement(options.refinement)
     monitor, model = make_monitor(options.config, options.model)
     recordings = existing_recordings(options.recordings, monitor.spec)
     runs = replay_all(
@@ -66,7 +84,34 @@ def run(options: Options, output: Output) -> int:
         allow_missing=options.allow_missing,
         keep_signals=True,
     )
-    write_output(options.output, render(monitor, model, runs))
+    further = [] if refinement is None else refinement_parts(refinement)
+    if monitor.detector is not None:
+        compiled = load_compiled(options.config)
+        found = _surprise(monitor.detector, compiled, recordings, options, output)
+        further += surprise_parts(found, compiled)
+    write_output(options.output, render(monitor, model, runs, further))
     output.say(f"report: {options.output}")
     output.emit({"report": options.output, **result(monitor, runs)})
     return 0
+
+
+def _surprise(
+    detector: Detector,
+    compiled: CompiledSpec,
+    recordings: list[Path],
+    options: Options,
+    output: Output,
+) -> Surprise:
+    """Judge the runs by what the monitor file names for live ones."""
+    calibration = detector.calibration
+    predictor = predictor_of(detector.predictor.model, calibration.what)
+    runs = read_surprises(
+        recordings,
+        compiled,
+        predictor,
+        calibration.what,
+        output,
+        allow_missing=options.allow_missing,
+    )
+    judged = [judge_run(one, predictor, calibration, TOP) for one in runs if one.surprises]
+    return Surprise(judged, calibration, drift_of(judged, calibration, predictor))

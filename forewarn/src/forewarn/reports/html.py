@@ -13,9 +13,10 @@ from forewarn.models import CountModel
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.event_table import event_table
 from forewarn.reports.foresight import cards, trade_offs
+from forewarn.reports.learned import learned_parts
 from forewarn.reports.model_section import chain_part, coverage_part
 from forewarn.reports.packing import pack, size
-from forewarn.reports.page import absent, data_script, escape, page, plot, section, table
+from forewarn.reports.page import Part, absent, data_script, escape, page, plot, section, table
 from forewarn.reports.reliability import reliability
 from forewarn.reports.timeline import Timeline, timeline
 from forewarn.signals.clock import NANOSECONDS
@@ -53,8 +54,13 @@ CALIBRATION = (
 )
 
 
-def render(monitor: Monitor, model: CountModel | None, runs: Sequence[RecordedRun]) -> str:
-    """Return the page."""
+def render(
+    monitor: Monitor,
+    model: CountModel | None,
+    runs: Sequence[RecordedRun],
+    further: Sequence[Part] = (),
+) -> str:
+    """Return the page; `further` sections stand before the remarks."""
     pictures = [timeline(monitor, run) for run in runs[:MAX_DRAWN]]
     packed = _packed(pictures)
     parts = [("foresight", "What was foreseen", cards(monitor, scores(monitor, runs)))]
@@ -73,9 +79,11 @@ def render(monitor: Monitor, model: CountModel | None, runs: Sequence[RecordedRu
     if model is not None:
         parts.append(("coverage-part", "Coverage", coverage_part(monitor, model, runs)))
         parts.append(("chain", "Chain", chain_part(monitor, model)))
+        parts += learned_parts(model)
     else:
         reason = "No model: give one with -m to see risk, coverage and the chain."
         parts.append(("chain", "Model", section("chain", "Model", "", absent(reason))))
+    parts += further
     parts.append(("remarks", "Remarks", _remarks(monitor, runs)))
     links = [
         (identifier, title)

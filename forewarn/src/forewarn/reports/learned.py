@@ -10,12 +10,15 @@ from forewarn.learning.refined import ENDINGS, Flow, Refined
 from forewarn.learning.refinement import GOAL
 from forewarn.learning.refinement_file import Refinement
 from forewarn.learning.trees import Grown, Size
+from forewarn.models import CountModel
 from forewarn.reports.page import Part, absent, assembled, escape, plot, section, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.predicate_tree import LeafNote, tree_list
-from forewarn.reports.process import ProcessView, process_body
+from forewarn.reports.process import ProcessView, flows_of, process_body
 from forewarn.reports.refinement import rounds_body, shown_way, ways_body
+from forewarn.states.interface import is_terminal
 from forewarn.states.tree.nodes import shortened
+from forewarn.states.tree.space import TreeSpace
 
 TREE = (
     "Each line asks one question; its answer leads on to the next, and a leaf is a state. Bars are "
@@ -34,6 +37,11 @@ ROUNDS = (
 WAYS = (
     "The most probable ways to the goal. States with a dashed border were reached by no run that "
     "went this way: what leads there is promised only because the states before are merged."
+)
+COUNTED = (
+    "What was done and what followed, as the model counts it. Read from the left, where runs "
+    "begin. A number on an arrow is its share of what leaves the state; point at an arrow for the "
+    "actions."
 )
 PROCESS = (
     "Read from the left, where runs begin. A number on an arrow is its share of what leaves the "
@@ -113,7 +121,44 @@ def _losses(sizes: Sequence[Size], chosen: int) -> dict[str, Any]:
 
 def refinement_page(found: Refinement) -> str:
     """Return the page about a refinement."""
-    return assembled("Forewarn: a refined tree", _subtitle(found), refinement_parts(found))
+    refined = found.refined
+    process = process_body(_view(refined), "refined-map")
+    tree = tree_list(refined.tree, _notes(refined))
+    parts = [
+        *refinement_parts(found),
+        ("tree", "Tree", section("tree", "The tree", escape(TREE), tree)),
+        ("process", "Process", section("process", "The process", escape(PROCESS), process)),
+    ]
+    return assembled("Forewarn: a refined tree", _subtitle(found), parts)
+
+
+def learned_parts(model: CountModel) -> list[Part]:
+    """Return the sections about what a model has learned: its tree, and its process."""
+    parts: list[Part] = []
+    flows = flows_of(model.steps, model.vocabulary)
+    if isinstance(model.vocabulary, TreeSpace):
+        body = tree_list(model.vocabulary.tree, _visited(model, model.vocabulary))
+        parts.append(("tree", "Tree", section("tree", "The states", escape(TREE), body)))
+    if flows:
+        starts = {model.name(i): int(model.starts[i]) for i in model.starts.nonzero()[0]}
+        picture = process_body(ProcessView(flows, {}, {}, starts), "process-map")
+        lead = escape(COUNTED)
+        parts.append(("process", "Process", section("process", "The process", lead, picture)))
+    return parts
+
+
+def _visited(model: CountModel, space: TreeSpace) -> dict[str, LeafNote]:
+    """Return what was done in each leaf; where nothing is known of that, how often it was left."""
+    done: dict[str, Counter[str]] = {name: Counter() for name in space.leaves}
+    for step, count in model.steps:
+        done[space.leaves[space.parts(step.state)[0]]][step.action] += count
+    visits: Counter[str] = Counter()
+    for state, left in zip(model.states, model.visits.tolist(), strict=True):
+        if not is_terminal(state):
+            visits[space.leaves[space.parts(state)[0]]] += int(left)
+    return {
+        name: LeafNote(visits[name], tuple(actions.most_common())) for name, actions in done.items()
+    }
 
 
 def _subtitle(found: Refinement) -> str:
@@ -125,18 +170,14 @@ def _subtitle(found: Refinement) -> str:
 
 
 def refinement_parts(found: Refinement) -> list[Part]:
-    """Return the sections about a refinement: rounds, counterexamples, tree and process."""
+    """Return the sections about a refinement: rounds and counterexamples."""
     refined = found.refined
     rounds = rounds_body(found.query, refined)
     lead = escape(f"{_subtitle(found)}. {ROUNDS}")
     ways = ways_body([*map(shown_way, refined.paths)], refined.critical)
-    process = process_body(_view(refined), "refined-map")
-    tree = tree_list(refined.tree, _notes(refined))
     return [
         ("rounds", "Rounds", section("rounds", "What was split, and why", lead, rounds)),
         ("ways", "Counterexamples", section("ways", "Counterexamples", escape(WAYS), ways)),
-        ("tree", "Tree", section("tree", "The tree", escape(TREE), tree)),
-        ("process", "Process", section("process", "The process", escape(PROCESS), process)),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from forewarn.assessment.drift import Drift
 from forewarn.assessment.judged_runs import STEP_COLUMNS, Judged, name_of, step_cells, value_name
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.anomalies import Calibration
-from forewarn.reports.page import absent, assembled, escape, label, plot, section, table
+from forewarn.reports.page import Part, absent, assembled, escape, label, plot, section, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.thinning import extremes
 
@@ -28,27 +28,52 @@ STEPS = (
 )
 
 
-def surprise_page(
-    judged: Sequence[Judged], calibration: Calibration, drift: Drift | None, compiled: CompiledSpec
-) -> str:
+class Surprise(NamedTuple):
+    """What was found out about runs.
+
+    Attributes
+    ----------
+    judged : sequence of Judged
+        The runs.
+    calibration : Calibration
+        What normal runs look like.
+    drift : Drift or None
+        Whether they become more surprising; None if they are too few to say.
+    """
+
+    judged: Sequence[Judged]
+    calibration: Calibration
+    drift: Drift | None
+
+    def __str__(self) -> str:
+        told = sum(one.finding.anomalous for one in self.judged)
+        calibration = self.calibration
+        return (
+            f"{told} of {len(self.judged):,} runs anomalous by the rule {calibration.rule} (alpha "
+            f"{calibration.alpha:g}, {len(calibration.greatest):,} normal runs)"
+        )
+
+
+def surprise_page(found: Surprise, compiled: CompiledSpec) -> str:
     """Return the page."""
+    return assembled("Forewarn: anomalies", str(found), surprise_parts(found, compiled))
+
+
+def surprise_parts(found: Surprise, compiled: CompiledSpec) -> list[Part]:
+    """Return the sections about runs and their steps."""
+    judged, calibration, drift = found
     told = [one for one in judged if one.finding.anomalous]
-    subtitle = (
-        f"{len(told)} of {len(judged):,} runs anomalous by the rule {calibration.rule} (alpha "
-        f"{calibration.alpha:g}, {len(calibration.greatest):,} normal runs)"
-    )
     runs = _overview(judged, calibration) + _table(told, calibration, compiled)
-    lead = f"{_drift(judged, drift)} {OVERVIEW}"
+    lead = f"{found}. {_drift(judged, drift)} {OVERVIEW}"
     body = "".join(
         _run(one, calibration, compiled, number) for number, one in enumerate(_shown(judged, told))
     )
     if len(told) > MOST_RUNS:
         body += absent(f"{len(told) - MOST_RUNS:,} more anomalous runs are in the table only.")
-    parts = [
-        ("runs", "Runs", section("runs", "Runs", escape(lead), runs)),
+    return [
+        ("surprise", "Surprise", section("surprise", "Surprise of runs", escape(lead), runs)),
         ("steps", "Steps", section("steps", "Surprise over time", escape(STEPS), body)),
     ]
-    return assembled("Forewarn: anomalies", subtitle, parts)
 
 
 def _shown(judged: Sequence[Judged], told: Sequence[Judged]) -> list[Judged]:
