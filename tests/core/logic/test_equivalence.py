@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from forewarn.errors import FormulaError
 from forewarn.logic.equivalence import RequirementKind, Verdict, compare, kind_of
 from forewarn.logic.notations import read_formula
+from forewarn.logic.syntax import walk
 
 
 def verdict(first: str, second: str, *, finite: bool = False) -> Verdict:
@@ -141,6 +143,31 @@ def test_hostile_formulas_end_within_the_budget(first: str, second: str, finite:
     found = compare(one, other, finite=finite, effort=200_000)
     assert time.process_time() - begun < 10
     assert found.verdict is not Verdict.UNDECIDED or found.reason.startswith("too large: ")
+
+
+def drawn_formula(nodes: int, drawn: random.Random) -> str:
+    """Return a formula of so many leaves, of all operators, as deep as they make it."""
+    if nodes <= 1:
+        return drawn.choice("abcde")
+    left = drawn.randint(nodes // 3, 2 * nodes // 3) or 1
+    sides = drawn_formula(left, drawn), drawn_formula(nodes - left, drawn)
+    operator = drawn.choice(["&", "|", "U", "W", "->", "<->", "since", "& X", "| F", "& once"])
+    return f"({sides[0]}) {operator} ({sides[1]})"
+
+
+def test_formulas_of_ten_thousand_nodes_end() -> None:
+    drawn = random.Random(1)
+    texts = [drawn_formula(6_000, drawn) for _ in range(2)]
+    first, second = (read_formula(text).formula for text in texts)
+    nearly = read_formula(texts[0].replace("(a)", "(a & b)", 1)).formula
+    assert sum(1 for _ in walk(first)) > 10_000
+    begun = time.process_time()
+    assert compare(first, second, effort=500_000).verdict is Verdict.NOT_EQUIVALENT
+    # Whatever it says of one small change, it says it soon.
+    found = compare(first, nearly, effort=500_000)
+    assert found.verdict is not Verdict.UNDECIDED or found.reason.startswith("too large: ")
+    kind_of(first)
+    assert time.process_time() - begun < 20
 
 
 @pytest.mark.parametrize(

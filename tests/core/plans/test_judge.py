@@ -190,6 +190,53 @@ def test_what_is_too_much_is_refused_and_does_not_hang() -> None:
         finding(Plan("big", (Step("look"),), State(facts)), rule)
 
 
+def test_a_long_plan_with_chains_of_relations_ends() -> None:
+    """Fifty things go into seven boxes and out again, and boxes into each other in a circle."""
+    steps = []
+    for i in range(2_000):
+        steps.append(Step("putin", (f"thing{i % 50}", f"box{i % 7}")))
+        steps.append(Step("grab", (f"thing{i % 50}",)))
+    ring = frozenset(("inside", f"box{i}", f"box{(i + 1) % 7}") for i in range(7))
+    long = Plan("long", tuple(steps), State(ring))
+    begun = time.process_time()
+    rule = (
+        'forall a in objects: always(inside(a, "box3") implies eventually(not inside(a, "box5")))'
+    )
+    found = finding(long, rule, transitive=frozenset({"inside"}))
+    assert (found.outcome, found.objects) == ("pending", (("a", "box0"),))
+    assert time.process_time() - begun < 10
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    course=st.lists(
+        st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=7), max_size=8, min_size=1
+    ),
+    symmetric=st.booleans(),
+)
+def test_chains_of_relations_are_followed_through_all_changes(
+    course: list[set[tuple[int, int]]], symmetric: bool
+) -> None:
+    states = [State(frozenset(("inside", f"o{a}", f"o{b}") for a, b in one)) for one in course]
+    known = {f"o{i}": "thing" for i in range(5)}
+    steps = tuple(Step("wait", state=state) for state in states[1:])
+    one = Plan("p", steps, states[0]._replace(known=frozenset({"inside"})), known)
+    options = {"transitive": frozenset({"inside"})}
+    if symmetric:
+        options["symmetric"] = frozenset({"inside"})
+    for source, target in ((0, 1), (2, 2), (4, 3)):
+        leads = []
+        for pairs in course:
+            links = pairs | {(b, a) for a, b in pairs if symmetric}
+            reached = {b for a, b in links if a == source}
+            for _ in range(5):
+                reached |= {b for a, b in links if a in reached}
+            leads.append(target in reached)
+        found = finding(one, f'always(not inside("o{source}", "o{target}"))', **options)
+        expected = leads.index(True) if True in leads else None
+        assert (found.step if found.outcome == "violated" else None) == expected
+
+
 OBJECTS = ("cup", "box", "pan")
 
 

@@ -27,7 +27,10 @@ from forewarn.plans.world import History, Plan, PlanError, Timeline
 from forewarn.signals.steps import Steps as StepClock
 
 MOST_WORK = 100_000_000
+#: Positions of decisions that are kept for another use: 256 MB.
+MOST_KEPT = 16_000_000
 COST_OF_AN_ATOM = 500
+COST_OF_A_LINK = 30
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
@@ -196,7 +199,9 @@ class _Judging:
         key = meaning, tuple(bound.get(name.text) for name in meaning.arguments)
         found = self._seen.get(key)
         if found is None:
-            found = self._seen[key] = self._relation(meaning, bound)
+            found = self._relation(meaning, bound)
+            if len(self._seen) * self.n < MOST_KEPT:
+                self._seen[key] = found
         return found
 
     def _spend(self, work: int) -> None:
@@ -280,29 +285,36 @@ class _Judging:
     def _who_reaches(
         self, name: str, targets: frozenset[str]
     ) -> Iterator[tuple[int, int, set[str]]]:
-        """Yield from where to where which objects lead to a target, from change to change."""
+        """Yield from where to where which objects lead to a target."""
         changes = sorted(
             (position, arguments, value is True)
             for arguments, timeline in self.history.facts.get(name, {}).items()
             if len(arguments) == 2
             for position, value in zip(timeline.positions, timeline.values, strict=True)
         )
+        self._spend(len(changes))
         before: dict[str, set[str]] = {}
         symmetric = name in self.rules.symmetric
+        reaching: set[str] = set()
+        since, stale = 0, False
         for index, (position, (left, right), holds) in enumerate(changes):
             for begin, end in ((left, right), (right, left))[: 1 + symmetric]:
                 ways = before.setdefault(end, set())
                 (ways.add if holds else ways.discard)(begin)
+                leads = end in targets or end in reaching
+                stale = stale or (leads and not (holds and begin in reaching))
             following = changes[index + 1][0] if index + 1 < len(changes) else self.n
-            if following > position:
-                yield position, following, self._backward(before, targets)
+            if stale and following > position:
+                yield since, position, reaching
+                reaching, since, stale = self._backward(before, targets), position, False
+        yield since, self.n, reaching
 
     def _backward(self, before: Mapping[str, set[str]], targets: frozenset[str]) -> set[str]:
         seen: set[str] = set()
         open_ones = list(targets)
         while open_ones:
             ways = before.get(open_ones.pop(), set())
-            self._spend(10 * (len(ways) + 1))
+            self._spend(COST_OF_A_LINK * (len(ways) + 1))
             fresh = ways - seen
             seen |= fresh
             open_ones += fresh
