@@ -16,7 +16,7 @@ from evaluation.harness import trees
 from evaluation.harness.compare import within
 from evaluation.harness.runs import pass_over
 from evaluation.harness.trees import MODES, Question, answer, as_trace, table_of
-from evaluation.study.trees import question_of
+from evaluation.study.trees import HERE, question_of
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
 
@@ -90,3 +90,9 @@ def test_a_tree_of_a_scenario_is_given_no_predicate_by_hand(scenario: str) -> No
     formula = question.hand.spec.properties[question.name].formula
     law = scenario != "s7"
     assert bool(question.frame["include"]) == law == ("standing" in str(formula))
+
+
+def test_the_page_shows_what_trees_gave(repository: Path) -> None:
+    found = json.loads((HERE / "trees.json").read_text(encoding="utf-8"))
+    page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
+    assert table_of(found) in page
