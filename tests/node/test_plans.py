@@ -62,28 +62,32 @@ def test_a_plan_is_judged_before_it_is_carried_out(
     stepper = Stepper(probe)
     stepper.begin()
 
-    def asked(plan: str) -> list[Intervention]:
-        known = len(probe.interventions)
+    def judged(plan: str) -> None:
         probe.deliver(String(data=plan), "/plan", "std_msgs/msg/String")
         stepper.step()
-        return probe.interventions[known:]
 
-    assert (
-        asked("0.000: (putin bowl microwave)  [1.000]\n1.001: (turn_on microwave)  [1.000]") == []
-    )
+    def asked(plan: str) -> Intervention:
+        known = len(probe.interventions)
+        judged(plan)
+        probe.wait(lambda: len(probe.interventions) > known, "an intervention")
+        return probe.interventions[known]
+
+    planner = "0.000: (putin bowl microwave)  [1.000]\n1.001: (turn_on microwave)  [1.000]"
+    judged(planner)
     stepper.report()
     probe.wait_for_status("plan objection", "OK", "the plan is safe")
-    (refused,) = asked(TREE)
+    refused = asked(TREE)
     assert (refused.action, refused.active) == (Intervention.REPLAN, True)
     assert refused.property == "safe_plan"
+    assert [one for one in probe.interventions if one.active] == [refused], "the first was safe"
     told = "no_fork: broken at step 2, turn_on(microwave), f = fork_1"
     assert f"objection: {told}" in list(refused.evidence)
     stepper.report()
     probe.wait_for_status("plan objection", "ERROR", told)
-    (unread,) = asked("do something clever, please!")
+    unread = asked("do something clever, please!")
     assert unread.action == Intervention.REPLAN
     assert any("cannot be judged" in fact for fact in unread.evidence)
-    (over,) = asked("(putin bowl microwave)")
+    over = asked("(putin bowl microwave)")
     assert over.action == Intervention.NONE
     assert process.stop() == 0, process.output
     rules.unlink()

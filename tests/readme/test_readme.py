@@ -11,10 +11,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from live_process import environment as environment_of
+from live_process import free_domain
 
 BLOCK = re.compile(
     r"^<!-- (?P<mark>run|prints) -->\n```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
@@ -59,14 +62,25 @@ def shown_in(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
-PAGES = ("README.md", "docs/howto/requirements.md", "docs/howto/plans.md", "docs/howto/trees.md")
+HOWTOS = ("requirements", "plans", "trees", "goals")
+PAGES = ("README.md", *(f"docs/howto/{name}.md" for name in HOWTOS))
+
+
+@pytest.fixture
+def nodes_environment() -> Iterator[dict[str, str]]:
+    """Return an environment in which nodes are alone."""
+    with free_domain() as domain:
+        yield environment_of(domain)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PAGES)
-def test_page_runs_as_shown(page: str, repository: Path, tmp_path: Path) -> None:
+def test_page_runs_as_shown(
+    page: str, repository: Path, tmp_path: Path, nodes_environment: dict[str, str]
+) -> None:
     # One shell after the other in one folder: later blocks use what earlier ones made.
-    environment = dict(os.environ, FOREWARN=str(repository), COLUMNS="100", NO_COLOR="1")
+    variables = {"FOREWARN": str(repository), "COLUMNS": "100", "NO_COLOR": "1"}
+    environment = {**nodes_environment, **variables}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     found = snippets((repository / page).read_text(encoding="utf-8"))
     assert found, f"{page} marks nothing to run"

@@ -13,6 +13,7 @@ from forewarn.monitoring.session_events import (
     Acknowledge,
     Activate,
     ClockHeard,
+    GoalDecided,
     ModelChange,
     Mute,
     PolicyChange,
@@ -87,6 +88,7 @@ class Announced:
                 | Acknowledge()
                 | PolicyChange()
                 | ModelChange()
+                | GoalDecided()
                 | UnknownEvent()
             ):
                 pass  # changes the risk and not when it is published

@@ -32,7 +32,7 @@ def message_class(name: str, *, topic: str = "") -> Any:
 
 
 def interface_class(name: str, *, where: str = "") -> Any:
-    """Return the class of a type such as ``std_srvs/srv/SetBool`` or ``nav_msgs/msg/Odometry``.
+    """Return the class of a type: ``std_srvs/srv/SetBool``, ``nav2_msgs/action/NavigateToPose``.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def interface_class(name: str, *, where: str = "") -> Any:
         ) from error
     found = getattr(module, base, None)
     if found is None:
-        word = "message" if kind == "msg" else "service"
+        word = {"msg": "message", "srv": "service"}.get(kind, kind)
         raise TypeNotInstalledError(
             f"the package {package} has no {word} {base}",
             key=where,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rclpy.clock import JumpThreshold, TimeJump
 from rclpy.duration import Duration
@@ -46,11 +45,15 @@ from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
 from monitor_node.qos import owner
+from monitor_node.recording import free_name
 from monitor_node.regrowing import Grown, Regrowing
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
 from monitor_node.ticking import Ticker
+
+if TYPE_CHECKING:
+    from monitor_node.guards.goals import Goals
 
 THROTTLE = 5.0
 
@@ -69,6 +72,7 @@ class MonitorNode(ReportingNode):
         self._spec_text = ""
         self._rules: Mapping[str, bytes] = {}
         self._outputs: Outputs | None = None
+        self._goals: Goals | None = None
         self._actuators: Actuators | None = None
         self._journal: Journal | None = None
         self._bond: Bond | None = None
@@ -119,9 +123,8 @@ class MonitorNode(ReportingNode):
         self._types = {
             topic: installed_message_type(kind) for topic, kind in self._topics(compiled).items()
         }
-        open_feed(
-            spec, compiled.abstraction, self._types, readers
-        )  # fields are checked before the model
+        # Fields are checked before the model.
+        open_feed(spec, compiled.abstraction, self._types, readers)
         try:
             if self._model is not None:
                 check_model(compiled, self._model)
@@ -141,9 +144,12 @@ class MonitorNode(ReportingNode):
             self._bounds.wait_if_compared()  # as parameters may ask for by now
         for topic in self._types:
             parameters.declare(self, parameters.quality_parameters(topic))
-        self._outputs = Outputs(
-            self, compiled.abstraction.clock, spec.mode, anomalies=detector is not None
-        )
+        topics = {"anomalies": detector is not None, "guards": bool(spec.guards)}
+        self._outputs = Outputs(self, compiled.abstraction.clock, spec.mode, **topics)
+        if spec.guards:
+            from monitor_node.guards.goals import Goals  # most monitors guard no action
+
+            self._goals = Goals(self, spec, self._outputs, self._now_ns, self._warn)
         if spec.mode == "act":  # an observer has nothing that it could act with
             self._actuators = Actuators(self, spec.actuators, self._warn)
         self.watch = watch
@@ -174,7 +180,8 @@ class MonitorNode(ReportingNode):
             self.watch.session.feed.moments,
         )
         pacer.simulated = is_simulated(self)
-        topics = {topic: mtype.name for topic, mtype in self._types.items()}
+        guarded = {guard.topic for guard in self.watch.spec.guards.values()}
+        topics = {t: mtype.name for t, mtype in self._types.items() if t not in guarded}
         inputs = Inputs(
             self,
             topics,
@@ -192,7 +199,7 @@ class MonitorNode(ReportingNode):
             self._actuators,
             self._journal,
         )
-        self.runtime.bounds = self._bounds
+        self.runtime.bounds, self.runtime.goals = self._bounds, self._goals
         self.runtime.take_bounds()
         if self._model is not None:
             self.runtime.recording.begin(self._model, self.watch.monitor)
@@ -208,10 +215,14 @@ class MonitorNode(ReportingNode):
         self._bond = Bond(self) if self._value("bond") else None
         result = super().on_activate(state)
         self.runtime.announce(self._now_ns())
+        if self._goals is not None:
+            self._goals.active = True
         self._ticker.pump()
         return result
 
     def _stop(self, reason: str) -> None:
+        if self._goals is not None:
+            self._goals.stop(reason)
         if self._bond is not None:
             self._bond.close()
             self._bond = None
@@ -228,11 +239,13 @@ class MonitorNode(ReportingNode):
             self._commands.close()
         if self._actuators is not None:
             self._actuators.close()
+        if self._goals is not None:
+            self._goals.close()
         if self._outputs is not None:
             self._outputs.close()
         self._policies.clear()
         self.watch = self._model = self._outputs = self._commands = self._actuators = None
-        self._bounds = None
+        self._bounds = self._goals = None
         self._types = {}
 
     def finish(self) -> None:
@@ -243,6 +256,8 @@ class MonitorNode(ReportingNode):
                 f"what was asked of {' and '.join(owing)} stays in force: deactivate the node "
                 "first to take it back; with the parameter journal its next life does"
             )
+        if self._goals is not None and self._goals.running:
+            self._warn(f"{self._goals.running} goals that passed are carried out unwatched")
         if self.runtime is not None:
             self.runtime.finish_files()
 
@@ -309,9 +324,9 @@ class MonitorNode(ReportingNode):
         path = self._value("record")
         if not path:
             return None
-        target = _free(Path(path))
+        target = free_name(Path(path))
         names = Names.of(self.get_fully_qualified_name())
-        detector = self.watch.monitor.detector if self.watch is not None else None
+        detector = None if self.watch is None else self.watch.monitor.detector
         return RecordWriter(target, names, self._spec_text, self._types, detector, self._rules)
 
     def _policy_changed(self, name: str, values: Mapping[str, object]) -> None:
@@ -355,6 +370,8 @@ class MonitorNode(ReportingNode):
             found += statuses(runtime, self._lasting, shared, self._clocks())
         if self._actuators is not None:
             found += self._actuators.statuses()
+        if self._goals is not None:
+            found += self._goals.statuses()
         if self._journal is not None:
             found.append(self._journal.status())
         return found
@@ -380,11 +397,3 @@ class MonitorNode(ReportingNode):
         if twins > 0:
             self._warn(f"{twins} more nodes are called {self.get_fully_qualified_name()}")
         return max(0, twins)
-
-
-def _free(path: Path) -> Path:
-    """Return a name that is free: a crash, or a former activation, has left a record."""
-    numbered = (path.with_name(f"{path.stem}-{i}{path.suffix}") for i in range(2, 100_000))
-    candidates = itertools.chain([path], numbered)
-    # What is there and no plain file, such as a FIFO, is written into.
-    return next((candidate for candidate in candidates if not candidate.is_file()), path)

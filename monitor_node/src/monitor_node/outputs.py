@@ -16,6 +16,7 @@ PERIODS_TO_DEADLINE = 2
 PERIODS_TO_DEATH = 5
 LEAST_LEASE = 0.2
 KEPT_EVENTS = 1000
+KEPT_REFUSALS = 100
 KEPT: dict[str, Any] = {
     "reliability": ReliabilityPolicy.RELIABLE,
     "durability": DurabilityPolicy.TRANSIENT_LOCAL,
@@ -39,6 +40,8 @@ class Outputs:
         ``observe`` or ``act``.
     anomalies : bool
         Runs are watched for anomalies.
+    guards : bool
+        Goals of actions are checked.
 
     Attributes
     ----------
@@ -47,7 +50,13 @@ class Outputs:
     """
 
     def __init__(
-        self, node: LifecycleNode, clock: Clock, mode: str, *, anomalies: bool = False
+        self,
+        node: LifecycleNode,
+        clock: Clock,
+        mode: str,
+        *,
+        anomalies: bool = False,
+        guards: bool = False,
     ) -> None:
         self._node = node
         self.signature = Signature(mode)
@@ -58,6 +67,10 @@ class Outputs:
         if anomalies:
             quality = prompt(clock, depth=10, **KEPT)
             self.anomaly = self._create(Anomaly, "~/output/anomaly", quality)
+        self.refusal = None
+        if guards:
+            quality = QoSProfile(depth=KEPT_REFUSALS, **KEPT)
+            self.refusal = self._create(Intervention, "~/output/refusal", quality)
         self.state = self._create(Signals, "~/debug/state", QoSProfile(depth=10))
         self.events = self._create(String, "~/debug/events", QoSProfile(depth=KEPT_EVENTS, **KEPT))
 
@@ -75,7 +88,8 @@ class Outputs:
 
     def close(self) -> None:
         """Destroy the publishers."""
-        for publisher in (self.risk, self.intervention, self.anomaly, self.state, self.events):
+        optional = self.anomaly, self.refusal
+        for publisher in (self.risk, self.intervention, *optional, self.state, self.events):
             if publisher is not None:
                 self._node.destroy_lifecycle_publisher(publisher)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from operator import itemgetter
@@ -83,10 +84,12 @@ class Recording:
         for name, span in watch.durations().items():
             self.event(Mute((name,), span))
 
-    def event(self, event: Event) -> None:
-        """Write a command that was carried out."""
+    def event(self, event: Event, time_ns: int | None = None) -> None:
+        """Write a command that was carried out, or what happened at a moment, behind what came."""
+        if time_ns is not None:
+            self.messages(time_ns)
         if self._writer is not None:
-            self._try(self._writer.event, event)
+            self._try(self._writer.event, event, time_ns)
 
     def begin(self, model: CountModel, monitor: Monitor) -> None:
         """Put a model into the record and pack its tables: before ticks, since it takes long."""
@@ -137,3 +140,11 @@ class Recording:
             self._warn(f"the record ends here: {error}")
             self._writer = None
             return None
+
+
+def free_name(path: Path) -> Path:
+    """Return a name that is free: a crash, or a former activation, has left a record."""
+    numbered = (path.with_name(f"{path.stem}-{i}{path.suffix}") for i in range(2, 100_000))
+    candidates = itertools.chain([path], numbered)
+    # What is there and no plain file, such as a FIFO, is written into.
+    return next((candidate for candidate in candidates if not candidate.is_file()), path)

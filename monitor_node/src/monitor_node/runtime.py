@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from operator import itemgetter
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
@@ -35,6 +35,9 @@ from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer, Restart, Timing
 from monitor_node.recording import Recording
 from monitor_node.regrowing import Regrowing
+
+if TYPE_CHECKING:
+    from monitor_node.guards.goals import Goals
 
 
 class Composed(NamedTuple):
@@ -107,6 +110,7 @@ class Runtime:
             actuators.resume(journal.left.owing)
         self.learning: BackgroundLearning | None = None
         self.regrowing: Regrowing | None = None
+        self.goals: Goals | None = None
         self.bounds: BackgroundBounds | None = None
 
     def announce(self, time_ns: int) -> None:
@@ -142,6 +146,8 @@ class Runtime:
         if not regular:  # what is due, only arrivals tell
             self._accept()
             self.outputs.alive()
+            if not self.pacer.due():  # a goal that passes is a step
+                self._goal(self.pacer.next, self.pacer.arrival_ns(system_ns) or now_ns)
         due = self.pacer.due()
         if not due:
             return
@@ -150,10 +156,27 @@ class Runtime:
             self._composed = None
         begun = perf_counter_ns()
         for tick in due:
+            if regular:
+                self._goal(tick, self._due_ns(tick))
             self._tick(tick)
         overruns = len(due) - 1 if regular else 0
         spent_ns = (perf_counter_ns() - begun) // len(due)
         self.timing.note(len(due), overruns, now_ns - due_ns, spent_ns)
+
+    def _goal(self, tick: int, time_ns: int) -> None:
+        """Have the first goal that waits judged for the next tick; one that passes arrives then."""
+        if self.goals is None or not self.goals.waiting:
+            return
+        decided, topic, payload = self.goals.decide(self.watch, tick)
+        self.outputs.events.publish(conversions.event(decided))
+        self.recording.event(decided, time_ns)
+        if decided.passes:
+            self._composed = None
+            if self.pacer.clock.regular:
+                time_ns -= self.pacer.settle_ns  # it counts from the tick, and not from then on
+            self.pacer.taken(time_ns)
+            self.watch.accept(topic, time_ns, payload)
+            self.recording.taken([(time_ns, topic, payload)])
 
     def _due_ns(self, tick: int) -> int:
         """Return when a tick that is due was due."""

@@ -142,7 +142,7 @@ def test_standard_types_need_no_ros() -> None:
 def install(prefix: Path, package: str, **files: str) -> None:
     for name, text in files.items():
         base, _, suffix = name.rpartition("_")
-        folder = prefix / "share" / package / ("srv" if suffix == "srv" else "msg")
+        folder = prefix / "share" / package / (suffix if suffix in ("srv", "action") else "msg")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{base}.{suffix}").write_text(text)
 
@@ -163,6 +163,23 @@ def test_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(installed_message_type("b_msgs/msg/Only").struct.fields) == ["x"]
     assert list(installed_message_type("a_msgs/srv/Ask_Request").struct.fields) == ["x"]
     assert list(installed_message_type("a_msgs/srv/Ask_Response").struct.fields) == ["y"]
+
+
+def test_goals_results_and_feedback_of_actions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = "geometry_msgs/Point[] way\n---\n# the end\nstring text\n---\nfloat64 done\n"
+    install(tmp_path, "a_msgs", Go_action=parts, Bad_action="int8 x\n---\n")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    goal = installed_message_type("a_msgs/action/Go_Goal")
+    assert str(goal.struct.fields["way"]) == "geometry_msgs/msg/Point[]"
+    assert list(installed_message_type("a_msgs/action/Go_Result").struct.fields) == ["text"]
+    assert list(installed_message_type("a_msgs/action/Go_Feedback").struct.fields) == ["done"]
+    with pytest.raises(DefinitionError, match=r"Bad\.action: not an action definition"):
+        installed_message_type("a_msgs/action/Bad_Goal")
+    definition, _ = goal.typestore.generate_msgdef(goal.name, ros_version=2)
+    again = message_type("a_msgs/action/Go_Goal", definition, "ros2msg")
+    assert str(again.struct) == str(goal.struct), "records hold goals as other messages"
 
 
 def test_errors_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

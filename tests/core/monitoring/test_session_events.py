@@ -21,6 +21,7 @@ from forewarn.monitoring.session_events import (
     Beginning,
     ClockHeard,
     Event,
+    GoalDecided,
     ModelChange,
     Mute,
     PolicyChange,
@@ -76,6 +77,11 @@ WRITTEN: list[tuple[Event, str]] = [
     (
         PolicyChange("brake", {"act": 0.3}),
         '{"event":"policy","property":"brake","values":{"act":0.3}}',
+    ),
+    (
+        GoalDecided("arm", "/go/goal", 7, "AAE=", False, "WARN", True, "a", True, 1.0, "a: b"),
+        '{"event":"goal","guard":"arm","topic":"/go/goal","tick":7,"goal":"AAE=","passes":false,'
+        '"action":"WARN","active":true,"property":"a","certain":true,"risk":1.0,"reason":"a: b"}',
     ),
     (ModelChange(None, "1f"), '{"event":"model","model":null,"digest":"1f"}'),
     (

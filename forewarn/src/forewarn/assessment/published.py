@@ -17,6 +17,7 @@ from forewarn.monitoring.session_events import (
     Activate,
     ClockHeard,
     Event,
+    GoalDecided,
     ModelChange,
     Mute,
     PolicyChange,
@@ -153,6 +154,7 @@ def _is_news(event: Event) -> bool:
             | Acknowledge()
             | PolicyChange()
             | ModelChange()
+            | GoalDecided()
             | UnknownEvent()
         ):
             return True

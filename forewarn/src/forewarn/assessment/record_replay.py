@@ -20,6 +20,7 @@ from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.carried import LARGEST, Conditions, TableReader, Taken, with_tables
 from forewarn.monitoring.checkpoint import recall
 from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.goals import again
 from forewarn.monitoring.live_anomaly import AnomalyRow, Detector
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import ANOMALY_NAME, FORMAT, PACKED, SPEC_NAME, TABLE, Names
@@ -30,6 +31,7 @@ from forewarn.monitoring.session_events import (
     Beginning,
     ClockHeard,
     Event,
+    GoalDecided,
     ModelChange,
     Mute,
     PolicyChange,
@@ -132,6 +134,7 @@ class _Replay:
         }
         self.watch: Watch | None = None
         self.anomaly: AnomalyRow | None = None
+        self.goals: list[str] = []
         self.shift_ns = 0
 
     def run(self) -> Iterator[ReplayedTick]:
@@ -156,6 +159,8 @@ class _Replay:
                 yield self._tick(sample.data)
             else:
                 self.watch.accept(sample.topic, sample.time_ns - self.shift_ns, sample.data)
+        if self.goals:
+            raise RecordingError(f"{self.goals[0]} is not what it was", file=self.recording.path)
 
     def _tick(self, data: bytes | memoryview) -> ReplayedTick:
         assert self.watch is not None
@@ -164,7 +169,7 @@ class _Replay:
         stamp = message.header.stamp
         tick = rows[0].tick
         result = self.watch.tick(tick)
-        wrong = tuple(self.conditions.wrong)
+        wrong, self.goals = (*self.conditions.wrong, *self.goals), []
         anomaly, self.anomaly = self.anomaly, None
         stamp_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
         return ReplayedTick(result, rows, stamp_ns, wrong, anomaly)
@@ -208,6 +213,8 @@ class _Replay:
                 if model is None:
                     raise RecordingError("changes to a model that is not in it")
                 watch.use(self._solved(watch.build(model), event.tables))
+            case GoalDecided():
+                self.goals += again(watch, event)
             case Acknowledge():
                 pass  # about a file that the replay does not need
             case Activate() | ClockHeard() | Start() | UnknownEvent():

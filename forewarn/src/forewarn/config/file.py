@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Braking, Nav2Spec, TwistSpec
 from forewarn.config.fields import CheckedRate, Duration, Finite, Section
+from forewarn.config.guards import GuardSpec, guard_misfits
 from forewarn.config.includes import with_fragments
 from forewarn.config.sections import (
     AnomalySpec,
@@ -77,6 +78,8 @@ class MonitorSpec(Section):
         How runs that are unlike normal ones are told while they last.
     shield : ShieldSpec or None
         Which action is recommended beside an intervention.
+    guards : dict of str to GuardSpec
+        Actions whose goals are checked before they are passed on.
     actuators : ActuatorsSpec
         Interfaces through which a node in ``mode: act`` intervenes.
     """
@@ -108,6 +111,7 @@ class MonitorSpec(Section):
     shield: ShieldSpec | None = None
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
+    guards: dict[str, GuardSpec] = {}  # noqa: RUF012
     actuators: ActuatorsSpec = ActuatorsSpec()
     file: Path | None = Field(default=None, exclude=True)
     _origin: MonitorSpec | None = PrivateAttr(default=None)
@@ -303,6 +307,7 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         "anomaly": AnomalySpec,
         "shield": ShieldSpec,
         "constraints": ConstraintSpec,
+        "guards": GuardSpec,
         "states": StatesSpec,
         "actuators": ActuatorsSpec,
     }
@@ -316,7 +321,7 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
 
 
 def _clock_errors(spec: MonitorSpec, document: Document | None) -> Iterator[InputError]:
-    for path, problem, accepted in misfits(spec):
+    for path, problem, accepted in (*misfits(spec), *guard_misfits(spec)):
         origin = document.origin(path) if document else None
         where = origin.locate(path) if origin else ""
         file = origin.file if origin else None
@@ -324,7 +329,7 @@ def _clock_errors(spec: MonitorSpec, document: Document | None) -> Iterator[Inpu
 
 
 def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:
-    for section in ("signals", "shapes", "predicates", "terminal", "properties"):
+    for section in ("signals", "shapes", "predicates", "terminal", "properties", "guards"):
         for name in getattr(spec, section):
             if not NAME.match(name):
                 where = (section, name)

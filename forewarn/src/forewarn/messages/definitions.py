@@ -136,7 +136,7 @@ def _mended(desc: Any) -> Any:
     if isinstance(detail, str):
         if detail.endswith(f"/{_WIDE}"):
             return Nodetype.BASE, ("wstring", 0)
-        return node, detail.replace("/srv/msg/", "/srv/")
+        return node, re.sub("/(srv|action)/msg/", r"/\1/", detail)
     if isinstance(detail[0], tuple):
         return node, (_mended(detail[0]), detail[1])
     return desc
@@ -215,9 +215,9 @@ def _installed(name: str) -> Types | None:
             file = share / f"{base}{suffix}"
             if file.is_file():
                 return _select(name, _parse_file(name, language, file))
-        service = _from_service(name, share, base)
-        if service is not None:
-            return service
+        whole = _from_parts(name, share, base)
+        if whole is not None:
+            return whole
     return None
 
 
@@ -232,16 +232,24 @@ def _select(name: str, types: Types) -> Types:
     return types if name in types else {name: next(iter(types.values()))} if types else {}
 
 
-def _from_service(name: str, share: Path, base: str) -> Types | None:
-    """Find a request, response or event of a service among the parts of its .srv file."""
+_PARTS = (
+    ("not a service definition", ".srv", ("Request", "Response"), "two"),
+    ("not an action definition", ".action", ("Goal", "Result", "Feedback"), "three"),
+)
+
+
+def _from_parts(name: str, share: Path, base: str) -> Types | None:
+    """Find a part of a service or of an action in its .srv or .action file."""
     stem, _, part = base.rpartition("_")
-    file = share / f"{stem}.srv"
-    if part not in ("Request", "Response") or not file.is_file():
-        return None
-    texts = re.split(r"^---\s*$", file.read_text(encoding="utf-8", errors="replace"), flags=re.M)
-    if len(texts) != 2:
-        raise DefinitionError("not a service definition", file=file, accepted="two parts and '---'")
-    return _parse(name, "MSG", texts[part == "Response"])
+    for problem, suffix, parts, count in _PARTS:
+        file = share / f"{stem}{suffix}"
+        if part in parts and file.is_file():
+            text = file.read_text(encoding="utf-8", errors="replace")
+            texts = re.split(r"^---\s*$", text, flags=re.M)
+            if len(texts) != len(parts):
+                raise DefinitionError(problem, file=file, accepted=f"{count} parts and '---'")
+            return _parse(name, "MSG", texts[parts.index(part)])
+    return None
 
 
 def _not_installed(wanted: str, name: str) -> DefinitionError:

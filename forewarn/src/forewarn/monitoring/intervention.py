@@ -151,7 +151,7 @@ def advise(
         properties=tuple(other.property for other, _ in alerting),
         risk=compared(row),
         speed_limit=min(limits) if ACTIONS[action].limits else math.nan,
-        reason=_reason(row, clock),
+        reason=reason_of(row, clock),
         evidence=_evidence(row, clock),
     )
     return AdvisorState(episodes, True), request
@@ -179,7 +179,8 @@ def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
     return SEVERITY.index(answer.intervention), row.level, math.inf if figure != figure else figure
 
 
-def _reason(row: RiskRow, clock: Clock) -> str:
+def reason_of(row: RiskRow, clock: Clock) -> str:
+    """Return why a property alerts, in one sentence."""
     threshold = row.threshold_act if row.level == Level.ACT else row.threshold_warn
     if not row.in_model:
         return f"{row.property}: the model has never seen this state, the risk is unknown"

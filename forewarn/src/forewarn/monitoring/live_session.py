@@ -122,9 +122,12 @@ class Watch:
         A node may do so shortly before the tick is due. If nothing more arrives for the tick, the
         evaluated tick holds; otherwise another one replaces it.
         """
-        session = self.session
-        memory = Memory(session.state, self.violations, self.advisor, self.mutes)
-        return evaluate(self.monitor, self._chains, memory, session.feed.snapshot(tick))
+        return evaluate(self.monitor, self._chains, self.memory, self.session.feed.snapshot(tick))
+
+    @property
+    def memory(self) -> Memory:
+        """All that is remembered, but for samples."""
+        return Memory(self.session.state, self.violations, self.advisor, self.mutes)
 
     def commit(self, evaluated: EvaluatedTick) -> TickResult:
         """Remember an evaluated tick: the newest one, with no command since it was evaluated."""

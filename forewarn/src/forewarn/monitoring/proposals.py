@@ -187,10 +187,10 @@ class Judge:
         evaluated = self._evaluate(standing, values)
         progress = standing.progress.made(call.action, signals["arguments"])
         owed = self._broken_after(progress, evaluated.memory, run)
-        now = [n for n in _violated(evaluated.result.verdict) if n not in standing.owed]
+        now = [n for n in violated(evaluated.result.verdict) if n not in standing.owed]
         broken = {**dict.fromkeys(owed, WHATEVER), **dict.fromkeys(now, NOW)}
         after = Standing(progress, evaluated.memory, owed)
-        return self._judgement(evaluated, broken, values, after)
+        return self.judgement(evaluated, broken, values, after)
 
     def close(
         self, standing: Standing, run: str, context: Mapping[str, Any] = NOTHING
@@ -198,10 +198,10 @@ class Judge:
         """Evaluate the step after the last call of a run, which proposes nothing."""
         values = {**context, **standing.progress.closing(run), INTERVENED: False}
         evaluated = self._evaluate(standing, values)
-        broken = dict.fromkeys(_violated(evaluated.result.verdict), "the rule is broken")
+        broken = dict.fromkeys(violated(evaluated.result.verdict), "the rule is broken")
         progress = standing.progress._replace(step=standing.progress.step + 1)
         after = Standing(progress, evaluated.memory)
-        return self._judgement(evaluated, broken, values, after)
+        return self.judgement(evaluated, broken, values, after)
 
     def dump(self, standing: Standing) -> dict[str, Any]:
         """Return where a run stands as plain data that goes through JSON."""
@@ -268,13 +268,14 @@ class Judge:
         values = [known[name] if name in self._ahead else None for name in self._sources]
         return self.monitor.broken_by(memory.state, values)
 
-    def _judgement(
+    def judgement(
         self,
         evaluated: EvaluatedTick,
         broken: Mapping[str, str],
         values: Mapping[str, Any],
         after: Standing,
     ) -> Judgement:
+        """Return what speaks against a moment: what is asked for then, and what is broken."""
         request, rows = evaluated.result.request, evaluated.result.rows
         active = self.monitor.spec.mode == "act"
         asked = request is not None and request.action != NO_ACTION
@@ -338,7 +339,8 @@ class Judge:
         return REPLAN if ACTIONS[asked].agent in ("pass", "warn") else asked
 
 
-def _violated(verdict: Verdict) -> tuple[str, ...]:
+def violated(verdict: Verdict) -> tuple[str, ...]:
+    """Return the properties that a moment violates."""
     return tuple(prop.name for prop in verdict.properties if prop.violation)
 
 

@@ -183,8 +183,13 @@ class RecordWriter:
             )
         )
 
-    def event(self, event: Event) -> None:
-        """Append an event; it takes effect after the last tick that was written."""
+    def event(self, event: Event, time_ns: int | None = None) -> None:
+        """Append an event; it takes effect after the last tick that was written, or at `time_ns`.
+
+        All that arrived until then must have been appended.
+        """
+        if time_ns is not None:
+            self._decided_ns = time_ns + self._shift_ns
         self._newest_ns = max(self._newest_ns, self._decided_ns)
         self._writer.write_text(self.names.events, self._decided_ns, encode(event))
 

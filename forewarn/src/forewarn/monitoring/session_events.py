@@ -155,6 +155,41 @@ class ModelChange:
 
 
 @dataclass(frozen=True)
+class GoalDecided:
+    """A guard has decided about a goal; it takes no effect but by the goal's message.
+
+    Attributes
+    ----------
+    guard, topic : str
+        Name of the guard, and the topic of its goals.
+    tick : int
+        Moment at which the goal was judged.
+    goal : str
+        The serialized goal in base 64; empty if it was too large.
+    passes : bool
+        Whether it was passed on.
+    action, active, property, certain, risk, reason
+        Those of the `Judgement`.
+    failure : str or None
+        Why it could not be judged.
+    """
+
+    kind: ClassVar[str] = "goal"
+    guard: str
+    topic: str
+    tick: int
+    goal: str
+    passes: bool
+    action: str
+    active: bool
+    property: str
+    certain: bool
+    risk: float
+    reason: str
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
 class UnknownEvent:
     """An event of a kind, or with fields, that this version does not know: kept as told."""
 
@@ -178,6 +213,7 @@ Known = (
     | Acknowledge
     | PolicyChange
     | ModelChange
+    | GoalDecided
 )
 Event = Known | UnknownEvent
 
@@ -194,6 +230,7 @@ _KINDS: dict[str, type[Any]] = {
         Acknowledge,
         PolicyChange,
         ModelChange,
+        GoalDecided,
     )
 }
 

@@ -256,6 +256,36 @@ class Feed:
         time_ns = now if self._by_time else self.moments.stamp_ns(tick)
         return Snapshot(tick, tuple(values), tuple(stale), tuple(failures), suspended, time_ns)
 
+    def proposing(
+        self, snapshot: Snapshot, topic: str, payload: Payload
+    ) -> tuple[Snapshot, list[Any]]:
+        """Return a snapshot as it were if a payload had arrived for it; nothing is remembered.
+
+        Returns
+        -------
+        snapshot : Snapshot
+            The same with the values of the payload.
+        values : list
+            These alone, in slot order; None for all other signals.
+
+        Raises
+        ------
+        DecodeError
+            If the payload cannot be read.
+        """
+        channel = self._channels.get(topic)
+        given: list[Any] = [None] * len(self._sources)
+        if channel is None:
+            return snapshot, given
+        for slot, value in zip(channel.slots, channel.decode(payload), strict=True):
+            given[slot] = self._stored(slot, value)
+        values = list(snapshot.values)
+        for slot in channel.slots:
+            values[slot] = given[slot]
+        fresh = {self._sources[slot].name for slot in channel.slots}
+        stale = tuple(one for one in snapshot.stale if one.name not in fresh)
+        return snapshot._replace(values=tuple(values), stale=stale), given
+
     def ages(self, tick: int) -> list[int | None]:
         """Return the age of every source signal at `tick`, in ns; None if nothing arrived."""
         now = self.clock.time_ns(tick)
