@@ -225,11 +225,12 @@ class Abstraction:
             the two nothing is known.
         """
         tick = snapshot.tick
-        values, failed, cells = self.complete(snapshot.values, self.cells(past, tick))
+        before = self.cells(past, tick) if self.memories else ()
+        values, failed, cells = self.complete(snapshot.values, before)
         alone = self.evaluate(values)
         if alone.state is None or alone.active is None or alone.intervened is None:
             failed += self.undecided(values, alone)
-        observation = self.following(past, tick, alone)
+        observation = self.following(past, tick, alone) if self.remembers else alone
         failures = tuple(map(Failure._make, failed)) if failed else ()
         return Seen(observation, Past(tick, alone, cells), values, failures)
 
@@ -246,7 +247,7 @@ class Abstraction:
 
         A run begins with nothing, and so does what follows a terminal label.
         """
-        if not self.memories or past is None or past.alone.ended:
+        if past is None or past.alone.ended:
             return self._blank
         unsure = past.alone.state is None and self.vocabulary.terminal_candidates(past.alone)
         return self._forgotten if unsure or tick > past.tick + 1 else past.cells
@@ -295,7 +296,11 @@ class Abstraction:
         cells : tuple of tuple
             What the expressions that remember have taken in.
         """
-        values, failures, left = list(sources), [], list[Cell]()
+        values: list[Any] = list(sources)
+        failures: list[tuple[str, str]] = []
+        if not self.derived:
+            return values, failures, ()
+        left: list[Cell] = []
         given = iter(self._blank if cells is None else cells)
         for signal in self.derived:
             arguments = [values[slot] for slot in signal.arguments]
