@@ -26,6 +26,7 @@ LOCKS = {
     "oracles": ("oracles",),
     "guard": ("guard",),
     "embeddings": ("embeddings",),
+    "pymodelchecking": ("pymodelchecking",),
     "cyber": ("cyber",),
 }
 # What these packages ask for is not installed: files of theirs are read, they are not imported.

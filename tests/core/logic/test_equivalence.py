@@ -157,7 +157,7 @@ def drawn_formula(nodes: int, drawn: random.Random) -> str:
 
 def test_formulas_of_ten_thousand_nodes_end() -> None:
     drawn = random.Random(1)
-    texts = [drawn_formula(6_000, drawn) for _ in range(2)]
+    texts = [drawn_formula(4_500, drawn) for _ in range(2)]
     first, second = (read_formula(text).formula for text in texts)
     nearly = read_formula(texts[0].replace("(a)", "(a & b)", 1)).formula
     assert sum(1 for _ in walk(first)) > 10_000
