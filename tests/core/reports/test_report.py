@@ -17,6 +17,7 @@ from forewarn.assessment.events import find_events
 from forewarn.assessment.history import History
 from forewarn.assessment.lanes import Lanes
 from forewarn.assessment.replay import RecordedRun, replay
+from forewarn.assessment.results import remarks_on
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel
@@ -312,3 +313,23 @@ def test_columns_are_thinned_where_they_have_no_room(
     assert np.nanmax(values) == pytest.approx(np.nanmax(risk))
     assert np.allclose(values, risk[rows], atol=1e-6, equal_nan=True)
     assert "rows" not in packed["state"], "states and levels have no extremes: none is left out"
+
+
+def test_what_is_said_of_many_runs_is_said_once(
+    learned: tuple[Monitor, CountModel], replayed: RecordedRun
+) -> None:
+    def runs(number: int, note: str) -> list[RecordedRun]:
+        return [
+            replace(replayed, path=Path(f"run{i}"), notes=(note.format(i),), published=None)
+            for i in range(number)
+        ]
+
+    for number in (1, 3):
+        told = [line for line in remarks_on(runs(number, "{} of 9 went")) if "went" in line]
+        assert told == [f"run{i}: {i} of 9 went" for i in range(number)]
+    told = [line for line in remarks_on(runs(200, "{} of 9 went")) if "went" in line]
+    assert told == ["run0, and 199 more recordings like it: 0 of 9 went"]
+    # Names with a digit are other names.
+    assert len([line for line in remarks_on(runs(5, "s{} went")) if "went" in line]) == 5
+    page = render(*learned, runs(50, "{} of 9 went"))
+    assert page.count("of 9 went") == 1

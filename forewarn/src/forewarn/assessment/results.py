@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +20,11 @@ from forewarn.assessment.reliability import Calibration, calibrate, pool
 from forewarn.assessment.replay import RecordedRun
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS
+
+MOST_ALIKE = 3
+"""Runs that the same remark is made of one by one."""
+
+_NUMBERS = re.compile(r"(?<![\w.])\d[\d.,]*(?!\w)")
 
 
 def scores(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Score]:
@@ -104,6 +110,25 @@ def remarks(run: RecordedRun) -> list[str]:
     if worst:
         lines.append(f"the state was unknown to the model on {worst} of {ticks} ticks")
     return lines
+
+
+def remarks_on(runs: Sequence[RecordedRun]) -> list[str]:
+    """Return the remarks on all runs, each with its run.
+
+    What is said of more than `MOST_ALIKE` runs, but for its numbers, is said once.
+    """
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for run in runs:
+        for line in remarks(run):
+            alike.setdefault(_NUMBERS.sub("#", line), []).append((run.name, line))
+    told = []
+    for group in alike.values():
+        (name, line), *others = group
+        if len(group) > MOST_ALIKE:
+            told.append(f"{name}, and {len(others):,} more recordings like it: {line}")
+        else:
+            told += [f"{name}: {line}" for name, line in group]
+    return told
 
 
 def _live_remarks(run: RecordedRun, live: Published) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from forewarn.assessment.comparison import Contender, Estimate, Judged, compare, violations_apart
 from forewarn.assessment.episodes import AlertRule
 from forewarn.assessment.replay import RecordedRun
-from forewarn.assessment.results import remarks, scored_runs
+from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.cli.common import (
     add_allow_missing,
     existing_recordings,
@@ -259,9 +259,8 @@ def _judged(
             allow_missing=options.allow_missing,
             keep_signals=keep_signals,
         )
-    for judged in runs:
-        for line in remarks(judged):
-            output.note(f"{compiled.spec.file}: {judged.name}: {line}")
+    for line in remarks_on(runs):
+        output.note(f"{compiled.spec.file}: {line}")
     return monitor, runs
 
 

@@ -12,7 +12,7 @@ from forewarn.assessment.results import (
     calibrations,
     elapsed,
     raw_calibrations,
-    remarks,
+    remarks_on,
     scores,
     state_name,
 )
@@ -35,9 +35,8 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
     ]
     if told:
         output.note(f"area under the precision-recall curve: {', '.join(told)}")
-    for run in runs:
-        for line in remarks(run):
-            output.warn(f"{run.name}: {line}")
+    for line in remarks_on(runs):
+        output.warn(line)
 
 
 def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str) -> None:

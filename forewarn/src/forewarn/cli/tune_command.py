@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from forewarn.assessment.replay import RecordedRun
-from forewarn.assessment.results import remarks, scored_runs
+from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
 from forewarn.cli.common import (
     add_allow_missing,
@@ -175,9 +175,8 @@ def run(options: Options, output: Output) -> int:
     check_output(options.plot, options.config if options.write else None)
     recordings = existing_recordings(options.recordings, load_spec(options.config))
     monitor, runs = _runs(options, recordings, output)
-    for judged in runs:
-        for line in remarks(judged):
-            output.note(f"{judged.name}: {line}")
+    for line in remarks_on(runs):
+        output.note(line)
     goal = _goal(options, monitor.clock)
     tunings = [
         tune(name, monitor.spec.properties[name], scored_runs(monitor, runs, name), goal)

@@ -8,7 +8,7 @@ from typing import Any
 
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun
-from forewarn.assessment.results import areas, calibrations, remarks, scores
+from forewarn.assessment.results import areas, calibrations, remarks_on, scores
 from forewarn.models import CountModel
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.event_table import event_table
@@ -254,6 +254,5 @@ def _remarks(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
 def _remark_lines(monitor: Monitor, runs: Sequence[RecordedRun]) -> Iterator[str]:
     for note in monitor.notes:
         yield f"<li>{escape(note)}</li>"
-    for run in runs:
-        for line in remarks(run):
-            yield f"<li>{escape(run.name)}: {escape(line)}</li>"
+    for line in remarks_on(runs):
+        yield f"<li>{escape(line)}</li>"
