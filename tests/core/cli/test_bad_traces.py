@@ -38,6 +38,23 @@ def test_a_trace_without_actions_is_told(forewarn, config, tmp_path, kind):
     assert forewarn("abstract", trace, "-c", config, "--class", "state").code in (0, 1)
 
 
+def test_a_tree_of_one_leaf_is_a_tree(forewarn, tmp_path):
+    config = tmp_path / "monitor.yaml"
+    text = TEXT.replace("predicates: {high: x > 8}\n", "").replace("not high", "not done")
+    config.write_text(text + "states: {kind: tree, tree: only}\n")
+    rows = [
+        {"run": run, "x": 1, "over": step == 3, "action": "a" if step < 3 else None}
+        for run in range(9)
+        for step in range(4)
+    ]
+    trace, model = write(tmp_path / "a.jsonl", rows), tmp_path / "m.model.json"
+    assert forewarn("learn", trace, "-c", config, "-o", model).code == 0
+    (said,) = json.loads(forewarn("check", model, "Pmax(done)", "--json").out)["queries"]
+    assert said["values"] == {"only:": pytest.approx(1.0), "!done": pytest.approx(1.0)}
+    refined = forewarn("refine", trace, "-c", config, "--query", "Pmax(done) <= 0.5", "--json")
+    assert json.loads(refined.out)["ending"] == "real"
+
+
 def test_a_label_that_never_occurs_is_told(forewarn, config, tmp_path):
     rows = [
         {"run": run, "x": step, "over": False, "action": "a"} for run in range(6) for step in (1, 2)

@@ -119,6 +119,13 @@ def test_the_marks_stay_with_the_counts(forewarn, grown, folders, tmp_path):
     assert len(model.grown_from) == 50
 
 
+def test_what_would_be_written_is_shown_without_all_marks(forewarn, config, folders):
+    command = ("abstract", folders[0], "-c", config, "--leaves", 2)
+    assert "+  grown: [\n+    ...\n+  ]\n" in forewarn(*command).out
+    change = json.loads(forewarn(*command, "--json").out)["diff"]
+    assert len(re.findall('"[0-9a-f]{12}"', change)) == 50
+
+
 def test_predicates_are_made_by_nobody_s_traces(forewarn, config, folders, tmp_path):
     config.write_text(TEXT + "predicates: {many: written > 3}\n")
     model = _learned(forewarn, config, folders[0], tmp_path / "plain.model.json")

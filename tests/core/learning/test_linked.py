@@ -203,6 +203,16 @@ def test_a_leaf_that_is_not_there_is_named():
         Linked(X_HIGH, _compile).split("middle", "y > 0", "a", "b")
 
 
+def test_a_run_of_a_hundred_thousand_steps_is_no_problem():
+    run = [("", (0, 0)), *(("go", (step % 6, 0)) for step in range(1, 100_000))]
+    linked = link(X_HIGH, [run], _compile)
+    linked.split("high", "x > 4", "five", "some")
+    vertices = [linked.by_leaf[linked.leaf_of(state)].vertex for _, state in run]
+    assert linked.concretise(vertices, ["go"] * 99_999).real
+    assert [len(word) for word in linked.trie.words()] == [100_000]
+    assert sum(linked.counts.values()) == 99_999
+
+
 def test_a_tree_of_great_depth_is_no_problem():
     linked = Linked(Leaf("s"), _compile)
     for depth in range(3000):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +23,8 @@ from forewarn.errors import ConfigError
 from forewarn.files.outputs import write_output
 
 KeyPath = tuple[str, ...]
+_LISTED = r'    (?:"[0-9a-f]+",? ?)+\n'
+_DIGESTS = re.compile(rf"^([-+]){_LISTED}(?:\1{_LISTED})+", re.MULTILINE)
 
 
 def edited(path: Path, values: Mapping[KeyPath, float | int]) -> tuple[str, str]:
@@ -66,7 +69,8 @@ def put(path: Path, before: str, after: str, output: Output, *, write: bool) -> 
         write_output(path, after)
         output.say(f"written: {path}")
     else:
-        output.say(change)
+        # A list of digests over many lines tells a person nothing.
+        output.say(_DIGESTS.sub(r"\1    ...\n", change))
         output.say("not written: --write does it")
     return change
 

@@ -76,11 +76,11 @@ class Trie:
     def words(self) -> Iterator[list[int]]:
         """Yield the endpoints of each run from its first state on; equal runs one by one."""
         for endpoint in sorted(self._children.values()):
-            further = sum(self.runs[there] for there in self.following(endpoint))
-            path = [endpoint]
-            while self.parent[path[-1]] != ROOT:
+            ended = self.runs[endpoint] - sum(self.runs[e] for e in self.following(endpoint))
+            path = [endpoint] if ended else []
+            while path and self.parent[path[-1]] != ROOT:
                 path.append(self.parent[path[-1]])
-            for _ in range(self.runs[endpoint] - further):
+            for _ in range(ended):
                 yield path[::-1]
 
     def endpoints(self) -> Iterator[int]:
