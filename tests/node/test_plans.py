@@ -97,13 +97,3 @@ def test_a_plan_is_judged_before_it_is_carried_out(
     evidence = [tick.result.request.evidence for tick in ticks if tick.result.request]
     assert evidence[0] == tuple(refused.evidence)
     assert main(["verify", str(record)]) == 0
-
-
-def test_rules_that_cannot_be_used_keep_the_node_from_being_configured(
-    start: Callable[..., Process], probe: Probe, tmp_path: Path
-) -> None:
-    config = tmp_path / "monitor.yaml"
-    config.write_text(MONITOR)
-    process = start(config=str(config), model="", autostart=False)
-    assert not probe.change("configure")
-    assert "signals.objection.rules" in process.output and "rules.yaml" in process.output

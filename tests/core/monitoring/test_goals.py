@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, DecodeError
 from forewarn.learning.counting import TransitionCounter, build_model
@@ -141,6 +141,21 @@ def test_a_state_that_was_never_seen_is_refused() -> None:
     text = text.replace("eventually[0:0.1](burns)", "eventually[0:9](burns)")
     found = judge_goal(watching(text, risky()), 5, "/go/goal", payload("fly"))
     assert refuses(found) and not found.certain and "never seen" in found.reason
+
+
+def test_a_goal_that_carries_a_plan_is_judged_by_rules_about_plans(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(
+        "{actions: household, rules: {shut: always(not open(safe))}}"
+    )
+    plan = "  plan: {topic: /go/goal, type: std_msgs/msg/String, value: data, rules: rules.yaml}\n"
+    text = TEXT.replace("  hot:", f"{plan}  hot:").replace("goal == 'fly'", "plan != ''")
+    (tmp_path / "monitor.yaml").write_text(text)
+    watch = Watch(compile_spec(load_spec(tmp_path / "monitor.yaml")), None, {"/go/goal": STRING})
+    refused = judge_goal(watch, 0, "/go/goal", payload("(open door)\n(open safe)"))
+    assert refuses(refused)
+    assert "plan: shut: broken at step 2, open(safe)" in told(watch.spec, refused)
+    assert not refuses(judge_goal(watch, 0, "/go/goal", payload("(open door)")))
+    assert refuses(judge_goal(watch, 0, "/go/goal", payload("please open it")))
 
 
 def test_what_cannot_be_read_is_an_error() -> None:

@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from uuid import uuid4
 
-from action_msgs.msg import GoalStatus
+from action_msgs.msg import GoalInfo, GoalStatus
+from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import GoalEvent
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -20,6 +22,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
+from unique_identifier_msgs.msg import UUID
 
 from forewarn.config.guards import GuardSpec
 from forewarn.errors import ConfigError
@@ -132,6 +135,9 @@ class ActionProxy:
         # Callbacks that await something must not hold up the ticks, nor each other.
         group = ReentrantCallbackGroup()
         self._client: Any = ActionClient(node, self._type, spec.server, callback_group=group)
+        self._canceller: Any = node.create_client(
+            CancelGoal, f"{spec.server}/_action/cancel_goal", callback_group=group
+        )
         self._server: Any = ActionServer(
             node,
             self._type,
@@ -182,6 +188,7 @@ class ActionProxy:
         self._node.destroy_timer(self._timer)
         self._server.destroy()
         self._client.destroy()
+        self._node.destroy_client(self._canceller)
 
     # A goal
 
@@ -226,11 +233,14 @@ class ActionProxy:
             elif running.outcome is None:
                 running.handle.publish_feedback(message.feedback)
 
-        sent = self._client.send_goal_async(goal, feedback_callback=feedback)
+        name = UUID(uuid=list(uuid4().bytes))
+        sent = self._client.send_goal_async(goal, feedback_callback=feedback, goal_uuid=name)
         future = self._future()
         sent.add_done_callback(lambda done: settle(future, done.result()))
         remote = await self._within(future)
         if remote is None:
+            # It may have been accepted, its answer being lost, or be accepted later.
+            self._canceller.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=name)))
             sent.add_done_callback(_too_late)
             waited = f"within {self._spec.timeout:g} s"
             return None, f"the server {self._spec.server} did not answer {waited}"
