@@ -47,7 +47,11 @@ def main(
     judged = [run for part in groups.values() for run in part]
     scores = {}
     for name, (names, options) in VARIANTS.items():
-        risks = left_out(groups, names, folder / name, others=apart_from(groups), options=options)
+        asked = [word for variable in names for word in ("--variable", variable)]
+        risks = left_out(
+            groups, (*NAMES, *TEXTS), folder / name, others=apart_from(groups),
+            options=(*GROUPED, *options, *asked),
+        )  # fmt: skip
         scores[f"Forewarn: {name}"] = [one.risk for part in risks.values() for one in part]
         print(name, flush=True)
     models = [run.fields["model"] for run in judged]
