@@ -218,3 +218,40 @@ def test_the_howto_shows_a_file_that_is_valid(
     path.write_text(text.split("```yaml\n")[1].split("```")[0])
     code, said = call(capsys, "validate", path)
     assert code == 0, said
+
+
+def test_the_howto_can_be_followed_as_it_is_written(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    text = (repository / "docs" / "howto" / "steps.md").read_text(encoding="utf-8")
+
+    def blocks(language: str) -> list[str]:
+        return [part.split("```")[0] for part in text.split(f"```{language}\n")[1:]]
+
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("python")[0], "runs.py", "exec"), {})
+    Path("monitor.yaml").write_text(blocks("yaml")[0])
+    model = ("-c", "monitor.yaml", "-m", "model.json")
+    (learned, replayed), (told,) = blocks("text")[:2], [t for t in blocks("text") if "drift" in t]
+    for words, shown in (
+        (("learn", "past.jsonl", "-c", "monitor.yaml", "-o", "model.json"), learned),
+        (("replay", "today.jsonl", *model), replayed),
+        (("anomalies", "today.jsonl", *model, "--calibrate", "normal.jsonl",
+          "--save", "anomalies.json"), told),
+    ):  # fmt: skip
+        _, said = call(capsys, *words)
+        lines = "".join(f"{line.rstrip()}\n" for line in said.splitlines())
+        for part in shown.split("...\n"):
+            assert part in lines
+    Path("live.yaml").write_text(blocks("yaml")[0] + blocks("yaml")[2])
+    run = ("today.jsonl::run=today-3", "-c", "live.yaml", "-m", "model.json")
+    main(["replay", *run, "--verdicts", "-", "-q"])
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    (row,) = (row["anomaly"] for row in rows if row["tick"] == 3)
+    shown = json.loads(next(block for block in blocks("json") if '"ANOMALOUS"' in block))
+    assert {name: row[name] for name in ("verdict", "since", "p_value", "normal_runs")} == {
+        name: shown[name] for name in ("verdict", "since", "p_value", "normal_runs")
+    }
+    assert round(row["value"], 3) == shown["value"] and round(row["limit"], 3) == shown["limit"]
+    assert row["step"]["expected"] == shown["step"]["expected"]
