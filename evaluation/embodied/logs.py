@@ -25,6 +25,8 @@ def condition_of(final_state: list[dict[str, Any]]) -> str | None:
     for number, entry in enumerate(final_state):
         one = f"x{number}"
         asked = [f'{one}.type == "{entry["objectType"]}"']
+        if "objectId" in entry:
+            asked.append(f'{one}.id == "{entry["objectId"]}"')
         for key, value in entry.items():
             if key == "parentReceptacles":
                 inside = [value] if isinstance(value, str) else value or []

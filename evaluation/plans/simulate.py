@@ -103,41 +103,73 @@ class Task:
             self.nodes, self.edges, action_goals=self.actions
         )
 
-    def run(self, lines: list[str]) -> dict[str, Any]:
-        """Carry out a plan until an action cannot be; return what came of it."""
-        planner, wanted = self.planner, set(self.ids.values())
-        planner.reset()
-        agent = planner.acting_char_id
-        state = planner.env_state.to_dict()
-        before, steps, done, valid, history = objects(state, wanted, agent), [], [], True, [state]
-        for line in lines:
-            worked, info = planner.my_execute_primitive_action_eval(line)
-            state = planner.env_state.to_dict()
-            step = {"action": line, "success": worked, "objects": objects(state, wanted, agent)}
-            steps.append(step)
-            if worked:
-                done.append(line)
-                history.append(state)
-                continue
-            if (
-                TemporalOrderChecker(info, copy.copy(history)).run_checker().get_error_type()
-                != ADDITIONAL_STEP
-            ):
-                valid = False
-                break
+    def begin(self) -> list[dict[str, Any]]:
+        """Go back to the beginning of the task; return what is said of its objects."""
+        self.planner.reset()
+        self.state = self.planner.env_state.to_dict()
+        self.done: list[str] = []
+        self.history = [self.state]
+        return self.objects()
+
+    def objects(self) -> list[dict[str, Any]]:
+        """Return what is said of the objects of the task now."""
+        return objects(self.state, set(self.ids.values()), self.planner.acting_char_id)
+
+    def act(self, line: str) -> tuple[bool, Any]:
+        """Carry out an action; return whether it worked, and what the simulator says of it."""
+        worked, info = self.planner.my_execute_primitive_action_eval(line)
+        self.state = self.planner.env_state.to_dict()
+        if worked:
+            self.done.append(line)
+            self.history.append(self.state)
+        return worked, info
+
+    def reached(self) -> tuple[int, int]:
+        """Return how many goals are reached, and how many there are."""
         reached = sum(
             any(
                 node["id"] == goal["id"] and goal["state"] in node["states"]
-                for node in state["nodes"]
+                for node in self.state["nodes"]
             )
             for goal in self.nodes
         )
-        reached += sum(goal in state["edges"] for goal in self.edges)
+        reached += sum(goal in self.state["edges"] for goal in self.edges)
         if self.actions:
-            reached += check_order_with_or_score(self.actions, " ".join(done))[0]
-        goals = len(self.nodes) + len(self.edges) + len(self.actions)
+            reached += check_order_with_or_score(self.actions, " ".join(self.done))[0]
+        return reached, len(self.nodes) + len(self.edges) + len(self.actions)
+
+    def run(self, lines: list[str]) -> dict[str, Any]:
+        """Carry out a plan until an action cannot be; return what came of it."""
+        before, steps, valid = self.begin(), [], True
+        for line in lines:
+            worked, info = self.act(line)
+            steps.append({"action": line, "success": worked, "objects": self.objects()})
+            if worked:
+                continue
+            checker = TemporalOrderChecker(info, copy.copy(self.history))
+            if checker.run_checker().get_error_type() != ADDITIONAL_STEP:
+                valid = False
+                break
+        reached, goals = self.reached()
         return {"initial": {"objects": before}, "plan": steps, "valid": valid, "goals": goals,
                 "goals_reached": reached, "success": reached == goals}  # fmt: skip
+
+
+def load_tables() -> tuple[Any, ...]:
+    """Return what the simulator knows of objects in general."""
+    return (
+        utils.load_name_equivalence(),
+        utils.load_properties_data(),
+        utils.load_object_placing(),
+    )
+
+
+def load_tasks() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the kind and the goals of each task."""
+    resources = ROOT / "resources" / "virtualhome"
+    entries = json.loads((resources / "task_state_LTL_formula_accurate.json").read_text())
+    kinds = json.loads((resources / "id2task.json").read_text())
+    return {name: (kind, entries["scene_1"][kind][name]) for name, kind in kinds.items()}
 
 
 def main() -> None:
@@ -148,16 +180,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=9999)
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    tables = (
-        utils.load_name_equivalence(),
-        utils.load_properties_data(),
-        utils.load_object_placing(),
-    )
-    resources = ROOT / "resources" / "virtualhome"
-    entries = json.loads((resources / "task_state_LTL_formula_accurate.json").read_text())[
-        "scene_1"
-    ]
-    task_of = json.loads((resources / "id2task.json").read_text())
+    tables, tasks = load_tables(), load_tasks()
     files = sorted((ROOT / "llm_response" / "action_sequence").glob("*_outputs.json"))[
         : options.models
     ]
@@ -168,13 +191,14 @@ def main() -> None:
         for path in files
     }  # fmt: skip
     with gzip.open(options.output, "wt") as file:
-        for name in sorted(task_of)[: options.tasks]:
-            task = Task(name, entries[task_of[name]][name], tables)
+        for name in sorted(tasks)[: options.tasks]:
+            kind, entry = tasks[name]
+            task = Task(name, entry, tables)
             for model, texts in answers.items():
                 row: dict[str, Any] = {
                     "id": f"{model}:{name}",
                     "model": model,
-                    "task": task_of[name],
+                    "task": kind,
                 }
                 pairs = answer(texts[name])
                 lines, wrong = (
