@@ -135,32 +135,28 @@ def best_stop(chain: Chain, price: float) -> NDArray[np.bool_]:
     return stopped
 
 
-def smoothed(counts: NDArray[np.int64], given: NDArray[np.bool_], alpha: Matrix) -> Matrix:
-    """Return a chain from counts, `alpha` added for each successor that is given, by row."""
-    n = len(counts)
-    weights = counts + given * alpha[:, None]
-    total = weights.sum(axis=1, keepdims=True)
-    matrix = np.divide(weights, total, out=np.eye(n), where=total > 0)
-    return np.asarray(matrix)
+def smoothed(chain: Chain, counts: NDArray[np.int64], alpha: str = "1") -> Chain:
+    """Return the chain of other counts.
 
-
-def halves(chain: Chain, rng: np.random.Generator, alpha: str = "sparse") -> tuple[Chain, Chain]:
-    """Return chains of two random halves of the counted transitions.
-
-    The first is learned as Forewarn does (`alpha` sparse: a total weight of one in a row) or as
-    ProbGuard does (one for each successor); the second, which judges, as ProbGuard's files are.
+    Each successor that is given gets a weight of one, as in ProbGuard's files, or under `sparse`
+    an equal part of a total weight of one in its row, as Forewarn does.
     """
     given = chain.matrix > 0
+    each = 1 / np.maximum(given.sum(axis=1), 1) if alpha == "sparse" else np.ones(len(given))
+    weights = counts + given * each[:, None]
+    total = weights.sum(axis=1, keepdims=True)
+    matrix = np.divide(weights, total, out=np.eye(len(given)), where=total > 0)
+    matrix[chain.finish] = np.eye(len(given))[chain.finish]
+    return chain._replace(matrix=np.asarray(matrix), counts=counts)
+
+
+def halves(chain: Chain, rng: np.random.Generator) -> tuple[Chain, Chain]:
+    """Return chains of two random halves of the counted transitions.
+
+    The first is learned as Forewarn does; the second, which judges, as ProbGuard's files are.
+    """
     first = rng.binomial(chain.counts, 0.5)
-    second = chain.counts - first
-    ones = np.ones(len(given))
-    learned = ones / np.maximum(given.sum(axis=1), 1) if alpha == "sparse" else ones
-    found = []
-    for counts, weight in ((first, learned), (second, ones)):
-        matrix = smoothed(counts, given, weight)
-        matrix[chain.finish] = np.eye(len(given))[chain.finish]
-        found.append(chain._replace(matrix=matrix, counts=counts))
-    return found[0], found[1]
+    return smoothed(chain, first, "sparse"), smoothed(chain, chain.counts - first)
 
 
 def mean(outcomes: Sequence[Outcome]) -> Outcome:
@@ -182,7 +178,7 @@ def study(folder: Path, splits: int = 200, seed: int = 20251122) -> dict[str, An
     reached: dict[str, list[list[Outcome]]] = {}
     for _ in range(splits):
         pairs = [halves(c, rng) for c in known]
-        theirs = [(_relearned(c, a), b) for c, (a, b) in zip(known, pairs, strict=True)]
+        theirs = [(smoothed(c, a.counts), b) for c, (a, b) in zip(known, pairs, strict=True)]
         for price in PRICES:
             for name, rows in (
                 (f"learned {price:g}", [solve(b, best_stop(a, price)) for a, b in pairs]),
@@ -190,21 +186,13 @@ def study(folder: Path, splits: int = 200, seed: int = 20251122) -> dict[str, An
                 (f"possible {price:g}", [solve(b, best_stop(b, price)) for _, b in pairs]),
             ):
                 reached.setdefault(name, []).append(rows)
-        for threshold in THRESHOLDS[:1]:
-            rows = [solve(b, at_threshold(a, threshold)) for a, b in theirs]
-            reached.setdefault(f"stop {threshold:g}", []).append(rows)
+        rows = [solve(b, at_threshold(a, THRESHOLDS[0])) for a, b in theirs]
+        reached.setdefault(f"stop {THRESHOLDS[0]:g}", []).append(rows)
     return {
         "chains": len(known), "splits": splits,
         "none": mean(none), "stop": stops, "best": best,
         "halves": {name: _spread(rows) for name, rows in reached.items()},
     }  # fmt: skip
-
-
-def _relearned(chain: Chain, half: Chain) -> Chain:
-    given = chain.matrix > 0
-    matrix = smoothed(half.counts, given, np.ones(len(given)))
-    matrix[chain.finish] = np.eye(len(given))[chain.finish]
-    return half._replace(matrix=matrix)
 
 
 def _spread(rows: list[list[Outcome]]) -> dict[str, Any]:
