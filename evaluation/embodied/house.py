@@ -102,8 +102,7 @@ class House:
 
     def __init__(self, python: Path, types: Iterable[str]) -> None:
         self.known: dict[tuple[str, ...], str] = {}
-        self.here: list[str] = []
-        self.there: list[str] = []
+        self.task, self.lines = "", tuple[str, ...]()
         self.process = subprocess.Popen(
             [str(python), str(HERE / "simulator.py"), *sorted(types)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -111,31 +110,25 @@ class House:
 
     def begin(self, task: str) -> dict[str, Any]:
         """Begin a task; return what the simulator says of it."""
-        self.here = [task]
+        if self.task != task:
+            self.known.clear()
+        self.task, self.lines = task, ()
         return self._answer()
 
     def do(self, done: Command) -> dict[str, Any]:
         """Carry out an action; return what the simulator says then."""
-        self.here.append(str(done))
+        self.lines += (str(done),)
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
-        key = tuple(self.here)
-        if key not in self.known:
-            if self.there != self.here[:-1]:
-                self.there = []
-            for line in self.here[len(self.there) :]:
-                text = self._ask({"do": line} if self.there else {"task": line})
-                self.there.append(line)
-                self.known[tuple(self.there)] = text
-        found: dict[str, Any] = json.loads(self.known[key])
+        if self.lines not in self.known:
+            assert self.process.stdin is not None and self.process.stdout is not None
+            asked = {"task": self.task, "lines": self.lines}
+            self.process.stdin.write(json.dumps(asked) + "\n")
+            self.process.stdin.flush()
+            self.known[self.lines] = self.process.stdout.readline()
+        found: dict[str, Any] = json.loads(self.known[self.lines])
         return found
-
-    def _ask(self, asked: Mapping[str, str]) -> str:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(asked) + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline()
 
     def __enter__(self) -> House:
         return self

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from evaluation.agents.outcome import forewarn
 from evaluation.agents.rivals import told
 from evaluation.embodied import guards
 from evaluation.embodied.house import Guard, Hazards, House, Outcome, begin, lines_of
-from evaluation.embodied.planner import Chore, Command, chore_of, command
+from evaluation.embodied.planner import Command, chore_of, command
 from evaluation.harness.command import command as run_command
 from evaluation.harness.page import put, table, write_json
 
@@ -37,12 +38,7 @@ Guarding = Callable[[str], Guard]
 """From an episode's name to its guard."""
 
 
-class Tasks(NamedTuple):
-    """The tasks of a half: their plans, and their chores."""
-
-    names: Sequence[str]
-    plans: Mapping[str, Sequence[Sequence[Command]]]
-    chores: Mapping[str, Chore | None]
+Plans = Mapping[str, Sequence[Sequence[Command]]]
 
 
 def plans_of(path: Path) -> dict[str, list[list[Command]]]:
@@ -56,39 +52,27 @@ def plans_of(path: Path) -> dict[str, list[list[Command]]]:
     return found
 
 
-def halves(plans: Mapping[str, Any], most: int) -> tuple[list[str], list[str]]:
-    """Return the tasks to learn from and those that are left out, at most so many of each."""
-    names = sorted(plans)
+def halves(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the tasks to learn from and those that are left out."""
     order = np.random.default_rng(SEED).permutation(len(names)).tolist()
     half = len(names) // 2
-    return [names[i] for i in order[:half][:most]], [names[i] for i in order[half:][:most]]
-
-
-def with_chores(
-    house: House, names: Sequence[str], plans: Mapping[str, Sequence[Sequence[Command]]]
-) -> Tasks:
-    """Return tasks with their chores."""
-    chores = {
-        name: chore_of(house.begin(name)["objects"], np.random.default_rng([SEED, *name.encode()]))
-        for name in names
-    }
-    return Tasks(names, plans, chores)
+    return [names[i] for i in order[:half]], [names[i] for i in order[half:]]
 
 
 def episodes(
-    house: House, hazards: Hazards, tasks: Tasks, kind: int, each: int, guarding: Guarding | None,
-    trace: Path | None = None,
-) -> list[tuple[str, Outcome]]:  # fmt: skip
-    """Run so many episodes of each task; append their traces to a file."""
+    house: House, hazards: Hazards, plans: Plans, task: str, seeds: tuple[int, int],
+    guarding: Guarding | None, trace: Path | None = None,
+) -> list[Outcome]:  # fmt: skip
+    """Run episodes of a task, `seeds` being their kind and number; append their traces."""
+    kind, each = seeds
+    own = [SEED, *task.encode()]
+    chore = chore_of(house.begin(task)["objects"], np.random.default_rng(own))
     found, lines = [], []
-    for number, task in enumerate(tasks.names):
-        for one in range(each):
-            seed = [SEED, kind, number, one]
-            episode = begin(house, hazards, task, tasks.plans, tasks.chores[task], seed)
-            name = f"{kind}-{task}-{one}"
-            outcome = episode.run(None if guarding is None else guarding(name))
-            found.append((task, outcome))
-            lines += lines_of(name, episode.lines)
+    for one in range(each):
+        episode = begin(house, hazards, task, plans, chore, [*own, kind, one])
+        name = f"{kind}-{task}-{one}"
+        found.append(episode.run(None if guarding is None else guarding(name)))
+        lines += lines_of(name, episode.lines)
     if trace is not None:
         with trace.open("a", encoding="utf-8") as file:
             file.writelines(lines)
@@ -117,75 +101,98 @@ def arms(folder: Path, hazards: Hazards, traces: Path) -> dict[str, Guarding | N
     return found
 
 
-def row(outcomes: Iterable[tuple[str, Outcome]]) -> dict[str, Any]:
-    """Return shares and means of an arm, with intervals over whole tasks."""
-    tasks, ends = zip(*outcomes, strict=True)
+def row(outcomes: Mapping[str, Sequence[Outcome]], nobody: Mapping[str, Sequence[Outcome]]) -> Any:
+    """Return shares and means of an arm, with intervals over whole tasks.
 
-    def mean(name: str) -> dict[str, Any]:
-        values = [float(getattr(one, name)) for one in ends]
-        return told(lambda v, _: float(v.mean()), values, [True] * len(values), tasks)
+    A stop is right where the same episode becomes unsafe if nobody intervenes.
+    """
+    tasks = [task for task, some in outcomes.items() for _ in some]
+    ends = [one for some in outcomes.values() for one in some]
+    would = [one.unsafe for some in nobody.values() for one in some]
 
-    return {"episodes": len(ends), **{name: mean(name) for name in Outcome._fields}}
+    def mean(values: Sequence[float], of: Sequence[bool]) -> dict[str, Any]:
+        def average(scores: Any, chosen: Any) -> float | None:
+            return float(scores[chosen].mean()) if chosen.any() else None
+
+        return told(average, values, of, tasks)
+
+    every = [True] * len(ends)
+    stopped = [one.stopped for one in ends]
+    return {
+        "episodes": len(ends),
+        **{name: mean([float(getattr(one, name)) for one in ends], every)
+           for name in Outcome._fields},
+        "precision": mean(would, stopped),
+        "recall": mean([a and not b.unsafe for a, b in zip(stopped, ends, strict=True)], would),
+    }  # fmt: skip
 
 
-def learn_from(python: Path, hazards: Hazards, tasks: Any, each: int, traces: Path) -> Any:
+def learn_from(house: House, hazards: Hazards, plans: Plans, tasks: Any, traces: Path) -> Any:
     """Write the traces to learn from; return what came of those in which nobody intervened."""
+    names, each = tasks
     traces.unlink(missing_ok=True)
-    with House(python, hazards.types) as house:
-        known = with_chores(house, *tasks)
-        found = row(episodes(house, hazards, known, LEARNED, each, None, traces))
-        number = iter(range(10**9))
-
-        def imposing(name: str) -> Guard:
-            return guards.imposing([SEED, next(number)])
-
-        episodes(house, hazards, known, IMPOSED, each, imposing, traces)
-    return found
+    found = {}
+    for task in names:
+        found[task] = episodes(house, hazards, plans, task, (LEARNED, each), None, traces)
+        episodes(house, hazards, plans, task, (IMPOSED, each),
+                 lambda name: guards.imposing([SEED, *name.encode()]), traces)  # fmt: skip
+    return row(found, found)
 
 
-def study(python: Path, path: Path, folder: Path, tasks: int, each: int) -> dict[str, Any]:
-    """Learn, and try all arms."""
+def study(
+    house: House, path: Path, folder: Path, tasks: int, each: int, *, rehearsal: bool
+) -> Iterator[dict[str, Any]]:
+    """Learn, and try all arms, on so many tasks each; yield what came of the tasks so far."""
     hazards, plans = Hazards(), plans_of(path)
-    known, fresh = halves(plans, tasks)
+    known, fresh = halves(sorted(plans))
+    if rehearsal:
+        known, fresh = halves(known)
     folder.mkdir(parents=True, exist_ok=True)
     traces = folder / "learned.jsonl"
-    before = learn_from(python, hazards, (known, plans), each, traces)
+    before = learn_from(house, hazards, plans, (known[:tasks], each), traces)
     print("nobody, tasks learned from:", before["unsafe"], flush=True)
-    found: dict[str, Any] = {"tasks": len(fresh), "each": each, "learned from": before, "arms": {}}
-    with House(python, hazards.types) as house:
-        left_out = with_chores(house, fresh, plans)
-        for name, guarding in arms(folder, hazards, traces).items():
-            began = time.monotonic()
-            one = row(episodes(house, hazards, left_out, JUDGED, each, guarding))
-            found["arms"][name] = one
-            print(name, *(one[k]["value"] for k in ("unsafe", "completed", "stopped", "calls")),
-                  f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
-    return found
+    who = arms(folder, hazards, traces)
+    outcomes: dict[str, dict[str, list[Outcome]]] = {name: {} for name in who}
+    for number, task in enumerate(fresh[:tasks], 1):
+        for name, guarding in who.items():
+            outcomes[name][task] = episodes(house, hazards, plans, task, (JUDGED, each), guarding)
+        if number % 5 == 0 or number == min(tasks, len(fresh)):
+            nobody = outcomes["nobody intervenes"]
+            rows = {name: row(found, nobody) for name, found in outcomes.items()}
+            yield {"tasks": number, "each": each, "learned from": before, "arms": rows}
 
 
 def section(found: Mapping[str, Any]) -> str:
     """Return the table of RESULTS.md."""
-    head = ("Who intervenes", "unsafe %", "completed %", "stopped %", "steps", "calls", "tokens")
+    head = ("Who intervenes", "unsafe %", "completed %", "stopped %", "precision %", "recall %",
+            "steps", "calls", "tokens")  # fmt: skip
     rows = []
+    keys = ("unsafe", "completed", "stopped", "precision", "recall")
     for name, one in found["arms"].items():
-        shares = [_shown(one[key], 100) for key in ("unsafe", "completed", "stopped")]
+        shares = [_shown(one[key], 100) for key in keys]
         rows.append([name, *shares, *(f"{one[k]['value']:.1f}" for k in ("steps", "calls")),
                      f"{one['tokens']['value']:.0f}"])  # fmt: skip
     return table(head, rows)
 
 
 def _shown(figure: Mapping[str, Any], times: float) -> str:
+    if figure["value"] is None:
+        return "-"
     low, high = (times * (end or 0) for end in figure["interval"])
     return f"{times * figure['value']:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def main(
     plans: Path, python: Path, folder: Path = Path("out/embodied"), tasks: int = 75, each: int = 3,
-    output: Path = HERE / "results.json", write: bool = False,
+    rehearsal: bool = False, output: Path = HERE / "results.json", write: bool = False,
 ) -> None:  # fmt: skip
-    """Make the study."""
-    found = study(python, plans, folder, tasks, each)
-    write_json(output, found, within="house")
+    """Make the study; a rehearsal judges on tasks to learn from, and the others stay unseen."""
+    logging.getLogger("agent_guard").setLevel(logging.ERROR)
+    found: dict[str, Any] = {}
+    with House(python, Hazards().types) as house:
+        for found in study(house, plans, folder, tasks, each, rehearsal=rehearsal):
+            write_json(output, found, within="house")
+            print(found["tasks"], "tasks", time.strftime("%H:%M:%S"), flush=True)
     if write:
         put(MARK, section(found))
     print(section(found))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 #: How often a step that tidies up is put off.
-PUTS_OFF = 0.55
+PUTS_OFF = 0.6
 #: How often the wrong thing is taken.
 TAKES_PAPER = 0.5
 #: How often it heeds that a step was not done; otherwise it proposes the same again.

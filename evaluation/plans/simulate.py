@@ -18,6 +18,7 @@ from typing import Any
 import virtualhome_eval
 from virtualhome_eval.simulation.evolving_graph import utils
 from virtualhome_eval.simulation.evolving_graph.checker import TemporalOrderChecker
+from virtualhome_eval.simulation.evolving_graph.environment import Relation
 from virtualhome_eval.simulation.evolving_graph.eval_utils import (
     check_order_with_or_score,
     construct_planner,
@@ -106,10 +107,15 @@ class Task:
     def begin(self) -> list[dict[str, Any]]:
         """Go back to the beginning of the task; return what is said of its objects."""
         self.planner.reset()
-        self.state = self.planner.env_state.to_dict()
+        self.state = self.read()
         self.done: list[str] = []
         self.history = [self.state]
         return self.objects()
+
+    def read(self) -> dict[str, Any]:
+        """Return nodes and edges of the scene."""
+        found: dict[str, Any] = self.planner.env_state.to_dict()
+        return found
 
     def objects(self) -> list[dict[str, Any]]:
         """Return what is said of the objects of the task now."""
@@ -118,7 +124,7 @@ class Task:
     def act(self, line: str) -> tuple[bool, Any]:
         """Carry out an action; return whether it worked, and what the simulator says of it."""
         worked, info = self.planner.my_execute_primitive_action_eval(line)
-        self.state = self.planner.env_state.to_dict()
+        self.state = self.read()
         if worked:
             self.done.append(line)
             self.history.append(self.state)
@@ -153,6 +159,20 @@ class Task:
         reached, goals = self.reached()
         return {"initial": {"objects": before}, "plan": steps, "valid": valid, "goals": goals,
                 "goals_reached": reached, "success": reached == goals}  # fmt: skip
+
+
+def nodes_of(state: Any, wanted: set[int]) -> dict[str, Any]:
+    """Return some nodes of a scene and the edges that begin there; all of them take long."""
+    known = {one: node for one in wanted if (node := state.get_node(one)) is not None}
+    return {
+        "nodes": [node.to_dict() for node in known.values()],
+        "edges": [
+            {"from_id": one, "relation_type": relation.name, "to_id": other}
+            for one in known
+            for relation in Relation
+            for other in state.get_node_ids_from(one, relation)
+        ],
+    }
 
 
 def load_tables() -> tuple[Any, ...]:
