@@ -87,6 +87,29 @@ def test_decisions_by_all_policies(seed: int) -> None:
     assert table.decide(-1) is None
 
 
+@pytest.mark.parametrize("idle", ["a", "z"])
+def test_what_changes_nothing_is_no_better_than_what_makes_it_safe(idle: str) -> None:
+    """Waiting keeps all that is possible, and so is as safe as what may follow it, for ever."""
+    rows = {
+        0: {idle: (20, 0, 0, 0), "m": (0, 20, 0, 0), "start": (0, 0, 0, 60)},
+        1: {"start": (0, 0, 20, 0)},
+    }
+    names = [name for of in rows.values() for name in of]
+    matrix = [of[name] for of in rows.values() for name in of] + [(0, 0, 0, 0)] * 2
+    counts = sparse.csr_matrix(np.array(matrix))
+    groups = np.array([0, 3, 4, 5, 6])
+    total = np.asarray(counts.sum(axis=1)).ravel()
+    given = ActionCounts((0, 1, -1, -2), (*names, "", ""), groups, counts, total)
+    done, bad = np.arange(4) == 2, np.arange(4) == 3
+    bounds = counted_process(given, 4)
+    decision = shield_table(bounds, bad, done, 0.5).decide(0)
+    assert decision is not None
+    assert decision.action == "m"
+    wait = next(risk for risk in decision.alternatives if risk.action == idle)
+    assert wait.failure.estimate == decision.alternatives[0].failure.estimate
+    assert wait.success.estimate == decision.alternatives[0].success.estimate
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_linear_programme_against_storm(seed: int) -> None:
     pytest.importorskip("stormpy", reason="Storm is the oracle")

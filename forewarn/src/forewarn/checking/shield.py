@@ -189,6 +189,7 @@ class _Risks:
         self.counts = np.asarray(counted.counted.counts.sum(axis=1)).ravel()
         process = counted.process
         self.least = np.nan_to_num(self.figures[0].choice_estimate)
+        self.recorded = np.nan_to_num(self.figures[2].choice_estimate)
         self.most = np.nan_to_num(self.figures[3].choice_estimate)
         self.on_safest = _success_on_safest(process, failure, success, horizon, self.least)
 
@@ -230,8 +231,16 @@ def _decide(
 ) -> ShieldDecision:
     groups = counted.process.groups
     choices = list(range(int(groups[state]), int(groups[state + 1])))
-    # The safer first; among equals the one that succeeds more often.
-    choices.sort(key=lambda c: (round(float(risks.least[c]) / EQUAL), -float(risks.most[c]), c))
+    # The safer first; among equals the one that succeeds more often, then the one that is safer if
+    # nobody heeds the next advice: what changes nothing is as safe as what may still follow it.
+    choices.sort(
+        key=lambda c: (
+            round(float(risks.least[c]) / EQUAL),
+            -round(float(risks.most[c]) / EQUAL),
+            float(risks.recorded[c]),
+            c,
+        )
+    )
     feasible = [c for c in choices if risks.most[c] >= minimum - EQUAL]
     found: list[tuple[float, bool, int]] = []
     for choice in feasible:
