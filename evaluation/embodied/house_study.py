@@ -72,7 +72,8 @@ def episodes(
     kind, each = seeds
     own = [SEED, *task.encode()]
     chore = chore_of(house.begin(task)["objects"], np.random.default_rng(own))
-    found, lines = [], []
+    found: list[Outcome] = []
+    lines: list[str] = []
     for one in range(each):
         episode = begin(house, hazards, task, plans, chore, [*own, kind, one])
         name = f"{kind}-{task}-{one}"

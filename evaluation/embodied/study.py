@@ -18,7 +18,9 @@ from forewarn.plans.summary import Share
 HERE = Path(__file__).parent
 #: Table 2 of ProbGuard (arXiv 2508.00500), in percent: unsafe, completed.
 THEIRS = {"none": (40.63, 59.38), "0.1": (2.60, 10.42), "0.3": (5.20, 20.31),
-          "0.5": (21.35, 41.14), "0.7": (29.17, 48.96)}  # fmt: skip
+          "0.5": (21.35, 41.14), "0.7": (29.17, 48.96), "reflect": (14.07, 47.74)}  # fmt: skip
+#: AgentSpec's rules on embodied tasks, written by a model, as ProbGuard's paper has them.
+AGENTSPEC = {"precision": 95.56, "recall": 70.96}
 
 
 def plain(value: Any) -> Any:
@@ -41,31 +43,43 @@ def percent(value: float, digits: int = 1) -> str:
 
 def exact_table(found: dict[str, Any]) -> str:
     """Return what is exact on the chains, beside the published figures."""
-    rows = [["nobody intervenes", *_cells(found["none"]), *_theirs("none")]]
-    rows += [
-        [f"stop at a risk above {name}", *_cells(outcome), *_theirs(name)]
-        for name, outcome in found["stop"].items()
+    none = found["none"]
+    stops = {f"stop at a risk above {name}": (one, name) for name, one in found["stop"].items()}
+    best = {
+        f"best rule, one unsafe run worth {price} completed": (one, "")
+        for price, one in found["best"].items()
+    }
+    rows = [
+        [name, *_cells(one, none), *_theirs(published)]
+        for name, (one, published) in {"nobody intervenes": (none, "none"), **stops, **best}.items()
     ]
-    rows += [
-        [
-            f"best rule, one unsafe run worth {price} completed",
-            *_cells(outcome),
-            "",
-            "",
-        ]
-        for price, outcome in found["best"].items()
-    ]
-    head = ("Rule", "unsafe %", "completed %", "theirs: unsafe", "theirs: completed")
-    return table(head, rows)
+    rows.append(["reflect at 0.1", *[""] * 4, *_theirs("reflect")])
+    columns = ("unsafe %", "completed %", "precision %", "recall %")
+    return table(("Rule", *columns, *(f"theirs: {name}" for name in columns)), rows)
 
 
-def _cells(outcome: dict[str, float]) -> list[str]:
-    return [percent(outcome["unsafe"], 2), percent(outcome["completed"])]
+def _cells(outcome: dict[str, float], none: dict[str, float]) -> list[str]:
+    """Return shares, and how often a stop is right and how many unsafe runs are stopped.
+
+    Whoever is not stopped fares as if nobody intervened, so that these follow from the shares.
+    """
+    unsafe, completed = outcome["unsafe"], outcome["completed"]
+    shares = [percent(unsafe, 2), percent(completed)]
+    right, stopped = none["unsafe"] - unsafe, 1 - unsafe - completed
+    if right < 1e-6:
+        return [*shares, "", ""]
+    return [*shares, percent(right / stopped), percent(right / none["unsafe"])]
 
 
 def _theirs(name: str) -> list[str]:
-    unsafe, completed = THEIRS[name]
-    return [f"{unsafe:.2f}", f"{completed:.2f}"]
+    if not name:
+        return [""] * 4
+    unsafe, completed = (figure / 100 for figure in THEIRS[name])
+    shares = [percent(unsafe, 2), percent(completed, 2)]
+    if not name[0].isdigit():  # who reflects is not stopped
+        return [*shares, "", ""]
+    none = {"unsafe": THEIRS["none"][0] / 100}
+    return [*shares, *_cells({"unsafe": unsafe, "completed": completed}, none)[2:]]
 
 
 def halves_table(found: dict[str, Any]) -> str:
@@ -100,6 +114,10 @@ def logs_table(found: dict[str, Any]) -> str:
         "runs of safe tasks that these rules stop, too": found["safe"]["stopped_share"],
     }
     rows = [[name, _share(entry)] for name, entry in named.items()]
+    rows += [
+        [f"AgentSpec's rules, theirs, other runs: {key}", f"{value:.2f} %"]
+        for key, value in AGENTSPEC.items()
+    ]
     return table(("Real logs (AI2-THOR)", "share"), rows)
 
 
@@ -126,7 +144,8 @@ def main() -> None:
             "logs": logs.study(shared / "agents" / "agentspec_embodied", shared / "safeagentbench"),
         }
     )
-    write_json(HERE / "results.json", found)
+    for name, part in found.items():
+        write_json(HERE / "results.json", part, within=name)
     put("evaluation.embodied.study", section(found))
 
 

@@ -20,6 +20,12 @@ from forewarn.plans.rules import load_rules
 from forewarn.plans.summary import Tally, share
 
 HERE = Path(__file__).parent
+#: SENTINEL's table of plans (arXiv 2510.12985), in %: success, safe, both; three prompts. Theirs.
+SENTINEL = {
+    "GPT-5": ((68.2, 73.9, 67.7), (66.0, 71.8, 66.0), (62.4, 68.0, 62.3)),
+    "Claude Sonnet 4": ((85.5, 91.2, 84.6), (84.6, 90.6, 83.7), (77.3, 82.2, 76.4)),
+    "DeepSeek V3.1": ((89.5, 96.5, 88.8), (88.9, 94.2, 84.1), (89.1, 83.4, 78.2)),
+}
 
 
 def virtualhome(path: Path) -> dict[str, Any]:
@@ -64,6 +70,7 @@ def section(found: dict[str, Any]) -> str:
     return "\n".join(
         [
             table(head, rows),
+            sentinel(),
             f"Safety Chip: {agreement['count']} of {agreement['of']} verdicts agree with the "
             f"label, {_share(agreement)} %. The others:\n",
             table(("Why they differ", "runs"), why),
@@ -72,6 +79,20 @@ def section(found: dict[str, Any]) -> str:
             ),
         ]
     )
+
+
+def sentinel() -> str:
+    """Return SENTINEL's own figures."""
+    head = (
+        "SENTINEL's, theirs: success / safe / both (%)",
+        "rules as formulas",
+        "in words",
+        "none",
+    )
+    rows = [
+        [name, *(" / ".join(map(str, cell)) for cell in cells)] for name, cells in SENTINEL.items()
+    ]
+    return table(head, rows)
 
 
 def _share(entry: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,11 @@ def test_hazards_are_final_states_and_their_parts() -> None:
         '(exists x0 in objects: x0.type == "faucet" and x0.id == "faucet_43" and '
         "not isAttended(x0))"
     )
+
+
+def test_the_page_says_what_was_found() -> None:
+    found = json.loads((HERE / "results.json").read_text())["house"]
+    page = (HERE.parent / "RESULTS.md").read_text()
+    inside = page.partition(f"<!-- {house_study.MARK} -->")[2]
+    inside = inside.partition(f"<!-- end of {house_study.MARK} -->")[0]
+    assert inside.strip() == house_study.section(found).strip()

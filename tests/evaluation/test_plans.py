@@ -62,6 +62,21 @@ def test_an_outcome_is_what_powers_of_the_chain_give() -> None:
     assert outcome.completed == pytest.approx(far[drawn.finish])
 
 
+def test_who_is_stopped_rightly_follows_from_two_shares() -> None:
+    """A stop is right as often as the state where it stops is risky."""
+    drawn = chain(np.random.default_rng(8))
+    stopped = np.array([False, True, True, False, False])
+    ends = drawn.matrix.copy()
+    ends[[1, 2, 3]] = np.eye(5)[[1, 2, 3]]
+    reached = np.linalg.matrix_power(ends, 2_000)[0]
+    right = reached[[1, 2]] @ chains.risks(drawn)[[1, 2]]
+    none = chains.solve(drawn, np.zeros(5, dtype=bool))
+    one = chains.solve(drawn, stopped)
+    cells = embodied._cells(one._asdict(), none._asdict())
+    assert float(cells[2]) == pytest.approx(100 * right / reached[[1, 2]].sum(), abs=0.06)
+    assert float(cells[3]) == pytest.approx(100 * right / none.unsafe, abs=0.06)
+
+
 def test_published_chains_give_the_published_figures(shared_data: Path) -> None:
     known = list(chains.chains(shared_data / "probguard" / "embodied"))
     if len(known) != 103:
