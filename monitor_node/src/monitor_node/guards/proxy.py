@@ -193,6 +193,13 @@ class ActionProxy:
     # A goal
 
     async def _asked(self, goal: Any) -> GoalResponse:
+        try:
+            return await self._answer(goal)
+        except Exception as error:  # it would end the process, and with it all other guards
+            self._fail(f"a goal is refused: {type(error).__name__}: {error}")
+            return GoalResponse.REJECT
+
+    async def _answer(self, goal: Any) -> GoalResponse:
         verdict = Verdict(False, self.trouble())
         if not verdict.reason:
             verdict = await self._judged(goal)
@@ -236,7 +243,7 @@ class ActionProxy:
         name = UUID(uuid=list(uuid4().bytes))
         sent = self._client.send_goal_async(goal, feedback_callback=feedback, goal_uuid=name)
         future = self._future()
-        sent.add_done_callback(lambda done: settle(future, done.result()))
+        sent.add_done_callback(lambda done: settle(future, _found(done)))
         remote = await self._within(future)
         if remote is None:
             # It may have been accepted, its answer being lost, or be accepted later.
@@ -264,7 +271,7 @@ class ActionProxy:
         result.add_done_callback(lambda done: self._ended(running, done))
 
     def _ended(self, running: Running, done: Any) -> None:
-        response = done.result()
+        response = _found(done)
         if response is not None:
             self._finish(running, response.status, response.result)
 
@@ -305,7 +312,7 @@ class ActionProxy:
             return CancelResponse.REJECT
         future = self._future()
         asked = running.remote.cancel_goal_async()
-        asked.add_done_callback(lambda done: settle(future, done.result()))
+        asked.add_done_callback(lambda done: settle(future, _found(done)))
         running.asking += 1
         try:
             response = await self._within(future)
@@ -357,8 +364,13 @@ def settle(future: Any, found: Any) -> None:
         future.set_result(found)
 
 
+def _found(done: Any) -> Any:
+    """Return what a future holds; None if that is an exception."""
+    return None if done.exception() is not None else done.result()
+
+
 def _too_late(sent: Any) -> None:
     """Cancel a goal that the server accepts after its client was told that it is refused."""
-    remote = sent.result()
+    remote = _found(sent)
     if remote is not None and remote.accepted:
         remote.cancel_goal_async()
