@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -188,6 +191,21 @@ def test_what_is_too_much_is_refused_and_does_not_hang() -> None:
     rule = " ".join(f"forall {x} in objects:" for x in "abcd") + " near(a, b) implies near(c, d)"
     with pytest.raises(PlanError, match="is too much"):
         finding(Plan("big", (Step("look"),), State(facts)), rule)
+
+
+def test_the_object_that_is_named_is_the_same_in_every_process() -> None:
+    program = (
+        "from forewarn.plans.world import Plan, State;"
+        "print(list(Plan('p', (), State(frozenset(('on', c) for c in 'dbace'))).objects))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in "123"
+    }  # fmt: skip
+    assert told == {"['a', 'b', 'c', 'd', 'e']\n"}
 
 
 def test_a_long_plan_with_chains_of_relations_ends() -> None:

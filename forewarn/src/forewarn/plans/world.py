@@ -89,9 +89,9 @@ class Plan:
     @property
     def objects(self) -> dict[str, str]:
         """Type of each object that the plan names anywhere; one without a type is its own."""
-        found: dict[str, str] = {}
-        for fact in self._facts():
-            found.update(dict.fromkeys(fact[1:], ""))
+        # In the same order each time: which object is named first must not depend on the process.
+        stated = {name for fact in self._facts() for name in fact[1:]}
+        found = dict.fromkeys(sorted(stated), "")
         for step in self.steps:
             found.update(dict.fromkeys(step.arguments, ""))
         found.update(self.types)
