@@ -96,7 +96,7 @@ class Task:
         self.name = name
         self.nodes = remove_duplicate_dicts([g for g in goals["goal"] if "state" in g])
         self.edges = remove_duplicate_dicts([g for g in goals["goal"] if "relation_type" in g])
-        self.actions = list(set(goals["actions"]))
+        self.actions = list(dict.fromkeys(goals["actions"]))
         self.planner, self.relevant, *_ = construct_planner(
             *tables, scenegraph_id=1, script_id=name, dataset_root=str(DATA)
         )
