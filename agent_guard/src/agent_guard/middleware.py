@@ -7,6 +7,7 @@ pause does not count twice.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -20,7 +21,7 @@ from langgraph.types import Command, interrupt
 from typing_extensions import NotRequired
 
 from agent_guard.answers import question
-from agent_guard.decisions import GuardStopError, Proposal
+from agent_guard.decisions import GuardStopError, Proposal, plain
 from agent_guard.guard import Guard
 from agent_guard.outcomes import NOTHING, Settled
 from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, over
@@ -28,6 +29,7 @@ from forewarn.config.actions import ACTIONS
 from forewarn.recordings.agent_calls import says_failed
 from forewarn.recordings.agent_steps import text_of_result
 
+log = logging.getLogger("agent_guard")
 KEY = "forewarn"
 Context = Callable[[Any], Mapping[str, Any]]
 
@@ -101,7 +103,12 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         kept, messages = _field(state, KEY), _messages(state)
         info = getattr(runtime, "execution_info", None)
         run = _run_of(getattr(info, "thread_id", None), messages)
-        update, _ = over(self.guard, kept, run, _said(messages))
+        context, problem = self._other_signals(state)
+        if problem:
+            log.error(
+                "run %s: its end is judged without other signals: %s", plain(run, 80), problem
+            )
+        update, _ = over(self.guard, kept, run, _said(messages), context)
         return {KEY: update}
 
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
@@ -114,12 +121,19 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         place = _among(messages, call)
         config = request.runtime.config.get("configurable", {})
         run = _run_of(config.get("thread_id"), messages)
-        context = NOTHING if self._context is None else self._context(state)
+        context, problem = self._other_signals(state)
         turn = begin(
             self.guard, _field(state, KEY), run, place.name, place.proposals, place.number,
-            _said(messages), context, place.problem,
+            _said(messages), context, place.problem or problem,
         )  # fmt: skip
         return turn, context
+
+    def _other_signals(self, state: Any) -> tuple[Mapping[str, Any], str]:
+        """Return what the function `context` says, and why it could not be had."""
+        try:
+            return NOTHING if self._context is None else self._context(state), ""
+        except Exception as error:
+            return NOTHING, f"the function `context` failed: {type(error).__name__}: {error}"
 
     def _settle(self, turn: Turn, answer: object, context: Mapping[str, Any]) -> Settled:
         settled = self.guard.settle(turn.state, turn.judged, answer, context)

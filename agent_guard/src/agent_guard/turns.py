@@ -107,7 +107,7 @@ def begin(
     context : mapping
         Values of other signals that the monitor file names.
     problem : str
-        Why the call cannot be judged; empty if it can.
+        Why the calls cannot be judged; empty if they can.
     """
     if kept and kept["turn"] == name:
         base, state = kept["base"], guard.load(kept["base"])
@@ -115,16 +115,19 @@ def begin(
         state = guard.heard(gathered(guard, kept), said)
         base = guard.dump(state)
     waits = False
+
+    def judge(proposal: Proposal) -> Judged:
+        if problem:
+            return guard.failed(state, run, proposal, GuardError(problem))
+        return guard.decide(state, run, proposal, context)
+
     for proposal in proposals[:index]:
-        judged = guard.decide(state, run, proposal, context)
+        judged = judge(proposal)
         waits = waits or judged.decision.does == "ask"
         state = (
             judged.made if judged.decision.does in ("pass", "warn", "replace") else judged.refused
         )
-    if problem:
-        judged = guard.failed(state, run, proposals[index], GuardError(problem))
-    else:
-        judged = guard.decide(state, run, proposals[index], context)
+    judged = judge(proposals[index])
     if waits and judged.decision.does not in ("stop", "reflect"):
         held = judged.decision._replace(action=REPLAN, active=True, held=True)
         judged = judged._replace(decision=held, refused=state)
@@ -158,11 +161,15 @@ def ended(guard: Guard, turn: Turn, settled: Settled, result: object, failed: bo
 
 
 def over(
-    guard: Guard, kept: Mapping[str, Any] | None, run: str, said: Sequence[tuple[str, str]]
+    guard: Guard,
+    kept: Mapping[str, Any] | None,
+    run: str,
+    said: Sequence[tuple[str, str]],
+    context: Mapping[str, Any] = NOTHING,
 ) -> tuple[Kept, Decision | None]:
     """Close what the user asked for last; return the state's update, and what the rules say."""
     state = guard.heard(gathered(guard, kept), said)
-    judged = guard.close(state, run)
+    judged = guard.close(state, run, context)
     after = state._replace(refused=0, stopped="") if judged is None else judged.made
     update = {"base": guard.dump(after), "turn": "", "done": {}}
     return update, None if judged is None else judged.decision

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -302,6 +303,80 @@ def test_two_calls_with_one_id_are_both_blocked(guard: Guard, tools: Tools) -> N
     result = run(agent(guard, tools, twice), asked())
     assert tools.ran == []
     assert all("2 calls of one message have the id" in text for text in answers(result))
+
+
+@both
+@pytest.mark.parametrize(("on_failure", "made"), [("block", []), ("pass", ["send_money DE77"])])
+@pytest.mark.parametrize("what", ["arguments", "context", "checkpoint"])
+def test_a_guard_that_fails_blocks_or_passes_by_choice_and_says_so(
+    tmp_path: Path, tools: Tools, invoke: Invoke, on_failure: str, made: list[str], what: str
+) -> None:
+    told: list[Decision] = []
+    path, saver = written(tmp_path), InMemorySaver()
+    invoke(agent(Guard.open(path), tools, checkpointer=saver), asked(), CONFIG)
+    if what == "checkpoint":
+        always = "always(leaves implies eventually[0:1](deleted))"
+        path = written(tmp_path, RULES.replace("always(not leaves)", f"'{always}'"))
+    options: dict[str, Any] = {"on_failure": on_failure, "on_decision": told.append}
+    guard = Guard.open(path, **options)
+    many = {f"note{i}": "" for i in range(10_001)} if what == "arguments" else {}
+
+    def context(state: Any) -> dict[str, Any]:
+        if what == "context":
+            raise LookupError("nobody knows")
+        return {}
+
+    call = ("send_money", {"to": "DE77", **many})
+    found = agent(guard, tools, says(call), checkpointer=saver, context=context)
+    result = invoke(found, asked(), CONFIG)
+    assert tools.ran == made
+    assert told[0].failure
+    if not made:
+        assert "could not judge it" in answers(result)[0]
+    # What the user says next is judged again, unless the memory itself is of other rules.
+    again = agent(guard, tools, says(("leave", {})), checkpointer=saver)
+    if what != "checkpoint":
+        invoke(again, asked("Go"), CONFIG)
+        assert "leave" not in tools.ran
+
+
+@both
+def test_calls_of_one_message_fail_alike_where_the_context_fails(
+    tmp_path: Path, tools: Tools, invoke: Invoke
+) -> None:
+    def context(state: Any) -> dict[str, Any]:
+        raise LookupError("nobody knows")
+
+    guard = Guard.open(written(tmp_path), on_failure="pass", record=tmp_path / "steps.jsonl")
+    found = agent(guard, tools, says(READ, DELETE), context=context, checkpointer=InMemorySaver())
+    invoke(found, asked(), CONFIG)
+    assert sorted(tools.ran) == ["delete_all", "read_file"]
+    assert known(found.get_state(CONFIG).values)[2] == ["read_file", "delete_all"]
+
+
+def test_other_signals_are_known_at_the_end_too(tmp_path: Path, tools: Tools) -> None:
+    text = RULES.replace("  task: {}\n", "  task: {}\n  role: {}\n")
+    text = text.replace("predicates:\n", "predicates:\n  guest: role == 'guest'\n")
+    guard = Guard.open(written(tmp_path, text), record=tmp_path / "steps.jsonl")
+    run(agent(guard, tools, says(PAY), context=lambda state: {"role": "guest"}), asked())
+    lines = recorded(tmp_path / "steps.jsonl")
+    assert [(line["proposed"], line["role"]) for line in lines] == [
+        ("send_money", "guest"), ("", "guest"),
+    ]  # fmt: skip
+
+
+@both
+def test_a_tool_that_returns_50_megabytes_costs_the_guard_little(
+    guard: Guard, tools: Tools, invoke: Invoke
+) -> None:
+    tools.file = "to CZ99 " * 6_500_000
+    wanted = says(READ), says(("send_money", {"to": "CZ99"}))
+    began = time.process_time()
+    found = agent(guard, tools, *wanted)
+    result = invoke(found, asked())
+    assert time.process_time() - began < 5
+    assert tools.ran == ["read_file"]
+    assert "no_foreign_payee" in answers(result)[1]
 
 
 def test_a_summary_is_not_what_the_user_said(guard: Guard, tools: Tools) -> None:
