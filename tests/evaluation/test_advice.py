@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from evaluation.harness.advice import (
     held_process,
     with_shield,
 )
+from evaluation.harness.page import replaced
 from evaluation.irsim.closed_loop import HERE, JUDGED, acting
 from evaluation.irsim.governors import Governed, Steering
 from evaluation.irsim.messages import write_bag
@@ -158,3 +161,24 @@ def test_contacts_avoided_and_time_lost_are_of_the_same_seeds() -> None:
     assert (found["contacts"], found["avoided"], found["lost"]) == (1, 0.5, 2.0)
     assert found["arrived"] == pytest.approx(2 / 3, abs=1e-4)
     assert "| somebody | 3 | 1 | 50%" in table_of({"somebody": found})
+
+
+@pytest.mark.parametrize(
+    ("key", "mark"),
+    [("shield", "evaluation.irsim.shield"), ("shield_first", "evaluation.irsim.shield, first")],
+)
+def test_the_page_shows_what_the_shield_did(repository: Path, key: str, mark: str) -> None:
+    found = json.loads((HERE / "results.json").read_text(encoding="utf-8"))[key]
+    page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
+    assert replaced(page, mark, table_of(found["arms"])) == page
+    assert {row["episodes"] for row in found["arms"].values()} == {len(found["seeds"])}
+
+
+def test_the_page_says_what_was_tried(repository: Path) -> None:
+    tried = json.loads((HERE / "results.json").read_text(encoding="utf-8"))["shield"]["tried"]
+    page = " ".join((repository / "evaluation" / "RESULTS.md").read_text("utf-8").split())
+    said = (
+        "{REPLAN:,} ticks with another plan, {LIMIT_SPEED:,} with a speed limit of 0.1 m/s, "
+        "{EMERGENCY_STOP:,} with a stop of the gate"
+    )
+    assert said.format(**tried) in page
