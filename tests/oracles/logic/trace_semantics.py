@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -120,6 +121,7 @@ def traces(
             yield letters, loop
 
 
+@cache
 def formulas(atoms: tuple[str, ...] = ("a", "b"), leaves: int = 5, *, past: bool = False):
     """Return a strategy for formulas about now and later, with bounds and without; or about all."""
     leaf = st.sampled_from([Atom(name) for name in atoms]) | st.builds(Constant, st.booleans())
