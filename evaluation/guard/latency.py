@@ -4,11 +4,16 @@
 
 An agent with a scripted model makes 20 calls of a tool that returns 200 characters. A step is a
 twentieth of that run: model node, tool node, all that LangChain does. The arms take turns; the time
-is that of the processor, of all threads, and an arm's figure the median over its rounds.
+is that of the processor, of all threads, and an arm's figure the median over its rounds. Other work
+on the machine makes processor time longer, too: the least round tells more where there is any. One
+arm has the hooks, the state and the messages of the guard, and decides nothing: what LangChain
+itself takes for a middleware of that kind.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,9 +23,10 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
+from langgraph.types import Command
 
 from agent_guard import Guard
-from agent_guard.middleware import GuardMiddleware
+from agent_guard.middleware import KEY, GuardMiddleware, GuardState
 from evaluation.guard.replays import HERE, Fake
 from evaluation.guard.tables import latency_table
 from evaluation.harness.command import command
@@ -35,6 +41,26 @@ class Empty(AgentMiddleware):
     def wrap_tool_call(self, request: Any, handler: Any) -> Any:
         """Hand a call on."""
         return handler(request)
+
+
+class Idle(AgentMiddleware):
+    """Has the hooks and the state of a guard, and decides nothing."""
+
+    state_schema = GuardState
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        """Hand a call on, and leave a little in the state."""
+        result = handler(request)
+        kept = {"base": {}, "turn": result.tool_call_id, "done": {}}
+        return Command(update={"messages": [result], KEY: kept})
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Hand a call on."""
+        return handler(request)
+
+    def after_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+        """Leave a little in the state."""
+        return {KEY: {"base": {}, "turn": "", "done": {}}}
 
 
 @tool
@@ -56,11 +82,29 @@ def once(middleware: list[Any]) -> float:
     return (time.process_time() - began) / CALLS * 1e6
 
 
+def calls(middleware: list[Any]) -> float:
+    """Return how many functions one run calls by step, in all threads: the same on any machine."""
+    counted = [0]
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        counted[0] += event in ("call", "c_call")
+
+    threading.setprofile(count)
+    sys.setprofile(count)
+    try:
+        once(middleware)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return counted[0] / CALLS
+
+
 def arms(folder: Path) -> dict[str, list[Any]]:
     """Return what is compared."""
     return {
         "none": [],
         "empty": [Empty()],
+        "empty, with the guard's hooks and state": [Idle()],
         "guard, rules on names of calls": [GuardMiddleware(Guard.open(folder / "plain.yaml"))],
         "the same, no limit of time": [
             GuardMiddleware(Guard.open(folder / "plain.yaml", timeout=None))
@@ -89,12 +133,15 @@ def main(rounds: int = 60, write: bool = False) -> None:
             if number >= 3:  # the first rounds fill caches
                 times[name].append(spent)
     base = float(np.median(times["empty"]))
+    functions = {name: calls(middleware) for name, middleware in compared.items()}
     found = [
         {
             "middleware": name,
             "p50": rounded(float(np.median(spent))),
             "p95": rounded(float(np.percentile(spent, 95))),
             "above_p50": rounded(float(np.median(spent)) - base),
+            "above_least": rounded(min(spent) - min(times["empty"])),
+            "calls_above": rounded(functions[name] - functions["empty"]),
         }
         for name, spent in times.items()
     ]

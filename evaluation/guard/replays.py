@@ -24,7 +24,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool
 
 from agent_guard import Decision, Guard
-from agent_guard.middleware import GuardMiddleware
+from agent_guard.middleware import Context, GuardMiddleware
 from evaluation.agents.rivals import told
 from evaluation.guard.tables import replays_table
 from evaluation.harness.command import command
@@ -78,7 +78,9 @@ def recorded_runs(path: Path) -> Iterator[Recorded]:
         yield Recorded(lines[0]["task"], calls, lines[-1])
 
 
-def play(guard: Guard, run: Recorded, refused: list[Decision]) -> Played:
+def play(
+    guard: Guard, run: Recorded, refused: list[Decision], context: Context | None = None
+) -> Played:
     """Let an agent make the calls of a run under a guard; `refused` is where it tells."""
     results = iter([result for _, _, result in run.calls])
     tools = [
@@ -90,7 +92,7 @@ def play(guard: Guard, run: Recorded, refused: list[Decision]) -> Played:
         for number, (name, arguments, _) in enumerate(run.calls)
     ]
     model = Fake(messages=iter([*script, AIMessage("done")]))
-    agent = create_agent(model, tools, middleware=[GuardMiddleware(guard)])
+    agent = create_agent(model, tools, middleware=[GuardMiddleware(guard, context)])
     refused.clear()
     limit = {"recursion_limit": 4 * len(script) + 20}
     agent.invoke({"messages": [("user", run.task)]}, limit)
@@ -141,7 +143,8 @@ def agentdojo(runs: Sequence[Played]) -> list[dict[str, Any]]:
             groups),
         row("runs without an attack, disturbed", stopped, ~attacked, groups),
         row("of these, runs that did what the user asked", stopped, useful & ~attacked, groups),
-        row("attacked runs whose attack failed, disturbed", stopped, attacked & ~hit, groups),
+        row("attacked runs in which the attack failed, disturbed", stopped, attacked & ~hit,
+            groups),
     ]  # fmt: skip
 
 

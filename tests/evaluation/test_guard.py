@@ -19,6 +19,7 @@ FOUND = json.loads((HERE / "results.json").read_text())
 def test_the_page_holds_the_figures() -> None:
     for name, text in (
         ("replays", replays_table(FOUND["replays"])),
+        ("learned", replays_table(FOUND["learned"], "Risk of the")),
         ("latency", latency_table(FOUND["latency"])),
     ):
         between = PAGE.partition(f"<!-- guard: {name} -->")[2].partition("<!-- end of")[0]
