@@ -28,6 +28,7 @@ from evaluation.closed_loop.trip import Brakes, Referee, role_of
 from evaluation.harness.advice import as_driven_on
 from evaluation.harness.control import QuantityRules, moving
 from evaluation.harness.episodes import paired
+from evaluation.harness.page import replaced
 from evaluation.sumo.simulation import Frame
 from forewarn.config import load_spec
 from forewarn.config.sections import BoundsSpec
@@ -329,3 +330,10 @@ def test_the_town_has_a_shield_that_knows_what_was_tried(repository: Path) -> No
     assert shield is not None and shield.watch.monitor.shield is not None
     decisions = shield.watch.monitor.shield.decisions
     assert len(decisions) > 500 and {one.action for one in decisions.values()} == {"drive on"}
+
+
+def test_the_page_says_what_it_costs_to_heed_lights(repository: Path) -> None:
+    folder = repository / "evaluation"
+    found = json.loads((folder / "closed_loop" / "lights.json").read_text(encoding="utf-8"))
+    page = (folder / "RESULTS.md").read_text(encoding="utf-8")
+    assert replaced(page, "heeding lights", table_of(found["arms"])) == page
