@@ -79,15 +79,14 @@ def test_bars_are_seen_and_fit(folder: Path, words: tuple[str, ...], bars: tuple
 
 
 def test_ctrl_c_leaves_nothing_half(folder: Path) -> None:
-    os.mkfifo(folder / "waits.jsonl")  # nobody writes into it: the command is still at work
+    record(folder / "many.jsonl", 2, 3000)  # so that the command is still at work
     before = {path.name for path in folder.iterdir()}
     text = (folder / "monitor.yaml").read_text()
     words = ("--save", "refined.json", "--report", "page.html", "--write")
     code, said = shown(
         folder,
         "refine",
-        "runs.jsonl",
-        "waits.jsonl",
+        "many.jsonl",
         "-c",
         "monitor.yaml",
         *QUERY,
