@@ -24,6 +24,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import serialize_message
+from sensor_msgs.msg import Image
 from std_msgs.msg import Float64
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -73,6 +74,9 @@ def robot(options: argparse.Namespace) -> None:
     scalars = [node.create_publisher(Float64, topic, 10) for topic in SCALARS]
     objects = node.create_publisher(MarkerArray, "/robot/objects", 2)
     payload = crowd(options.markers, options.points) if options.markers else b""
+    image = Image(data=bytes(options.camera)) if options.camera else None
+    picture = b"" if image is None else bytes(serialize_message(image))
+    camera = node.create_publisher(Image, "/robot/camera", 10)
     steps = iter(range(1 << 60))
 
     def step() -> None:
@@ -80,6 +84,8 @@ def robot(options: argparse.Namespace) -> None:
         message = Odometry()
         message.twist.twist.linear.x = (number % 100) / 100
         odometry.publish(message)
+        if picture:
+            camera.publish(picture)
         if number % 5 == 0:
             for i, publisher in enumerate(scalars):
                 publisher.publish(Float64(data=((number // 5 + 13 * i) % 100) / 100))
@@ -121,6 +127,19 @@ def listener(options: argparse.Namespace) -> None:
     for topic, kind in topics:
         node.create_subscription(kind, topic, lambda payload: None, 10, raw=True)
     spin(node, options.executor)
+
+
+def taker(options: argparse.Namespace) -> None:
+    """Take raw messages of the camera at the monitor's rate, as it takes them, and let them go."""
+    node = Node("taker")
+    subscription = node.create_subscription(
+        Image, "/robot/camera", lambda payload: None, 50, raw=True
+    )
+    while rclpy.ok():
+        time.sleep(1.0 / options.rate)
+        with subscription.handle as handle:
+            while handle.take_message(Image, True) is not None:
+                pass
 
 
 @contextmanager
@@ -170,14 +189,16 @@ def share(pid: int, seconds: float) -> float:
 def main() -> None:
     """Run one role."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=("robot", "bare", "listener"))
+    parser.add_argument("role", choices=("robot", "bare", "listener", "taker"))
     parser.add_argument("--rate", type=float, default=10.0)
     parser.add_argument("--executor", default="single")
     parser.add_argument("--markers", type=int, default=0)
     parser.add_argument("--points", type=int, default=0)
+    parser.add_argument("--camera", type=int, default=0)
     options = parser.parse_args()
     rclpy.init()
-    {"robot": robot, "bare": bare, "listener": listener}[options.role](options)
+    roles = {"robot": robot, "bare": bare, "listener": listener, "taker": taker}
+    roles[options.role](options)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,13 @@ states: {kind: tree, variables: [key, room]}
 """
 
 
-def record(path: Path, seed: int, number: int, odd: int = -1, strange: str = "") -> Path:
-    """Write runs; run `odd` enters by an action that no other run has."""
+def record(
+    path: Path, seed: int, number: int, odd: int = -1, strange: str = "", *, share: float = 0.1
+) -> Path:
+    """Write runs, such a share of them with the key; run `odd` enters by an action of its own."""
     chance, lines = random.Random(seed), []
     for run in range(number):
-        key = chance.random() < 0.1
+        key = chance.random() < share
         rows = [("hall", "enter", False)] + [("kitchen", "wait", False)] * chance.randint(0, 3)
         rows += [("kitchen", "light" if key else "leave", False), ("hall", None, key)]
         for room, action, burnt in rows:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from forewarn.config import MonitorSpec, Section
 from forewarn.errors import ModelError
 from forewarn.states.abstraction import Abstraction
+from forewarn.states.danger import DangerFit
 from forewarn.states.interface import Admission, StateSpace
 from forewarn.states.kinds import KINDS, Kind
 from forewarn.states.predicates import build_abstraction
@@ -103,10 +104,10 @@ def _zone_of(limits: Sequence[float], slot: int) -> Callable[[Sequence[Any]], Zo
     return zone
 
 
-def build(spec: MonitorSpec, inline: Iterable[str]) -> ZoneAbstraction:
+def build(spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[DangerFit]) -> ZoneAbstraction:
     limits = spec.states_section(Limits).limits
     cuts = {f"states.limits[{i}]": f"x < {limit!r}" for i, limit in enumerate(limits)}
-    signals = build_abstraction(spec, further=cuts)
+    signals = build_abstraction(spec, further=cuts, fitted=fitted)
     return ZoneAbstraction(
         vocabulary=Zones(),
         sources=signals.sources,

@@ -9,8 +9,8 @@ from there; the second drives the same trips by all arms.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from evaluation.closed_loop.arms import (
     NOBODY,
     Arms,
     at_threshold,
+    key_of,
     load_acting,
     physical,
 )
@@ -36,9 +37,8 @@ from evaluation.harness.advice import Advised, Exploring, Log, held_process, wit
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library
 from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import put, rounded, table, write_json
+from evaluation.harness.page import put, resampled, rounded, table, told, write_json
 from evaluation.sumo.network import EGO_TYPE, Scenario
-from forewarn.assessment.tradeoff import bootstrap
 from forewarn.config.sections import BoundsSpec, ShieldSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model, save_model
@@ -56,28 +56,43 @@ ASKED = (Demand("LIMIT_SPEED", 4.0, id=1), SOFT_STOP, STOP)
 BEYOND = 3  # ticks: a collision is published a tick after it happened
 
 
+LEARNED_ON = "learned on, "
 LAWFUL = "nobody; a driver who heeds lights"
 HEEDS_LIGHTS = {k: v for k, v in EGO_TYPE.items() if k != "jmDriveAfterRedTime"}
 """The same ego, careless about others alone: what it costs not to run red lights."""
 
 TICKS = 5  # for which a recommendation is done
+VISITS = 10  # ticks: two tries of half a second
 
 
 def compared_arms(
     compiled: CompiledSpec, model: CountModel, learned: CountModel, logs: Sequence[Log]
 ) -> Arms:
     """Return who may intervene in each arm; None: nobody."""
-    shielded = with_shield(compiled.spec, SHIELD, LEVEL, LEVEL / 2, compiled.spec.properties)
-    policies = at_threshold(compiled.spec, LEVEL)
+    spec = compiled.spec
+    shielded = with_shield(spec, SHIELD, LEVEL, LEVEL / 2, spec.properties, stops=True)
+    policies = at_threshold(spec, LEVEL)
     return {
         NOBODY: None,
         LAWFUL: None,
         f"physical 5 m/s², 1 s{ADAPTED}": physical(compiled, 5.0, 1.0, HOLD, MOST),
         f"Forewarn at {LEVEL:g}": Library(compiled, model, policies),
-        f"Forewarn at {LEVEL:g}, learned on": Library(compiled, learned, policies),
-        f"Forewarn at {LEVEL:g}, shield each {TICKS / RATE:g} s": Advised(
-            shielded, learned, ASKED, held_process(shielded, logs, TICKS)
+        f"shield each {TICKS / RATE:g} s, Forewarn at {LEVEL:g}": Advised(
+            shielded, learned, ASKED, held_process(shielded, logs, TICKS), VISITS
         ),
+        f"{LEARNED_ON}Forewarn at {LEVEL:g}": Library(compiled, learned, policies),
+    }
+
+
+def keys_of(
+    compared: Arms, compiled: CompiledSpec, model: CountModel, logs: Sequence[Log]
+) -> dict[str, str]:
+    """Return what the trips of each arm depend on; those that learned on, on what was tried."""
+    tried = hashlib.sha256(json.dumps(logs).encode()).hexdigest()
+    return {
+        name: key_of(arm, compiled, model)
+        + (tried if isinstance(arm, Advised) or name.startswith(LEARNED_ON) else "")
+        for name, arm in compared.items()
     }
 
 
@@ -128,9 +143,7 @@ def summary(pairs: Pairs) -> dict[str, Any]:
         ),
     }
     for name, figure in FIGURES.items():
-        ends = bootstrap(pairs, figure, resamples=2000, seed=1)
-        found[name] = rounded(figure(pairs))
-        found[f"{name}_interval"] = list(map(rounded, ends))
+        found |= resampled(name, figure, pairs, resamples=2000)
     return found
 
 
@@ -142,13 +155,6 @@ HEAD = (
 
 def table_of(rows: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the figures as Markdown."""
-
-    def told(row: Mapping[str, Any], name: str, pattern: str) -> str:
-        value, (low, high) = row[name], row[f"{name}_interval"]
-        if value is None or low is None or not math.isfinite(low):
-            return "-"
-        return f"{pattern.format(value)} [{pattern.format(low)}, {pattern.format(high)}]"
-
     lines = [
         [
             *(name, str(row["trips"])),
@@ -199,7 +205,7 @@ def main(
     lines = learned.with_suffix(".jsonl").read_text("utf-8").splitlines()
     logs = [json.loads(line)["log"] for line in lines]
     compared = compared_arms(compiled, model, known, logs)
-    trips = Episodes(folder, dict.fromkeys(compared, f"{model.fingerprint} {known.fingerprint}"))
+    trips = Episodes(folder, keys_of(compared, compiled, model, logs))
     wanted = [name for name in compared if name.startswith(tuple(only))]
     for seed in seeds:
         trips.drive(

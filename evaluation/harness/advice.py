@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.harness.control import Library
+from evaluation.harness.control import Library, moving
+from forewarn.checking.process_query import state_mask
 from forewarn.checking.shield import ShieldTable
 from forewarn.config import MonitorSpec
 from forewarn.config.actions import WARN
@@ -23,6 +24,7 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.shielding import advise_action
+from forewarn.states.interface import StateSpace, is_terminal
 from monitor_node.actuators.interface import NOTHING, Demand
 
 DRIVE_ON = "drive on"
@@ -46,19 +48,24 @@ def as_driven_on(model: CountModel) -> CountModel:
 
 
 def with_shield(
-    spec: MonitorSpec, shield: ShieldSpec, level: float, release: float, names: Iterable[str]
+    spec: MonitorSpec,
+    shield: ShieldSpec,
+    level: float,
+    release: float,
+    names: Iterable[str],
+    stops: bool = False,
 ) -> CompiledSpec:
     """Return a monitor file that says when, by one threshold of risk, and lets a shield say what.
 
-    It warns, so that everything that was tried may be recommended. The properties are those of
-    some names; whoever is not to be asked for must not be there, for each warning has advice.
+    It warns, or demands what it always does (`stops`), which then stands where the shield knows
+    nothing. The properties are those of some names; whoever is not to be asked for must not be
+    there, for each warning has advice.
     """
+    warned = {"intervention": WARN, "speed_limit": None, "escalation": ()}
     properties = {
         name: section.model_copy(
             update={
-                "intervention": WARN,
-                "speed_limit": None,
-                "escalation": (),
+                **({} if stops else warned),
                 "thresholds": section.thresholds.model_copy(
                     update={"warn": level, "act": level, "release": release}
                 ),
@@ -85,6 +92,9 @@ class Advised(Library):
     held : Process, optional
         What followed actions that were held for so many ticks: its shield is asked, and only when
         its last recommendation has been done for so long.
+    visits : int
+        How often an action of that process must have been seen in a state to be recommended there.
+        What the policy demands stands where that itself was seen less often.
     """
 
     def __init__(
@@ -93,8 +103,10 @@ class Advised(Library):
         model: CountModel,
         asked: Sequence[Demand],
         held: Process | None = None,
+        visits: int = 0,
     ) -> None:
         super().__init__(compiled, model)
+        self._visits = visits
         self._demands = {demand.action: demand for demand in asked} | {DRIVE_ON: NOTHING}
         self._ticks = held.ticks if held else 1
         self._slow = held.table if held else None
@@ -118,11 +130,17 @@ class Advised(Library):
         request = result.request
         if request is None or not request.active:
             return NOTHING
-        chosen = request.recommendation
+        asked, chosen = moving(request), request.recommendation
         if self._slow is not None:
             state = result.verdict.observation.state
-            chosen = advise_action(self._slow, state, "", self._clock, request.action).action
-        return self._demands.get(chosen, NOTHING)
+            found = advise_action(self._slow, state, "", self._clock).alternatives
+            known = [one for one in found if one.visits >= self._visits]
+            if asked.moves and asked.action not in (one.action for one in known):
+                return asked
+            known.sort(key=lambda one: not one.feasible)
+            chosen = known[0].action if known else ""
+        # Where nothing is recommended, what the policy asks for stands.
+        return self._demands.get(chosen) or asked
 
 
 class Process(NamedTuple):
@@ -137,29 +155,44 @@ Log = Sequence[tuple[int | None, str]]
 """An episode: at each tick the state, None if it is not known, and what was done then."""
 
 
-def held_process(compiled: CompiledSpec, logs: Iterable[Log], ticks: int) -> Process:
+def held_process(compiled: CompiledSpec, logs: Sequence[Log], ticks: int) -> Process:
     """Return what followed actions that were held for so many ticks.
 
-    The monitor file is that of the logs, with a `shield` section; its rate becomes slower.
+    The monitor file is that of the logs, with a `shield` section; its rate becomes slower. Every
+    tick counts after which the same was done for so long, so that steps overlap. A failure, which
+    may last for a tick, ends a step, and so does the end of an episode.
     """
     rate = float(compiled.spec.rate) / ticks
     slow = compile_spec(compiled.spec.model_copy(update={"rate": rate}))
-    validity = slow.abstraction.validity(slow.spec)
-    counter = TransitionCounter(slow.abstraction.vocabulary, "drop", validity.allows)
-    seen = 0
+    space, validity = slow.abstraction.vocabulary, slow.abstraction.validity(slow.spec)
+    counter = TransitionCounter(space, "drop", validity.allows)
+    assert slow.spec.shield is not None
+    ends = _ends(slow.spec.shield.failure, space, logs)
     for log in logs:
-        # An episode ends when it ends, also between two decisions.
-        for number, (state, action) in enumerate([*log[:-1:ticks], log[-1]]):
-            counter.add(number, state, action != DRIVE_ON, action)
-        counter.end_recording()
-        seen += len(log)
+        for tick, (state, action) in enumerate(log[:-1]):
+            held = [done == action for _, done in log[tick : tick + ticks]]
+            following = [after for after, _ in log[tick + 1 : tick + 1 + ticks]]
+            end = next((k for k, after in enumerate(following) if after in ends), ticks - 1)
+            if end < len(following) and all(held[: end + 1]):
+                counter.add(0, state, action != DRIVE_ON, action)
+                counter.add(1, following[end])
+                counter.end_recording()
     counts = counter.result
-    source = Provenance("tried", "", seen / (rate * ticks), counts.ticks, counts.ticks)
+    source = Provenance(
+        "tried", "", sum(map(len, logs)) / compiled.spec.rate, counts.ticks, counts.ticks
+    )
     report = RecordingReport(source, counts)
     model = assemble([report], slow.spec, slow.abstraction, validity).model
     table = build_monitor(slow, model).shield
     assert table is not None
     return Process(slow, table, ticks)
+
+
+def _ends(failure: str, space: StateSpace, logs: Sequence[Log]) -> set[int]:
+    """Return the states in which a step ends before its time."""
+    states = tuple({state for log in logs for state, _ in log if state is not None})
+    failing = state_mask(failure, space, states).tolist()
+    return {s for s, fails in zip(states, failing, strict=True) if fails or is_terminal(s)}
 
 
 class Exploring(Library):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.harness.page import rounded, table
+from evaluation.harness.page import resampled, rounded, table, told
 from evaluation.harness.runs import Fold, Pass
 from forewarn.assessment.comparison import best_point
 from forewarn.assessment.reliability import (
@@ -30,7 +30,6 @@ from forewarn.assessment.tradeoff import (
     AlertRule,
     Point,
     ScoredRun,
-    bootstrap,
     middle_of_best,
     pool_points,
     precision_recall,
@@ -174,11 +173,10 @@ def _row(
     ]
     whole = pool_points(points)
 
-    def told(name: str, figure: Callable[[Point], float | None]) -> dict[str, Any]:
-        ends = bootstrap(points, lambda drawn: figure(pool_points(drawn)),
-                         resamples=resamples, seed=seed)  # fmt: skip
-        about = name.removesuffix("_per_hour")
-        return {name: rounded(figure(whole)), f"{about}_interval": list(map(rounded, ends))}
+    def given(name: str, figure: Callable[[Point], float | None]) -> dict[str, Any]:
+        about = f"{name.removesuffix('_per_hour')}_interval"
+        return resampled(name, lambda drawn: figure(pool_points(drawn)), points,
+                         resamples=resamples, seed=seed, ends=about)  # fmt: skip
 
     return {
         "monitor": contender.name,
@@ -186,14 +184,14 @@ def _row(
         "thresholds": list(map(rounded, thresholds)),
         "violations": whole.violations,
         "detected": whole.detected,
-        **told("recall", lambda p: p.recall),
-        **told("lead_mean", lambda p: p.lead.mean if p.lead else None),
-        **told("lead_median", lambda p: p.lead.median if p.lead else None),
+        **given("recall", lambda p: p.recall),
+        **given("lead_mean", lambda p: p.lead.mean if p.lead else None),
+        **given("lead_median", lambda p: p.lead.median if p.lead else None),
         "lead_fifth_percentile": rounded(whole.lead.fifth_percentile) if whole.lead else None,
         "false_alarms": whole.false_alarms,
-        **told("false_alarms_per_hour", lambda p: p.false_alarms_per_hour),
-        **told("precision", lambda p: p.precision),
-        **told("alert_share", lambda p: p.alert_share),
+        **given("false_alarms_per_hour", lambda p: p.false_alarms_per_hour),
+        **given("precision", lambda p: p.precision),
+        **given("alert_share", lambda p: p.alert_share),
         "hours": rounded(whole.hours),
     }
 
@@ -202,8 +200,7 @@ def _area(contender: Contender, resamples: int, seed: int) -> dict[str, Any]:
     def area(runs: Sequence[ScoredRun]) -> float | None:
         return precision_recall(runs).area
 
-    ends = bootstrap(contender.judged, area, resamples=resamples, seed=seed)
-    return {"area": rounded(area(contender.judged)), "area_interval": list(map(rounded, ends))}
+    return resampled("area", area, contender.judged, resamples=resamples, seed=seed)
 
 
 def calibration_of(
@@ -215,20 +212,19 @@ def calibration_of(
     if found is None:
         return None
 
-    def told(name: str) -> dict[str, Any]:
+    def given(name: str) -> dict[str, Any]:
         def figure(drawn: Sequence[Predictions]) -> float | None:
             return getattr(calibrate(pool(drawn)), name, None)
 
-        ends = bootstrap(parts, figure, resamples=resamples, seed=seed)
-        return {name: rounded(getattr(found, name)), f"{name}_interval": list(map(rounded, ends))}
+        return resampled(name, figure, parts, resamples=resamples, seed=seed)
 
     return {
         "ticks": found.ticks,
         "censored": found.censored,
         "base_rate": rounded(found.base_rate),
-        **told("brier"),
+        **given("brier"),
         "skill": rounded(found.skill),
-        **told("expected_error"),
+        **given("expected_error"),
         "bins": [[b.ticks, rounded(b.predicted), rounded(b.observed)] for b in found.bins],
     }
 
@@ -275,10 +271,10 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         seconds(row["lead_mean"]),
         seconds(row["lead_median"]),
         seconds(row["lead_fifth_percentile"]),
-        _with_interval(row["false_alarms_per_hour"], row["false_alarms_interval"], "{:.0f}"),
+        told(row, "false_alarms_per_hour", "{:.0f}", "false_alarms_interval"),
         _share(row["alert_share"]),
-        _with_interval(row["precision"], row["precision_interval"], "{:.2f}"),
-        _with_interval(row["area"], row["area_interval"], "{:.2f}"),
+        told(row, "precision", "{:.2f}"),
+        told(row, "area", "{:.2f}"),
     ]
 
 
@@ -294,12 +290,3 @@ def _tuned(values: Sequence[float | None]) -> str:
         return "tuned: never"
     low, high = min(known), max(known)
     return f"tuned: {low:.2g}" if low == high else f"tuned: {low:.2g} to {high:.2g}"
-
-
-def _with_interval(value: float | None, ends: Sequence[float | None], pattern: str) -> str:
-    if value is None:
-        return "-"
-    text = pattern.format(value)
-    if None in ends:
-        return text
-    return f"{text} [{', '.join(pattern.format(end) for end in ends)}]"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from forewarn.assessment.tradeoff import bootstrap
+
+Run = TypeVar("Run")
 
 PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
 
@@ -16,6 +20,36 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{digits}g}")
+
+
+def resampled(
+    name: str,
+    figure: Callable[[Sequence[Run]], float | None],
+    runs: Sequence[Run],
+    *,
+    resamples: int,
+    seed: int = 1,
+    ends: str | None = None,
+) -> dict[str, Any]:
+    """Return a figure over runs as `name`, its interval over whole runs as `{name}_interval`.
+
+    `ends` is another name for the interval.
+    """
+    interval = bootstrap(runs, figure, resamples=resamples, seed=seed)
+    return {
+        name: rounded(figure(runs)),
+        ends or f"{name}_interval": list(map(rounded, interval)),
+    }
+
+
+def told(row: Mapping[str, Any], name: str, pattern: str, ends: str | None = None) -> str:
+    """Return a figure of a row with its interval in brackets; a dash where there is none."""
+    if row[name] is None:
+        return "-"
+    text, interval = pattern.format(row[name]), row[ends or f"{name}_interval"]
+    if None in interval:
+        return text
+    return f"{text} [{', '.join(pattern.format(end) for end in interval)}]"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -18,13 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.assessment.history import UNKNOWN_STATE, History, Track
+from forewarn.assessment.outcome_counts import LAGGED, LAGS, outcomes_of, watch_for
 from forewarn.assessment.replay import replay
 from forewarn.assessment.signal_values import SignalLog
 from forewarn.learning.counting import TransitionCounter
-from forewarn.learning.pipeline import RecordingReport, assemble, wanted_types
+from forewarn.learning.pipeline import RecordingReport, Watched, assemble, wanted_types
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance
 from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.estimated import judged_property
+from forewarn.monitoring.property_risk import scored_risk
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyStatus
@@ -146,8 +149,26 @@ def learn_from(compiled: CompiledSpec, passes: Iterable[Pass]) -> CountModel:
         counts, duration = counter.result, len(track.ticks) / track.rate
         transitions = sum(counts.transitions.values())
         provenance = Provenance(found.path.name, "", duration, counts.ticks, transitions)
-        reports.append(RecordingReport(provenance, counts))
+        reports.append(RecordingReport(provenance, counts, watched=_watched(compiled, found)))
     return assemble(reports, compiled.spec, compiled.abstraction, validity).model
+
+
+def _watched(compiled: CompiledSpec, found: Pass) -> Watched | None:
+    """Return what followed the moments of a run, where an estimator wants it."""
+    if watch_for(compiled) is None:
+        return None
+    spec, outcomes = compiled.spec, {}
+    for name, automaton, track in zip(
+        spec.properties, compiled.automata, found.tracks, strict=True
+    ):
+        estimator = spec.properties[name].estimator
+        if estimator != "chain":
+            scores = [found.signals[signal] for signal in spec.scores_of(name)]
+            never = np.zeros(len(track.ticks), dtype=bool)
+            lags = LAGS if estimator in LAGGED else ()
+            judged = judged_property(spec, name, automaton)
+            outcomes[judged] = outcomes_of(track, never, scores, lags)
+    return Watched(found.codes.tolist(), outcomes)
 
 
 def with_risk(compiled: CompiledSpec, model: CountModel, passes: Iterable[Pass]) -> list[Pass]:
@@ -178,6 +199,18 @@ def _looked_up(monitor: Monitor, one_pass: Pass) -> tuple[Track, ...]:
         assert solved.table is not None
         row = rows[track.state]
         risk = np.where(row >= 0, solved.table.values[row, track.automaton], np.nan)
+        if solved.scored is not None:
+            signals = monitor.abstraction.signals
+            columns = {slot: one_pass.signals[signals[slot]] for slot in solved.scored.slots}
+            pushed = [
+                scored_risk(solved.scored, at, q, odds).probability
+                if at >= 0
+                and (odds := solved.scored.odds({slot: c[i] for slot, c in columns.items()}))
+                is not None
+                else before
+                for i, (at, q, before) in enumerate(zip(row, track.automaton, risk, strict=True))
+            ]
+            risk = np.array(pushed)
         risk = np.where(track.status == PropertyStatus.VIOLATED, 1.0, risk)
         tracks.append(dataclasses.replace(track, probability=risk, in_model=~np.isnan(risk)))
     return tuple(tracks)

@@ -12,23 +12,19 @@ from typing import Any
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 from evaluation.agents.outcome import forewarn
 from evaluation.agents.rivals import area
+from evaluation.harness.classifiers import boosting, examples, signals
 from evaluation.harness.compare import Chooser, calibration_of, contender, risk_traces, rows_of
-from evaluation.harness.page import rounded, table
+from evaluation.harness.page import resampled, table, told
 from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict
 from forewarn.assessment.reliability import UNDECIDED, outcomes
-from forewarn.assessment.tradeoff import AlertRule, ScoredRun, bootstrap
+from forewarn.assessment.tradeoff import AlertRule, ScoredRun
 from forewarn.config import load_spec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.states.tree.space import TreeSpace
 
-ROUNDS = 150
-"""Of boosting at most: as many as are best on parts of the training runs not fitted on."""
-
-PARTS = 3
 RESAMPLES = 200
 HAND, TREE, BOOSTED = "by hand", "learned tree", "gradient boosting"
 MODES = (HAND, TREE, BOOSTED)
@@ -142,46 +138,12 @@ def boosted_fold(question: Question, training: Sequence[Pass], judged: Sequence[
 
 
 def _boosted(question: Question, known: Sequence[Pass], unseen: Sequence[Pass]) -> list[Pass]:
-    rows, truths, runs = _examples(question, known)
-    losses = np.zeros(ROUNDS)
-    for part in range(PARTS):
-        held = runs % PARTS == part
-        if held.any() and truths[~held].any():
-            staged = _fitted(rows[~held], truths[~held], ROUNDS).staged_predict_proba(rows[held])
-            chances = np.array([chance[:, 1] for chance in staged])
-            right = np.where(truths[held], chances, 1 - chances)
-            losses -= np.log(np.clip(right, 1e-6, 1.0)).sum(axis=1)
-    model = _fitted(rows, truths, int(np.argmin(losses)) + 1)
-    return [_with_chance(question, one, model) for one in unseen]
+    features = signals(question.variables(known[0]))
+    chance = boosting(*examples(question.name, known, features))
+    return [_with_chance(question, one, chance(features(one))) for one in unseen]
 
 
-def _fitted(
-    rows: NDArray[np.float64], truths: NDArray[np.bool_], rounds: int
-) -> HistGradientBoostingClassifier:
-    model = HistGradientBoostingClassifier(
-        max_iter=rounds, max_leaf_nodes=15, early_stopping=False, random_state=1
-    )
-    return model.fit(rows, truths)
-
-
-def _examples(question: Question, runs: Sequence[Pass]) -> tuple[Any, Any, Any]:
-    rows, truths, numbers = [], [], []
-    for number, (one, run) in enumerate(zip(runs, risk_traces(runs, question.name), strict=True)):
-        followed, known = outcomes(run)
-        chosen = known & np.isin(run.status, UNDECIDED)
-        rows.append(_features(question, one)[chosen])
-        truths.append(followed[chosen])
-        numbers.append(np.full(int(chosen.sum()), number))
-    return np.concatenate(rows), np.concatenate(truths), np.concatenate(numbers)
-
-
-def _features(question: Question, one: Pass) -> NDArray[np.float64]:
-    columns = np.array([one.signals[name] for name in question.variables(one)]).T
-    return np.clip(columns, -1e6, 1e6)
-
-
-def _with_chance(question: Question, one: Pass, model: HistGradientBoostingClassifier) -> Pass:
-    chance = model.predict_proba(_features(question, one))[:, 1]
+def _with_chance(question: Question, one: Pass, chance: NDArray[np.float64]) -> Pass:
     tracks = tuple(
         replace(track, probability=chance, in_model=np.ones(len(chance), dtype=bool))
         for track in one.tracks
@@ -226,8 +188,7 @@ def _row(name: str, fold: Fold, rule: AlertRule, about: str, choose: Chooser) ->
     assert calibration is not None
     del calibration["bins"]
     runs = risk_traces(fold.judged, about)
-    ends = bootstrap(runs, _roc, resamples=RESAMPLES, seed=1)
-    auc = {"auc": rounded(_roc(runs)), "auc_interval": list(map(rounded, ends))}
+    auc = resampled("auc", _roc, runs, resamples=RESAMPLES)
     return {**alerts, **auc, **calibration, "states": None if name == BOOSTED else len(states)}
 
 
@@ -264,20 +225,12 @@ def table_of(found: Mapping[str, Mapping[str, Any]]) -> str:
             lines.append(
                 [
                     *(name, row["monitor"], str(row["states"] or "-")),
-                    *(_told(row, key, "{:.2f}") for key in ("area", "auc")),
-                    _told(row, "brier", "{:.4f}"),
-                    _told(row, "expected_error", "{:.3f}"),
+                    *(told(row, key, "{:.2f}") for key in ("area", "auc")),
+                    told(row, "brier", "{:.4f}"),
+                    told(row, "expected_error", "{:.3f}"),
                     f"{row['detected']} of {row['violations']}",
                     "-" if lead is None else f"{lead:.1f} s",
-                    _told(row, "false_alarms_per_hour", "{:.0f}", "false_alarms_interval"),
+                    told(row, "false_alarms_per_hour", "{:.0f}", "false_alarms_interval"),
                 ]
             )
     return table(HEAD, lines)
-
-
-def _told(row: Mapping[str, Any], key: str, pattern: str, ends: str | None = None) -> str:
-    value, (low, high) = row[key], row[ends or f"{key}_interval"]
-    if value is None:
-        return "-"
-    text = pattern.format(value)
-    return text if low is None else f"{text} [{pattern.format(low)}, {pattern.format(high)}]"

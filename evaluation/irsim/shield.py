@@ -19,12 +19,11 @@ from evaluation.harness.advice import Advised, Exploring, Log, held_process, wit
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
 from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import put, rounded, table, write_json
+from evaluation.harness.page import put, resampled, rounded, table, told, write_json
 from evaluation.irsim.closed_loop import CREEP, HERE, JUDGED, NOBODY, acting, mean, run_episode
 from evaluation.irsim.governors import STOP, Governed, Steering, falling
 from evaluation.irsim.robot import Simulator, drive, simulator
 from evaluation.irsim.scenes import RATE, draw_scene
-from forewarn.assessment.tradeoff import bootstrap
 from forewarn.config import load_spec
 from forewarn.config.sections import ShieldSpec
 from forewarn.models import CountModel, load_model, save_model
@@ -131,9 +130,7 @@ def summary(pairs: Pairs) -> dict[str, Any]:
         ),
     }
     for name, figure in FIGURES.items():
-        ends = bootstrap(pairs, figure, resamples=2000, seed=1)
-        found[name] = rounded(figure(pairs))
-        found[f"{name}_interval"] = list(map(rounded, ends))
+        found |= resampled(name, figure, pairs, resamples=2000)
     return found
 
 
@@ -145,13 +142,6 @@ HEAD = (
 
 def table_of(rows: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the figures as Markdown."""
-
-    def told(row: Mapping[str, Any], name: str, pattern: str) -> str:
-        value, (low, high) = row[name], row[f"{name}_interval"]
-        if value is None or low is None:
-            return "-"
-        return f"{pattern.format(value)} [{pattern.format(low)}, {pattern.format(high)}]"
-
     lines = [
         [
             *(name, str(row["episodes"]), str(row["contacts"]), told(row, "avoided", "{:.0%}")),

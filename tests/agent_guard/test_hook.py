@@ -147,17 +147,21 @@ shield: {failure: lost, success: paid & checked, at_least: 0.5}
 """
 
 
-def test_what_was_safest_in_the_state_is_named_and_may_be_done_instead(tmp_path: Path) -> None:
-    runs, model = tmp_path / "runs.jsonl", tmp_path / "model.json"
+def learned(rules: Path) -> Path:
+    """Learn a model from runs that check before they pay, and from runs that lose the money."""
+    runs, model = rules.with_name("runs.jsonl"), rules.with_name("model.json")
     careful, hasty = ["read", "check", "pay", "say"], ["read", "pay", "call_bank", "say"]
     with runs.open("w") as file:
         for names in [careful] * 20 + [hasty] * 10:
             steps = [{"action": name, "args": {}} for name in names]
             file.write(json.dumps({"task": "Pay", "steps": steps}) + "\n")
-    rules = written(tmp_path, SHIELDED)
-    learned = main(["learn", str(runs), "-c", str(rules), "-o", str(model), "--quiet"])
-    assert learned == 0
+    assert main(["learn", str(runs), "-c", str(rules), "-o", str(model), "--quiet"]) == 0
+    return model
 
+
+def test_what_was_safest_in_the_state_is_named_and_may_be_done_instead(tmp_path: Path) -> None:
+    rules = written(tmp_path, SHIELDED)
+    model = learned(rules)
     known = by_shield({"check": {}})
     made = by_shield({"check": lambda decision: {"of": decision.proposal.tool}})
     other = by_shield({"read": {}})
@@ -186,14 +190,8 @@ RISKY = SHIELDED.replace(
 
 
 def test_the_risk_is_that_of_this_call_and_a_replay_says_the_same(tmp_path: Path) -> None:
-    runs, model = tmp_path / "runs.jsonl", tmp_path / "model.json"
-    careful, hasty = ["read", "check", "pay", "say"], ["read", "pay", "call_bank", "say"]
-    with runs.open("w") as file:
-        for names in [careful] * 20 + [hasty] * 10:
-            steps = [{"action": name, "args": {}} for name in names]
-            file.write(json.dumps({"task": "Pay", "steps": steps}) + "\n")
     rules, record = written(tmp_path, RISKY), tmp_path / "steps.jsonl"
-    assert main(["learn", str(runs), "-c", str(rules), "-o", str(model), "--quiet"]) == 0
+    model = learned(rules)
     told: list[Decision] = []
     guard = Guard.open(rules, model, record=record, on_decision=told.append)
     run = GuardedRun(guard, "r", "Pay")

@@ -20,7 +20,7 @@ from evaluation.harness.advice import (
 )
 from evaluation.harness.page import replaced
 from evaluation.irsim.closed_loop import HERE, JUDGED, acting
-from evaluation.irsim.governors import Governed, Steering
+from evaluation.irsim.governors import STOP, Governed, Steering
 from evaluation.irsim.messages import write_bag
 from evaluation.irsim.planner import TEMPERS, Planner
 from evaluation.irsim.robot import Frame
@@ -111,7 +111,9 @@ def test_actions_that_are_held_count_from_one_decision_to_the_next(model: CountM
         state: {one.action: one.visits for one in decision.alternatives}
         for state, decision in found.table.decisions.items()
     }
-    assert told == {a: {stop: 2, DRIVE_ON: 1}, b: {DRIVE_ON: 1}}
+    # The first log's ticks 0 (stop), 5 and 6 (whole steps) and 7 to 11, which end with the episode;
+    # of the second, whose end is none, tick 0 alone.
+    assert told == {a: {stop: 2, DRIVE_ON: 2}, b: {DRIVE_ON: 5}}
 
 
 def shielded(model: CountModel, action: str) -> tuple[CompiledSpec, list[Any]]:
@@ -140,6 +142,41 @@ def test_who_is_advised_does_it_for_as_long_as_it_was_tried(model: CountModel, a
     assert set(demands[:first]) == {NOTHING}
     assert all(demand == asked for demand in demands[first : first + 5])
     assert governed.ticks_acting == len(demands) - demands.count(NOTHING)
+
+
+@pytest.mark.parametrize(("stops", "expected"), [(0, STOP), (9, STOP), (10, LIMIT)])
+def test_what_the_policy_demands_stands_until_it_was_tried(
+    model: CountModel, stops: int, expected: Any
+) -> None:
+    compiled, logs = shielded(model, LIMIT.action)
+    contact = logs[0][-1][0]
+    begun = {log[0][0] for log in logs}
+    logs += [[(state, STOP.action), (contact, DRIVE_ON)] for state in begun] * stops
+    compiled = with_shield(SPEC, SHIELD, 0.2, 0.18, JUDGED, stops=True)
+    held = held_process(compiled, logs, 5)
+    advised = Advised(compiled, as_driven_on(model), ASKED, held, visits=10)
+    governed = Governed(advised, Steering())
+    governed.begin(planner())
+    demands = []
+    for one in towards(40):
+        governed.govern(one, (0.8, 0.0))
+        demands.append(advised._demand._replace(id=0))
+    assert set(demands) == {NOTHING, expected._replace(id=0)}
+
+
+def test_a_failure_that_lasts_for_a_tick_ends_a_step() -> None:
+    failing = SHIELD.model_copy(update={"failure": "too_near"})
+    compiled = with_shield(SPEC, failing, 0.2, 0.18, JUDGED)
+    space = compiled.abstraction.vocabulary
+    close = sum(1 << space.atoms.index(name) for name in ("clearance<0.2", "clearance<0.4"))
+    touching = close | 1 << space.atoms.index("too_near")
+    assert space.holds("too_near", touching) and not space.holds("too_near", close)
+    logs = [[*[(close, DRIVE_ON)] * 3, (touching, DRIVE_ON), *[(close, DRIVE_ON)] * 8]] * 5
+    (drive_on,) = held_process(compiled, logs, 5).table.decisions[close].alternatives
+    # Of each log the first three ticks, which end in it, and three of five that do not.
+    assert drive_on.visits == 5 * (3 + 3)
+    # Every other step fails, and six of them are the three seconds of the horizon.
+    assert drive_on.failure.estimate == pytest.approx(1 - 0.5**6, abs=0.01)
 
 
 def test_another_plan_is_a_careful_ones_and_begins_at_once() -> None:

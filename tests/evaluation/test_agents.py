@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.agents import file_agent, file_study, sequor, tau, texts, toolemu
+from evaluation.agents import file_agent, file_promise, file_study, sequor, tau, texts, toolemu
 from evaluation.agents.file_agent import Nature, anomaly_of, with_anomaly, write_runs
 from evaluation.agents.file_study import bounds, lines_of, surprises_of
 from evaluation.agents.fitted import _boosted, _filtered
@@ -30,6 +30,7 @@ from evaluation.agents.sequor import _lead
 from evaluation.agents.toolemu import remembered
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.surprise import Surprise
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -215,12 +216,23 @@ def test_every_step_of_a_run_of_the_file_agent_has_a_surprise(tmp_path: Path) ->
     assert all(one.of("both") >= 0 for run in found.values() for one in run)
 
 
+def test_the_share_that_is_told_is_that_of_runs_that_did_not_calibrate() -> None:
+    rng = np.random.default_rng(0)
+    runs = [[Surprise(0.0, float(v), 0.0) for v in rng.random(12)] for _ in range(500)]
+    greatest = [max(one.outcome for one in run) for run in runs]
+    # The conformal rule tells of what is above all but 19 of 400: (19 + 1) / 401 is below 0.05.
+    level = sorted(greatest[:400])[-20]
+    above = np.mean([value > level for value in greatest[400:]])
+    assert file_promise.share_told(runs, "conformal", "outcome") == pytest.approx(above)
+
+
 def test_the_page_shows_the_published_figures(repository: Path) -> None:
     page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
     text = (repository / "evaluation" / "agents" / "results.json").read_text(encoding="utf-8")
     found = json.loads(text)
     studies = {
-        "files": file_study, "toolemu": toolemu, "texts": texts, "tau": tau, "sequor": sequor,
+        "files": file_study, "promise": file_promise, "toolemu": toolemu, "texts": texts,
+        "tau": tau, "sequor": sequor,
     }  # fmt: skip
     for name, study in studies.items():
         assert study.text_of(found[name]).strip() in page

@@ -16,7 +16,7 @@ from evaluation.closed_loop.demands import (
     stops_for_everything,
     time_to_conflict,
 )
-from evaluation.closed_loop.shield import compared_arms, summary, table_of
+from evaluation.closed_loop.shield import MARK, compared_arms, keys_of, summary, table_of
 from evaluation.closed_loop.summary import (
     FIGURES,
     bootstrap,
@@ -326,14 +326,23 @@ def test_the_town_has_a_shield_that_knows_what_was_tried(repository: Path) -> No
     logs = [[*[(near, "EMERGENCY_STOP")] * 5, (known.states[0], "drive on")]]
     compared = compared_arms(compiled, model, known, logs)
     assert next(iter(compared.values())) is None
-    shield = compared["Forewarn at 0.2, shield each 0.5 s"]
+    shield = compared["shield each 0.5 s, Forewarn at 0.2"]
     assert shield is not None and shield.watch.monitor.shield is not None
     decisions = shield.watch.monitor.shield.decisions
     assert len(decisions) > 500 and {one.action for one in decisions.values()} == {"drive on"}
+    # What was tried since makes other trips of those that learned from it, and of no others.
+    keys = [keys_of(compared, compiled, model, tried) for tried in (logs, logs * 2)]
+    changed = {name for name in compared if keys[0][name] != keys[1][name]}
+    assert changed == {"shield each 0.5 s, Forewarn at 0.2", "learned on, Forewarn at 0.2"}
 
 
-def test_the_page_says_what_it_costs_to_heed_lights(repository: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "mark"), [("lights.json", "heeding lights"), ("shield.json", MARK)]
+)
+def test_the_page_says_what_lights_and_the_shield_cost(
+    repository: Path, file: str, mark: str
+) -> None:
     folder = repository / "evaluation"
-    found = json.loads((folder / "closed_loop" / "lights.json").read_text(encoding="utf-8"))
+    found = json.loads((folder / "closed_loop" / file).read_text(encoding="utf-8"))
     page = (folder / "RESULTS.md").read_text(encoding="utf-8")
-    assert replaced(page, "heeding lights", table_of(found["arms"])) == page
+    assert replaced(page, mark, table_of(found["arms"])) == page

@@ -12,11 +12,12 @@ import yaml
 pytest.importorskip("sklearn", reason="boosting is a rival")
 pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 
-from evaluation.harness import trees
+from evaluation.harness import classifiers, trees
 from evaluation.harness.compare import within
 from evaluation.harness.page import replaced
 from evaluation.harness.runs import pass_over
 from evaluation.harness.trees import MODES, Question, answer, as_trace, table_of
+from evaluation.irsim import trees as robot
 from evaluation.study.trees import HERE, MARK, question_of
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
@@ -57,7 +58,7 @@ def question(tmp_path_factory: pytest.TempPathFactory) -> Question:
 def test_a_tree_is_grown_from_the_signals_and_judged_like_its_rivals(
     question: Question, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trees, "ROUNDS", 15)
+    monkeypatch.setattr(classifiers, "ROUNDS", 15)
     monkeypatch.setattr(trees, "RESAMPLES", 20)
     runs = [pass_over(question.hand, write_run(tmp_path / f"{i}.jsonl", i)) for i in range(28)]
     found = answer(question, runs[:20], runs[20:], tmp_path / "trees", within(600.0))
@@ -93,7 +94,37 @@ def test_a_tree_of_a_scenario_is_given_no_predicate_by_hand(scenario: str) -> No
     assert bool(question.frame["include"]) == law == ("standing" in str(formula))
 
 
-def test_the_page_shows_what_trees_gave(repository: Path) -> None:
-    found = json.loads((HERE / "trees.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("no_contact", set()),
+        ("keep_distance", {"moving", "too_near"}),
+        ("slow_when_near", {"slow", "clearance<0.4"}),
+    ],
+)
+def test_a_tree_of_the_robot_is_given_what_the_formula_names(
+    name: str, named: set[str], tmp_path: Path
+) -> None:
+    question = robot.question_of(name)
+    variables = ["clearance", "speed", "commanded"]
+    frame = {
+        **question.frame,
+        "signals": {each: {"timeout": 0.5} for each in (*variables, *question.ignored)},
+        "states": {"kind": "tree", "variables": variables, "tree": "s0"},
+    }
+    file = tmp_path / "tree.yaml"
+    file.write_text(yaml.safe_dump(frame), encoding="utf-8")
+    space = compile_spec(load_spec(file)).abstraction.vocabulary
+    assert set(space.terminals) == {"contact", "arrived"}
+    assert set(space.atoms) - set(space.terminals) == named
+    assert set(question.hand.abstraction.vocabulary.atoms) > named
+
+
+@pytest.mark.parametrize(
+    ("file", "mark"),
+    [(HERE / "trees.json", MARK), (robot.HERE / "trees.json", robot.MARK)],
+)
+def test_the_page_shows_what_trees_gave(repository: Path, file: Path, mark: str) -> None:
+    found = json.loads(file.read_text(encoding="utf-8"))
     page = (repository / "evaluation" / "RESULTS.md").read_text(encoding="utf-8")
-    assert replaced(page, MARK, table_of(found)) == page
+    assert replaced(page, mark, table_of(found)) == page

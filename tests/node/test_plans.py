@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from forewarn_msgs.msg import Intervention
+from kitchen_plans import MONITOR, RULES
 from live_ros import Probe, Process, Stepper
 from std_msgs.msg import String
 
@@ -15,35 +16,6 @@ from forewarn.cli import main
 
 pytestmark = pytest.mark.ros
 
-RULES = """\
-actions: household
-transitive: [inside]
-rules:
-  no_fork: >-
-    forall f in objects: f.type == "Fork" implies
-    always(not (inside(f, "Microwave") and on("Microwave")))
-"""
-MONITOR = """\
-version: 1
-rate: 10
-startup: 0
-mode: act
-signals:
-  objection:
-    topic: /plan
-    type: std_msgs/msg/String
-    value: data
-    rules: rules.yaml
-    timeout: never
-predicates: {bad_plan: objection != ''}
-properties:
-  safe_plan:
-    formula: always(not bad_plan)
-    intervention: REPLAN
-    enter: 1
-    exit: 1
-    hold: 0
-"""
 TREE = (
     '<root BTCPP_format="4"><BehaviorTree ID="warm"><Sequence>'
     '<Action ID="putin" x="fork_1" y="microwave"/><Action ID="turn_on" x="microwave"/>'
@@ -56,7 +28,7 @@ def test_a_plan_is_judged_before_it_is_carried_out(
 ) -> None:
     config, record = tmp_path / "monitor.yaml", tmp_path / "record.mcap"
     config.write_text(MONITOR)
-    rules = tmp_path / "rules.yaml"
+    rules = tmp_path / "kitchen.yaml"
     rules.write_text(RULES)
     process = start(config=str(config), model="", record=str(record), mode="act", use_sim_time=True)
     stepper = Stepper(probe)

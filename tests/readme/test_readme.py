@@ -63,7 +63,11 @@ def shown_in(expected: str, printed: str) -> bool:
 
 
 HOWTOS = ("requirements", "plans", "trees", "goals")
-PAGES = ("README.md", *(f"docs/howto/{name}.md" for name in HOWTOS))
+PAGES = (
+    "README.md",
+    "docs/reference/recordings.md",
+    *(f"docs/howto/{name}.md" for name in HOWTOS),
+)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
 from forewarn.models import load_model
-from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.build import compile_for
 from forewarn.monitoring.proposals import Judge, Judgement, Standing
 from forewarn.recordings.agent_calls import Call, arguments_of, says_failed
 from forewarn.recordings.agent_steps import text_of_result
@@ -91,7 +91,8 @@ class Guard:
         try:
             spec = load_spec(monitor)
             path = spec.model_path if model is None else Path(model)
-            judge = Judge.of(compile_spec(spec), None if path is None else load_model(path))
+            found = None if path is None else load_model(path)
+            judge = Judge.of(compile_for(spec, found), found)
         except ForewarnError as error:
             if chosen.on_failure == "block":
                 raise

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS
@@ -45,6 +45,47 @@ def in_background(name: str, task: Callable[[], Result]) -> Future[Result]:
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return future
+
+
+class Recurring(Generic[Result]):
+    """A job that is done again and again beside the ticks, never two at a time.
+
+    Parameters
+    ----------
+    name : str
+        Of its threads.
+    period : int
+        Ticks from the beginning of one to the next.
+    """
+
+    def __init__(self, name: str, period: int) -> None:
+        self._name, self._period = name, period
+        self._due: int | None = None
+        self._running: Future[Result] | None = None
+
+    def after(
+        self, tick: int, work: Callable[[], Callable[[], Result] | None]
+    ) -> Future[Result] | None:
+        """Return the job that has ended since the last tick; begin the next one when it is due.
+
+        `work` gives what is to be done, or None if there is nothing to do.
+        """
+        if self._running is not None:
+            if not self._running.done():
+                return None
+            done, self._running = self._running, None
+            return done
+        if self._due is None or not 0 <= self._due - tick <= self._period:
+            self._due = tick + self._period
+        task = work() if tick >= self._due else None
+        if task is not None:
+            self._due = tick + self._period
+            self._running = in_background(self._name, task)
+        return None
+
+    def forget(self) -> None:
+        """Let the job that is being done be for nobody."""
+        self._running = None
 
 
 def shapes(request: Request) -> bool:
@@ -189,14 +230,13 @@ class BackgroundLearning:
         self._save_to = save_to
         self._ready = ready
         self._warn = warn
-        self._running: Future[Use] | None = None
-        self._period = watch.session.clock.at_least(watch.spec.learning.refresh)
-        self._due: int | None = None
+        period = watch.session.clock.at_least(watch.spec.learning.refresh)
+        self._solving: Recurring[Use] = Recurring("learning", period)
 
     def restart(self, model: CountModel) -> None:
         """Go on from another model; counts since then are those of this session no more."""
         self._learner = OnlineLearner(self._watch.compiled, model)
-        self._running = None
+        self._solving.forget()
 
     def after(self, result: TickResult) -> None:
         """Take in a tick; put tables into force that are ready, and have others solved if due."""
@@ -206,17 +246,15 @@ class BackgroundLearning:
         if request is not None and acting:
             action = request.action
         self._learner.observe(verdict.tick, verdict.observation, intervened=acting, action=action)
-        if self._running is not None:
-            if self._running.done():
-                self._take(self._running)
-                self._running = None
-            return
-        if self._due is None or not 0 <= self._due - verdict.tick <= self._period:
-            self._due = verdict.tick + self._period
-        if verdict.tick >= self._due and self._learner.pending:
-            self._due = verdict.tick + self._period
-            counted = self._learner.later()
-            self._running = in_background("learning", lambda: self._solve(counted()))
+        solved = self._solving.after(verdict.tick, self._next)
+        if solved is not None:
+            self._take(solved)
+
+    def _next(self) -> Callable[[], Use] | None:
+        if not self._learner.pending:
+            return None
+        counted = self._learner.later()
+        return lambda: self._solve(counted())
 
     def _solve(self, model: CountModel) -> Use:
         return self._ready(model, self._watch.build(model))

@@ -10,20 +10,34 @@ from typing import Any, NamedTuple
 
 from forewarn_msgs.msg import (
     ActionRisk,
+    Alert,
+    AlertArray,
     Anomaly,
     Arrivals,
     Intervention,
     Risk,
     RiskArray,
     Signals,
+    Source,
     Surprise,
 )
-from forewarn_msgs.srv import Acknowledge, Explain, LoadModel, Mute, Release, Reset
+from forewarn_msgs.srv import (
+    Acknowledge,
+    Explain,
+    ListAlerts,
+    LoadModel,
+    Mute,
+    Release,
+    Reset,
+    SaveIncident,
+)
+from rcl_interfaces.msg import Log
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import String
 
 from forewarn.config.actions import ACTIONS
+from forewarn.monitoring import alerts, black_box, sources
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_anomaly import AnomalyRow, SurprisingStep
 from forewarn.monitoring.risk_rows import RiskRow
@@ -35,16 +49,19 @@ from monitor_node.statements import ACT, OBSERVE, Statement
 
 __all__ = [
     "Acknowledge",
+    "AlertArray",
     "Anomaly",
     "Arrivals",
     "ClockMessage",
     "Explain",
     "Intervention",
+    "ListAlerts",
     "LoadModel",
     "Mute",
     "Release",
     "Reset",
     "RiskArray",
+    "SaveIncident",
     "Signals",
     "String",
 ]
@@ -144,7 +161,30 @@ class RiskMessages:
         return message
 
 
-def intervention(time_ns: int, request: Request, signature: Signature) -> Intervention:
+class Grounds(NamedTuple):
+    """What an intervention rests on: the rule, signals, what would help, all in one sentence."""
+
+    formula: str
+    sources: tuple[sources.Source, ...]
+    would_lower: str
+    account: str
+
+
+NO_GROUNDS = Grounds("", (), "", "")
+
+
+def source(found: sources.Source) -> Source:
+    """Return one signal that an intervention rests on."""
+    *same, stamp_ns, since_ns = found
+    message = Source(stamp=to_time(max(stamp_ns, 0)), unknown_since=to_time(max(since_ns, 0)))
+    for field, value in zip(sources.Source._fields, same, strict=False):
+        setattr(message, field, value)
+    return message
+
+
+def intervention(
+    time_ns: int, request: Request, signature: Signature, grounds: Grounds = NO_GROUNDS
+) -> Intervention:
     """Return what the planner is asked to do."""
     message = Intervention(
         header=header(time_ns),
@@ -157,12 +197,48 @@ def intervention(time_ns: int, request: Request, signature: Signature) -> Interv
         speed_limit=request.speed_limit,
         reason=request.reason,
         evidence=list(request.evidence),
+        formula=grounds.formula,
+        sources=[source(found) for found in grounds.sources],
+        would_lower=grounds.would_lower,
+        account=grounds.account,
         recommendation=request.recommendation,
         recommendation_reason=request.recommendation_reason,
         alternatives=[_filled(ActionRisk(), one) for one in request.alternatives],
     )
     signature.sign(message)
     return message
+
+
+def alert(found: alerts.Alert) -> Alert:
+    """Return one alert."""
+    state = next(name for name, holds in alerts.states_of(found).items() if holds)
+    return Alert(
+        id=found.id,
+        property=found.name,
+        state=getattr(Alert, state),
+        warned=to_time(found.warned_ns),
+        acted=to_time(found.acted_ns),
+        ended=to_time(found.ended_ns),
+        intervention=found.intervention,
+        risk=found.risk,
+        violations=found.violations,
+        reason=found.reason,
+        end_reason=found.end_reason,
+        acknowledged_by=found.acknowledged_by,
+        acknowledged=to_time(found.acknowledged_ns),
+        note=found.note,
+        incident=found.incident,
+    )
+
+
+def alert_array(time_ns: int, kept: alerts.Alerts, session: str) -> AlertArray:
+    """Return all alerts that are kept."""
+    return AlertArray(
+        header=header(time_ns),
+        session=session,
+        forgotten=kept.forgotten,
+        alerts=[alert(found) for found in kept.all.values()],
+    )
 
 
 def stated(message: Intervention, writer: bytes) -> Statement:
@@ -222,6 +298,24 @@ def number(value: Any) -> float:
 def event(happened: Event) -> String:
     """Return an event as the JSON text that records hold, too."""
     return String(data=encode(happened))
+
+
+def log(moment: black_box.Moment, node: str) -> Log:
+    """Return what happened as a line of a log: Foxglove and rqt show where it lies in time."""
+    level = {
+        black_box.VIOLATION: Log.ERROR,
+        black_box.ACT: Log.ERROR,
+        black_box.WARN: Log.WARN,
+        black_box.ANOMALY: Log.WARN,
+    }.get(moment.kind, Log.INFO)
+    number = int.from_bytes(level, "little") if isinstance(level, bytes) else level
+    return Log(
+        stamp=to_time(moment.time_ns),
+        level=number,
+        name=node,
+        msg=f"{moment.kind}: {moment.text}",
+        function=moment.kind,
+    )
 
 
 def serialized(message: Any) -> bytes:

@@ -6,13 +6,15 @@ import math
 from typing import Any, NamedTuple
 
 from forewarn.config.actions import NO_ACTION
+from forewarn.monitoring.danger_reasons import danger_facts
 from forewarn.monitoring.evaluate import advised
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.reasons import Reasons, explain_risk
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
-from forewarn.signals.clock import Clock
+from forewarn.signals.clock import Clock, within
+from forewarn.states.abstraction import Past
 
 Signals = tuple[list[str], list[Any], list[int]]
 
@@ -45,6 +47,7 @@ def explain(
     signals: Signals,
     row: RiskRow,
     asked: str = NO_ACTION,
+    past: Past | None = None,
 ) -> RiskExplanation:
     """Explain one property at the last tick; `reasons` come on top.
 
@@ -60,6 +63,8 @@ def explain(
         What was published of the property.
     asked : str
         The intervention that is asked for.
+    past : Past, optional
+        What the tick left, for danger scores.
     """
     observation = verdict.observation
     abstraction = monitor.abstraction
@@ -73,7 +78,13 @@ def explain(
     return RiskExplanation(
         time_ns=time_ns,
         row=row,
-        text=" ".join([_text(row, monitor.clock), *_advice(monitor, verdict, asked)]),
+        text=" ".join(
+            [
+                _text(row, monitor.clock),
+                *(f"{fact}." for fact in danger_facts(abstraction, past, verdict.values)),
+                *_advice(monitor, verdict, asked),
+            ]
+        ),
         predicates=abstraction.vocabulary.predicates,
         truths=tuple(
             abstraction.vocabulary.truth(name, observation)
@@ -105,16 +116,20 @@ def _advice(monitor: Monitor, verdict: Verdict, asked: str) -> list[str]:
 
 
 def _text(row: RiskRow, clock: Clock) -> str:
-    within = "ever" if math.isinf(row.horizon) else f"within {clock.say(row.horizon)}"
     sentences = [f"The state is {row.state!r}."]
     if row.automaton_state_names:
         sentences.append(f"The rule {row.property} is {' or '.join(row.automaton_state_names)}.")
     if row.in_model and not math.isnan(row.probability):
-        sentences.append(f"It is violated {within} with probability {row.probability:.3g}.")
+        span = within(clock, row.horizon)
+        sentences.append(f"It is violated {span} with probability {row.probability:.3g}.")
     elif not row.in_model:
         sentences.append("The model has never seen this state, so the risk is unknown.")
     else:
         sentences.append("There is no model, so the risk is unknown.")
+    if not math.isnan(row.expected):
+        sentences.append(f"By all readings so far {row.expected:.3g} is to be expected.")
+    if row.expected_restarted:
+        sentences.append("What was read cannot follow by the model: the belief begins anew.")
     sentences.append(f"Its level is {Level(row.level).name}{' (muted)' if row.muted else ''}.")
     if row.stale_signals:
         sentences.append(f"Unknown for now: {', '.join(row.stale_signals)}.")

@@ -17,6 +17,19 @@ def findings(runtime: Runtime) -> Iterator[Status]:
         yield _anomaly_status(runtime)
     yield from _plan_statuses(runtime)
     yield from _risk_statuses(runtime)
+    yield _alert_status(runtime)
+
+
+def _alert_status(runtime: Runtime) -> Status:
+    """Report alerts until somebody has taken note of them; what is over takes no mode away."""
+    unheeded, kept = runtime.alerts.unheeded, runtime.alerts
+    values: dict[str, object] = {"kept": len(kept.all), "forgotten": kept.forgotten}
+    values |= {f"alert {alert.id}": alert.reason for alert in unheeded}
+    if not unheeded:
+        return Status("alerts", Severity.OK, "none that nobody has acknowledged", values)
+    names = ", ".join(f"{alert.id} {alert.name}" for alert in unheeded[-5:])
+    told = f"{len(unheeded)} that nobody has acknowledged: {names}"
+    return Status("alerts", Severity.OK, told, values)
 
 
 def _anomaly_status(runtime: Runtime) -> Status:

@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 
 from monitor_node.conversions import Arrivals
-from monitor_node.message_types import message_class
+from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.qos import Quality, follow, missing, offered, owner, profile
 
 try:
@@ -65,7 +65,8 @@ class Input:
     Attributes
     ----------
     topic, type : str
-        As in the monitor file; the name on the graph may be remapped.
+        As in the monitor file; the name on the graph may be remapped. An empty type is that of the
+        first publisher that is found.
     fixed : tuple of (bool or None)
         Reliability and durability that a parameter prescribes, None where they follow.
     received : int
@@ -81,6 +82,7 @@ class Input:
     received: int = 0
     publishers: tuple[Publisher, ...] = ()
     type_hash: str = ""
+    unusable: str = ""
 
     @property
     def name(self) -> str:
@@ -89,6 +91,9 @@ class Input:
 
     def problems(self) -> Iterator[str]:
         """Yield why messages of publishers that are there do not arrive."""
+        if self.unusable:
+            yield self.unusable
+            return
         for publisher in self.publishers:
             if publisher.type != self.type:
                 told = f"the monitor file says {self.type}"
@@ -112,11 +117,13 @@ class Inputs:
     node : Node
         Where the subscriptions live.
     topics : mapping of str to str
-        Message type of each topic.
+        Message type of each topic; empty where the publishers say it.
     depth : int
         Messages that may wait on each topic between two ticks.
     fixed : callable
         Gives the prescribed reliability and durability of a topic, None where it follows.
+    told : bool
+        A player in lock-step tells when messages arrived.
 
     Raises
     ------
@@ -130,28 +137,33 @@ class Inputs:
         topics: Mapping[str, str],
         depth: int,
         fixed: Callable[[str], tuple[bool | None, bool | None]],
+        *,
+        told: bool = True,
     ) -> None:
         self._node = node
         self._depth = depth
+        self._told = told
         self.inputs = tuple(
-            Input(topic, kind, message_class(kind, topic=topic), fixed(topic))
+            Input(topic, kind, message_class(kind, topic=topic) if kind else None, fixed(topic))
             for topic, kind in topics.items()
         )
         self._arrivals: Any = None
 
     def open(self) -> None:
         """Subscribe to all topics."""
-        self._arrivals = self._node.create_subscription(
-            Arrivals,
-            f"~/{ARRIVALS}",
-            _never_called,
-            profile(Quality(), ARRIVALS_DEPTH),
-            event_callbacks=_silent(),
-        )
+        if self._told:
+            self._arrivals = self._node.create_subscription(
+                Arrivals,
+                f"~/{ARRIVALS}",
+                _never_called,
+                profile(Quality(), ARRIVALS_DEPTH),
+                event_callbacks=_silent(),
+            )
         for topic_input in self.inputs:
             topic_input.publishers = self._publishers(topic_input)
-            topic_input.quality = self._wanted(topic_input)
-            self._subscribe(topic_input)
+            if self._known(topic_input):
+                topic_input.quality = self._wanted(topic_input)
+                self._subscribe(topic_input)
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -177,6 +189,8 @@ class Inputs:
         """
         times = self._take_arrivals() if told else {}
         for topic_input in self.inputs:
+            if topic_input.subscription is None:
+                continue
             messages = list(_take(topic_input.subscription, topic_input.message_class, raw=True))
             topic_input.received += len(messages)
             known = times.get(topic_input.name, [])
@@ -197,8 +211,14 @@ class Inputs:
         changes = []
         for topic_input in self.inputs:
             topic_input.publishers = self._publishers(topic_input)
+            if not self._known(topic_input):
+                continue
             wanted = self._wanted(topic_input)
-            if wanted != topic_input.quality and any(
+            if topic_input.subscription is None:
+                changes.append(f"{topic_input.name}: {topic_input.type}, {wanted}")
+                topic_input.quality = wanted
+                self._subscribe(topic_input)
+            elif wanted != topic_input.quality and any(
                 p.type == topic_input.type for p in topic_input.publishers
             ):
                 changes.append(
@@ -208,10 +228,20 @@ class Inputs:
                 self._subscribe(topic_input)
         return changes
 
+    def _known(self, topic_input: Input) -> bool:
+        """Tell whether the type of a topic is known, and can be used here."""
+        if not topic_input.type and topic_input.publishers:
+            topic_input.type = topic_input.publishers[0].type
+            try:
+                topic_input.message_class = message_class(topic_input.type, topic=topic_input.topic)
+            except TypeNotInstalledError as error:
+                topic_input.unusable = str(error)
+        return topic_input.message_class is not None
+
     def ask_again(self) -> None:
         """Subscribe anew to what publishers keep for late subscribers: all was forgotten."""
         for topic_input in self.inputs:
-            if topic_input.quality.latched:
+            if topic_input.subscription is not None and topic_input.quality.latched:
                 self._subscribe(topic_input)
 
     def _subscribe(self, topic_input: Input) -> None:

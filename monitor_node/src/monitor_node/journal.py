@@ -1,4 +1,4 @@
-"""What survives a crash of the node: pending obligations, alerts, mutes, what actuators left."""
+"""What survives a crash of the node: obligations, alerts, mutes, the run, what actuators left."""
 
 from __future__ import annotations
 
@@ -97,6 +97,9 @@ class Journal:
             raise
         pending = "obligations and alerts" if left.memory["pending"] else "counts and mutes"
         self.recalled = f"{pending} of tick {left.memory['tick']}"
+        if left.memory.get("run") is not None:
+            known = watch.session.state.run is not None
+            self.recalled += ", and the run" if known else ", not the run: others calibrated it"
         return left.memory
 
     def write(self, memory: Mapping[str, Any], owing: Sequence[str]) -> None:

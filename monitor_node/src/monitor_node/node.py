@@ -19,9 +19,10 @@ from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, check_replaceable
 from forewarn.monitoring.anomaly_section import need_live_actions, open_detector
 from forewarn.monitoring.bridging import divide
-from forewarn.monitoring.build import check_model, compile_spec
+from forewarn.monitoring.build import compile_for
 from forewarn.monitoring.live_session import Watch
-from forewarn.monitoring.record import Names, RecordWriter
+from forewarn.monitoring.model_fit import check_model
+from forewarn.monitoring.record import SPEC_NAME, Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
 from forewarn.plans.signals import packed_rules, plan_readers
@@ -36,6 +37,7 @@ from monitor_node import parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.background import BackgroundBounds, BackgroundLearning, open_watch
+from monitor_node.black_box import Keeper, open_keeper
 from monitor_node.bond import Bond, check_bond
 from monitor_node.diagnosis import Lasting, mode_status, node_status, statuses
 from monitor_node.inputs import Inputs
@@ -112,11 +114,12 @@ class MonitorNode(ReportingNode):
         config = self._value("config")
         if not config:
             raise ConfigError("is not set", key="parameter config", accepted="a monitor file")
-        compiled = compile_spec(self._in_mode(load_spec(config)))
-        spec = divide(compiled.spec).node
-        if spec is not compiled.spec:  # a bridge computes the rest
-            compiled = compile_spec(spec)
-        self._model = self._load_model(spec.model_path)
+        whole = self._in_mode(load_spec(config))
+        self._model = self._load_model(whole.model_path)
+        compiled = compile_for(whole, self._model)
+        spec = divide(whole).node
+        if spec is not whole:  # a bridge computes the rest
+            compiled = compile_for(spec, self._model)
         self._spec_text = Path(config).read_text(encoding="utf-8")
         readers, self._rules = plan_readers(spec), packed_rules(spec)
         external = Names.of(self.get_fully_qualified_name()).external
@@ -142,7 +145,8 @@ class MonitorNode(ReportingNode):
         self._policies.declare(watch)
         if self._bounds is not None:
             self._bounds.wait_if_compared()  # as parameters may ask for by now
-        for topic in self._types:
+        extra = () if spec.black_box is None else spec.black_box.topics
+        for topic in (*self._types, *extra):
             parameters.declare(self, parameters.quality_parameters(topic))
         topics = {"anomalies": detector is not None, "guards": bool(spec.guards)}
         self._outputs = Outputs(self, compiled.abstraction.clock, spec.mode, **topics)
@@ -209,6 +213,7 @@ class MonitorNode(ReportingNode):
             self.runtime.regrowing = Regrowing(
                 self.watch, self._spec_text, paths, self.get_logger().info, self._warn
             )
+        self.runtime.black_box = self._open_black_box(self.watch, inputs)
         inputs.open()
         self._hide()
         self._ticker = Ticker(self, self.runtime, self._warn, self._hide)
@@ -329,6 +334,13 @@ class MonitorNode(ReportingNode):
         detector = None if self.watch is None else self.watch.monitor.detector
         return RecordWriter(target, names, self._spec_text, self._types, detector, self._rules)
 
+    def _open_black_box(self, watch: Watch, inputs: Inputs) -> Keeper | None:
+        fixed = functools.partial(parameters.fixed_quality, self)
+        extra = functools.partial(Inputs, self, depth=self._value("queue_depth"), fixed=fixed)
+        files = {SPEC_NAME: self._spec_text.encode(), **self._rules}
+        names = Names.of(self.get_fully_qualified_name())
+        return open_keeper(watch, names, inputs, extra, files, self.get_logger())
+
     def _policy_changed(self, name: str, values: Mapping[str, object]) -> None:
         self.get_logger().info(f"properties.{name}: {values}")
         if self.runtime is not None:
@@ -340,7 +352,7 @@ class MonitorNode(ReportingNode):
 
     def _hide(self) -> None:
         if self.runtime is not None:
-            self._hidden = self.runtime.inputs.subscriptions
+            self._hidden = self.runtime.subscriptions
 
     # Reports
 
@@ -358,7 +370,11 @@ class MonitorNode(ReportingNode):
         found = [node_status(self._state(), self.problem or failure, self._twins())]
         found += [self._security, mode_status(*self._modes)]
         if runtime is not None:
-            for change in runtime.inputs.match():
+            found_out = runtime.inputs.match()
+            if runtime.black_box is not None:
+                found_out += runtime.black_box.extra.match()
+                found.append(runtime.black_box.status())
+            for change in found_out:
                 self.get_logger().info(change)
             self._hide()
             for topic_input in runtime.inputs.inputs:

@@ -10,7 +10,15 @@ from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, Reliabilit
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from forewarn.signals.clock import Clock
-from monitor_node.conversions import Anomaly, Intervention, RiskArray, Signals, Signature, String
+from monitor_node.conversions import (
+    AlertArray,
+    Anomaly,
+    Intervention,
+    RiskArray,
+    Signals,
+    Signature,
+    String,
+)
 
 PERIODS_TO_DEADLINE = 2
 PERIODS_TO_DEATH = 5
@@ -71,6 +79,7 @@ class Outputs:
         if guards:
             quality = QoSProfile(depth=KEPT_REFUSALS, **KEPT)
             self.refusal = self._create(Intervention, "~/output/refusal", quality)
+        self.alerts = self._create(AlertArray, "~/output/alerts", QoSProfile(depth=1, **KEPT))
         self.state = self._create(Signals, "~/debug/state", QoSProfile(depth=10))
         self.events = self._create(String, "~/debug/events", QoSProfile(depth=KEPT_EVENTS, **KEPT))
 
@@ -88,8 +97,8 @@ class Outputs:
 
     def close(self) -> None:
         """Destroy the publishers."""
-        optional = self.anomaly, self.refusal
-        for publisher in (self.risk, self.intervention, *optional, self.state, self.events):
+        optional, others = (self.anomaly, self.refusal), (self.alerts, self.state, self.events)
+        for publisher in (self.risk, self.intervention, *optional, *others):
             if publisher is not None:
                 self._node.destroy_lifecycle_publisher(publisher)
 

@@ -136,23 +136,30 @@ class Pacer:
         told_ns : int or None
             Simulated time at which it arrived, if a player has told it.
         """
-        assert self._now_ns is not None
-        if received_ns and received_ns < self._since_ns:
+        time_ns = self.received_ns(received_ns)
+        if time_ns is None:
             return None
+        assert self._now_ns is not None
         if told_ns is not None and self.simulated:
             if self._floor_ns <= told_ns <= self._now_ns:
                 return told_ns
             self.untimely += 1
-        if self.simulated:
-            time_ns = self._simulated_ns(received_ns)
-        elif received_ns:
-            time_ns = received_ns
-        else:
-            time_ns = self._no_later_than_due(self._now_ns)
         if time_ns < self._floor_ns:
             self.late += not self.simulated
             return self._floor_ns
         return time_ns
+
+    def received_ns(self, received_ns: int) -> int | None:
+        """Return when the middleware had a message, on this clock, whatever tick it belongs to.
+
+        None if that was before the clock jumped.
+        """
+        assert self._now_ns is not None
+        if received_ns and received_ns < self._since_ns:
+            return None
+        if self.simulated:
+            return self._simulated_ns(received_ns)
+        return received_ns or self._no_later_than_due(self._now_ns)
 
     def _simulated_ns(self, received_ns: int) -> int:
         """Return the simulated time that was in force at a moment of the system's clock."""

@@ -257,8 +257,9 @@ POLICY_TEXTS: Mapping[str, str] = {
     "unseen": "Level in a state that the model has never seen: act, warn or ignore.",
     "unseen_limit": "Seconds after which a never-seen state asks for a limit or WARN at most.",
     "unseen_speed": "That speed limit in m/s, where an actuator can set one; else WARN.",
-    "figure": "What is compared with the thresholds: risk, upper (its upper bound) or pmin (the "
-    "least risk over all ways to choose, where the monitor file has it already).",
+    "figure": "What is compared with the thresholds: risk, upper (its upper bound), pmin (the "
+    "least risk over all ways to choose) or expected (the mean over what the state may be), both "
+    "where the monitor file has them already.",
     "intervention": "What is asked for at act.",
     "speed_limit": "Upper limit of the speed in m/s, for LIMIT_SPEED; NaN: none.",
 }

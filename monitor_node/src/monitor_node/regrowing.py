@@ -17,7 +17,7 @@ from forewarn.learning.remembered import RememberedRuns
 from forewarn.models import check_replaceable, load_model
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.live_session import Watch
-from monitor_node.background import in_background, shapes
+from monitor_node.background import Recurring, shapes
 
 NICE = 10
 LAST_WORDS = 500
@@ -83,9 +83,8 @@ class Regrowing:
         self._text, self._paths = text, paths
         self._say, self._warn = say, warn
         self._runs = RememberedRuns(watch.compiled.abstraction, learning.remember)
-        self._period = watch.session.clock.at_least(learning.regrow)
-        self._due: int | None = None
-        self._running: Future[str] | None = None
+        period = watch.session.clock.at_least(learning.regrow)
+        self._growing: Recurring[str] = Recurring("regrowing", period)
         self._process: subprocess.Popen[str] | None = None
         self._closed = False
 
@@ -95,16 +94,9 @@ class Regrowing:
         if request is None or not shapes(request):
             ended = verdict.observation.ended
             self._runs.observe(verdict.tick, verdict.values, ended=ended)
-        if self._running is not None:
-            if self._running.done():
-                self._tell(self._running)
-                self._running = None
-            return
-        if self._due is None or not 0 <= self._due - verdict.tick <= self._period:
-            self._due = verdict.tick + self._period
-        if verdict.tick >= self._due:
-            self._due = verdict.tick + self._period
-            self._running = in_background("regrowing", self._grow)
+        grown = self._growing.after(verdict.tick, lambda: self._grow)
+        if grown is not None:
+            self._tell(grown)
 
     def _tell(self, grown: Future[str]) -> None:
         try:

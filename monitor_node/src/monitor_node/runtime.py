@@ -9,8 +9,11 @@ from operator import itemgetter
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rclpy.subscription import Subscription
+
 from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
+from forewarn.monitoring.alerts import Alerts
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import EvaluatedTick, TickResult
 from forewarn.monitoring.intervention import Request, withdraw
@@ -28,6 +31,8 @@ from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
 from monitor_node.background import BackgroundBounds, BackgroundLearning
+from monitor_node.black_box import Keeper, Seen
+from monitor_node.grounds import GroundsFinder
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal
 from monitor_node.operator_log import Teller
@@ -112,6 +117,9 @@ class Runtime:
         self.regrowing: Regrowing | None = None
         self.goals: Goals | None = None
         self.bounds: BackgroundBounds | None = None
+        self.black_box: Keeper | None = None
+        self.alerts = Alerts()
+        self._grounds = GroundsFinder(watch, inputs)
 
     def announce(self, time_ns: int) -> None:
         """Tell a player on which grid ticks lie, and what is listened to.
@@ -150,6 +158,7 @@ class Runtime:
                 self._goal(self.pacer.next, self.pacer.arrival_ns(system_ns) or now_ns)
         due = self.pacer.due()
         if not due:
+            self._follow(now_ns)
             return
         due_ns = self._due_ns(due[0])
         if regular and self._accept() <= due_ns:
@@ -162,6 +171,11 @@ class Runtime:
         overruns = len(due) - 1 if regular else 0
         spent_ns = (perf_counter_ns() - begun) // len(due)
         self.timing.note(len(due), overruns, now_ns - due_ns, spent_ns)
+        self._follow(now_ns)
+
+    def _follow(self, now_ns: int) -> None:
+        if self.black_box is not None:
+            self.black_box.advance(now_ns)
 
     def _goal(self, tick: int, time_ns: int) -> None:
         """Have the first goal that waits judged for the next tick; one that passes arrives then."""
@@ -176,7 +190,7 @@ class Runtime:
                 time_ns -= self.pacer.settle_ns  # it counts from the tick, and not from then on
             self.pacer.taken(time_ns)
             self.watch.accept(topic, time_ns, payload)
-            self.recording.taken([(time_ns, topic, payload)])
+            self._record([(time_ns, topic, payload)])
 
     def _due_ns(self, tick: int) -> int:
         """Return when a tick that is due was due."""
@@ -199,8 +213,15 @@ class Runtime:
         for arrival_ns, topic, payload in taken:
             self.pacer.taken(arrival_ns)
             self.watch.accept(topic, arrival_ns, payload)
-        self.recording.taken(taken)
+        self._record(taken)
+        if self.black_box is not None:
+            self.black_box.taken(self.black_box.take(self.pacer))
         return taken[0][0] if taken else math.inf
+
+    def _record(self, taken: list[tuple[int, str, bytes]]) -> None:
+        self.recording.taken(taken)
+        if self.black_box is not None:
+            self.black_box.taken(taken)
 
     def _taken(self) -> list[tuple[int, str, bytes]]:
         """Return arrival, topic and payload of all messages that wait, in order of arrival."""
@@ -223,7 +244,8 @@ class Runtime:
         standing, signature = conversions.Standing.of(request), self.outputs.signature
         said = None
         if result.request is not None or not standing.same(self._standing):
-            said = conversions.intervention(time_ns, request, signature)
+            grounds = self._grounds.of(evaluated, request)
+            said = conversions.intervention(time_ns, request, signature, grounds)
         message = self._risks.fill(time_ns, digest, result.rows, signature, standing)
         risk, row, anomaly = conversions.serialized(message), result.verdict.anomaly, None
         if row is not None:
@@ -235,6 +257,7 @@ class Runtime:
         if composed is None or composed.tick != tick:
             composed = self._compose(tick)
         result = self.watch.commit(composed.evaluated)
+        self._grounds.after(result.verdict)
         self._keep(result.request)
         if composed.request is not None:
             # First, and if it fails no risk follows: a gate stops when the two differ.
@@ -243,7 +266,8 @@ class Runtime:
         if self.outputs.anomaly is not None and composed.anomaly is not None:
             self.outputs.anomaly.publish(composed.anomaly)
         self.outputs.risk.publish(composed.risk)
-        self.recording.risk(self._due_ns(tick), composed.risk, self.watch, composed.anomaly)
+        due_ns = self._due_ns(tick)
+        self.recording.risk(due_ns, composed.risk, self.watch, composed.anomaly)
         self._act(result.request)
         self.outputs.alive()
         self._teller.tell(result)
@@ -258,14 +282,35 @@ class Runtime:
             self.failures[failure.where] += 1
             self.reasons[failure.where] = failure.reason
             self.failed[failure.where] = tick
-        if self.outputs.state.get_subscription_count():
-            self._publish_state(result)
+        listened = self.outputs.state.get_subscription_count()
+        if listened or self.black_box is not None:
+            seen = self._seen(result)
+            if listened:
+                self.outputs.state.publish(conversions.signals(result.verdict.time_ns, *seen))
+            if self.black_box is not None:
+                said = composed.risk, composed.request, composed.anomaly
+                self.black_box.tick(due_ns, result, seen, *said)
+        box = self.black_box
+        writing = "" if box is None or not box.writing else box.writer.path
+        if self.alerts.take(result, self.watch.session.clock, writing):
+            self.publish_alerts(result.verdict.time_ns)
+
+    def publish_alerts(self, time_ns: int) -> None:
+        """Tell what has become of alerts."""
+        session = self.outputs.signature.session
+        self.outputs.alerts.publish(conversions.alert_array(time_ns, self.alerts, session))
+
+    def _end_alerts(self, time_ns: int, reason: str) -> None:
+        if self.alerts.end(time_ns, reason):
+            self.publish_alerts(time_ns)
 
     def _request(self, time_ns: int, request: Request) -> None:
         message = conversions.intervention(time_ns, request, self.outputs.signature)
         self.outputs.intervention.publish(message)
         self._standing = conversions.Standing.of(request)
         self._teller.request(request)
+        if self.black_box is not None:
+            self.black_box.intervention(time_ns, message)
 
     def _act(self, request: Request | None) -> None:
         if self._actuators is not None:
@@ -289,7 +334,8 @@ class Runtime:
         if memory is not None:
             self.note(Recall(first, memory))
 
-    def _publish_state(self, result: TickResult) -> None:
+    def _seen(self, result: TickResult) -> Seen:
+        """Return signals, then predicates and terminal labels, as of a tick."""
         names, values, stamps = self.signals()
         observation = result.verdict.observation
         vocabulary = self.watch.monitor.abstraction.vocabulary
@@ -297,9 +343,13 @@ class Runtime:
         names += [f"terminal.{name}" for name in vocabulary.terminals]
         values += [vocabulary.truth(atom, observation) for atom in vocabulary.atoms]
         stamps += [result.verdict.time_ns] * len(vocabulary.atoms)
-        self.outputs.state.publish(
-            conversions.signals(result.verdict.time_ns, names, values, stamps)
-        )
+        return Seen(names, values, stamps)
+
+    @property
+    def subscriptions(self) -> frozenset[Subscription]:
+        """All subscriptions that executors are not to see."""
+        extra = frozenset() if self.black_box is None else self.black_box.extra.subscriptions
+        return self.inputs.subscriptions | extra
 
     def signals(self) -> tuple[list[str], list[Any], list[int]]:
         """Return names, values and times of all signals at the last tick."""
@@ -317,14 +367,20 @@ class Runtime:
         request = self.watch.withdraw(restart.reason)
         if request is not None:
             self._request(restart.time_ns, request)
+        self._end_alerts(restart.time_ns, restart.reason)
         self._act(None)
         self.recording.messages()
         self.watch.restart()
         self.latest = None
+        self._grounds.restart()
         self.failed.clear()
         if restart.jump_ns:
             self._warn(f"{restart.reason}: samples, obligations and alerts are forgotten")
             self.inputs.ask_again()
+        if self.black_box is not None:
+            self.black_box.restart()
+            if restart.jump_ns:
+                self.black_box.extra.ask_again()
         start = Start(restart.reason, restart.tick, restart.time_ns)
         self.recording.start(start, self.watch)
         self.outputs.events.publish(conversions.event(start))
@@ -357,15 +413,19 @@ class Runtime:
 
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""
+        self.alerts.command(event)
         self.outputs.events.publish(conversions.event(event))
         if self.pacer.started:
             self.recording.event(event)
+            if self.black_box is not None and self.latest is not None:
+                self.black_box.event(event, self.latest.verdict.time_ns)
 
     def close(self, time_ns: int, reason: str) -> None:
         """Withdraw a present intervention, unsubscribe and close the record."""
         request = self.watch.withdraw(reason)
         if request is not None:
             self._request(time_ns, request)
+        self._end_alerts(time_ns, reason)
         self._act(None)
         if self.journal is not None and self.pacer.started:
             self.watch.restart()  # an orderly end leaves nothing pending
@@ -379,8 +439,14 @@ class Runtime:
         if self.regrowing is not None:
             self.regrowing.close()
             self.regrowing = None
+        black_box, self.black_box = self.black_box, None
         try:
             if learning is not None:
                 learning.close()
         finally:
             self.recording.close()
+            if black_box is not None and not black_box.close():
+                self._warn(
+                    f"black box: {black_box.writer.path} could not be completed in time: it can be "
+                    "read as far as it goes"
+                )

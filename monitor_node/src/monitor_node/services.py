@@ -25,7 +25,16 @@ from forewarn.monitoring.step import Monitor
 from monitor_node import conversions
 from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.background import in_background
-from monitor_node.conversions import Acknowledge, Explain, LoadModel, Mute, Release, Reset
+from monitor_node.conversions import (
+    Acknowledge,
+    Explain,
+    ListAlerts,
+    LoadModel,
+    Mute,
+    Release,
+    Reset,
+    SaveIncident,
+)
 from monitor_node.explaining import explain, reasons
 from monitor_node.runtime import Runtime
 
@@ -46,7 +55,7 @@ class Owner(Protocol):
 
 
 class Services:
-    """Reset, release, mute, acknowledge, load_model and explain.
+    """Reset, release, mute, acknowledge, load_model, explain and save_incident.
 
     Parameters
     ----------
@@ -69,6 +78,8 @@ class Services:
                 (Acknowledge, "acknowledge", self._acknowledge),
                 (LoadModel, "load_model", self._load_model),
                 (Explain, "explain", self._explain),
+                (ListAlerts, "list_alerts", self._list_alerts),
+                (SaveIncident, "save_incident", self._save_incident),
             )
         ]
 
@@ -158,12 +169,56 @@ class Services:
     def _acknowledge(self, request: Any, response: Any) -> Any:
         def command(watch: Watch) -> str:
             runtime = self._owner.runtime
-            journal = None if runtime is None else runtime.journal
-            if journal is None or not journal.lost:
+            if runtime is None:
+                raise ForewarnError("there is nothing to acknowledge: the monitor is not active")
+            now_ns = int(self._node.get_clock().now().nanoseconds)
+            who = request.requester or "somebody"
+            numbers = tuple(request.alerts)
+            heard = runtime.alerts.acknowledge(numbers, who, request.reason, now_ns)
+            journal = runtime.journal
+            lost = "" if numbers or journal is None or not journal.lost else journal.acknowledge()
+            if not heard and not lost:
                 raise ForewarnError("there is nothing to acknowledge")
-            lost = journal.acknowledge()
-            self._note(session_events.Acknowledge(lost, **_asker(request)))
-            return f"acknowledged{_by(request)}: {lost}"
+            event = session_events.Acknowledge(lost, **_asker(request), alerts=heard or None)
+            self._note(event)
+            if heard:
+                runtime.publish_alerts(now_ns)
+            listed = [f"alert {number}" for number in heard] + ([lost] if lost else [])
+            return f"acknowledged{_by(request)}: {', '.join(listed)}"
+
+        return self._answer(request, response, command)
+
+    def _list_alerts(self, request: Any, response: Any) -> Any:
+        def command(watch: Watch) -> str:
+            runtime = self._owner.runtime
+            for name in request.properties:
+                if name not in watch.names:
+                    listed = ", ".join(watch.names)
+                    raise ForewarnError(f"{name!r} is no property (accepted: {listed})")
+            kept = [] if runtime is None else [*runtime.alerts.all.values()]
+            wanted = set(request.properties) or set(watch.names)
+            response.alerts = [
+                conversions.alert(alert)
+                for alert in kept
+                if alert.name in wanted and not (request.unacknowledged and alert.acknowledged_ns)
+            ]
+            response.forgotten = 0 if runtime is None else runtime.alerts.forgotten
+            return f"{len(response.alerts)} alerts"
+
+        return self._answer(request, response, command)
+
+    def _save_incident(self, request: Any, response: Any) -> Any:
+        def command(_: Watch) -> str:
+            runtime = self._owner.runtime
+            if runtime is None or runtime.black_box is None or runtime.latest is None:
+                raise ForewarnError(
+                    "no incident can be written (accepted: an active monitor that has ticked, "
+                    "with a section black_box in its monitor file)"
+                )
+            time_ns = runtime.latest.verdict.time_ns
+            asked = request.requester, request.reason
+            response.path = runtime.black_box.request(time_ns, *asked)
+            return f"an incident is written to {response.path}{_by(request)}"
 
         return self._answer(request, response, command)
 
@@ -247,7 +302,8 @@ class Services:
         monitor, verdict = runtime.watch.monitor, runtime.latest.verdict
         request = runtime.latest.request
         asked = NO_ACTION if request is None else request.action
-        explained = explain(monitor, verdict, runtime.signals(), row, asked)
+        past = runtime.watch.session.state.past
+        explained = explain(monitor, verdict, runtime.signals(), row, asked, past)
         conversions.explanation(response, explained)
         try:
             found = await self._work(lambda: reasons(monitor, verdict, row))

@@ -185,6 +185,6 @@ def test_the_figure_may_be_the_upper_bound_and_nothing_else() -> None:
     track = a_track([(".", 0.25)])
     assert scored_run(track, "upper").score[0] == pytest.approx(0.35)
     with pytest.raises(
-        ValueError, match=r"^'probability' is no figure \(accepted: risk, upper, pmin\)$"
+        ValueError, match=r"^'probability' is no figure \(accepted: risk, upper, pmin, expected\)$"
     ):
         scored_run(track, "probability")

@@ -11,7 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from written_runs import track
 
-from forewarn.assessment.events import Alert, Events, Outcome, Violation, find_events, score
+from forewarn.assessment.episodes import ScoredRun
+from forewarn.assessment.events import (
+    Alert,
+    Events,
+    Outcome,
+    Violation,
+    find_events,
+    judge,
+    score,
+)
+from forewarn.monitoring.verdict import PropertyStatus
 
 
 def outcomes(levels: str, facts: str, horizon: int | None = 3) -> list[str]:
@@ -276,3 +286,23 @@ def test_a_score_adds_up_what_happened_in_all_runs() -> None:
     assert (total.precision, total.false_alarms_per_hour) == (0.7, 1.0)
     # The k-th percentile of the first 101 squares is k squared.
     assert total.lead == pytest.approx((335.0, 250.0, 0.0, 2.5, 1000.0))
+
+
+def test_what_people_call_right_is_right_whatever_follows() -> None:
+    quiet = np.zeros(10, dtype=bool)
+    run = ScoredRun(
+        rate=1.0,
+        horizon=2,
+        ticks=np.arange(10),
+        score=np.zeros(10),
+        violation=quiet,
+        status=np.full(10, PropertyStatus.SATISFIED_SO_FAR, dtype=np.int8),
+        lasting=quiet,
+    )
+    start, end = np.array([1, 5]), np.array([3, 8])
+    assert judge(run, start, end).near.tolist() == [False, False]
+    for row, expected in ((2, [True, False]), (3, [False, False]), (7, [False, True])):
+        marked = quiet.copy()
+        marked[row] = True
+        judged = judge(run._replace(confirmed=marked), start, end)
+        assert judged.near.tolist() == expected

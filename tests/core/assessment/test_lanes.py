@@ -54,7 +54,8 @@ def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]
         rows: Any = [
             SimpleNamespace(
                 tick=100 + i, level=level, property="x", figure=0, probability=0.5, upper=0.5,
-                pmin=0.5, in_model=True, threshold_act=0.5, threshold_warn=0.3, horizon=3.0,
+                pmin=0.5, expected=0.5, expected_restarted=False, in_model=True,
+                threshold_act=0.5, threshold_warn=0.3, horizon=3.0,
                 state="", automaton_state_names=(), stale_signals=(), stale_ages=(),
             )
             for level in pair

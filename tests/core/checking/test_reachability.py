@@ -176,7 +176,7 @@ def test_a_decision_process_equals_its_best_policy(seed: int, maximise: bool) ->
     ("matrix", "groups", "said"),
     [
         ([[0.5, 0.4], [0, 1]], [0, 1, 2], "sums to 0.9"),
-        ([[1.5, -0.5], [0, 1]], [0, 1, 2], "negative"),
+        ([[1.5, -0.5], [0, 1]], [0, 1, 2], "is -0.5"),
         ([[1, 0], [0, 1]], [0, 2, 2], "at least one choice"),
         ([[1, 0], [0, 1]], [0, 1], "at least one choice"),
     ],

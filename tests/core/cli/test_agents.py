@@ -149,3 +149,78 @@ def test_real_runs_go_through_every_command(
         "--write",
     )  # fmt: skip
     assert "held-out loss" in said
+
+
+def test_a_score_of_0_or_1_is_a_label_and_what_few_runs_say_is_none(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()[:40]]
+    for number, line in enumerate(lines):
+        del line["attack_succeeded"]
+        line |= {"reward": float(number % 2), "grade": number % 4}
+        line |= {"odd": True} if number == 3 else {}
+    scored = folder / "scored.jsonl"
+    scored.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    call(capsys, "init", "scored.jsonl", "--rate", "steps", "-o", "scored.yaml", "--force")
+    spec = load_spec(folder / "scored.yaml")
+    assert spec.terminal == {"was_reward": "reward == 1", "over": "proposed == ''"}
+    text = (folder / "scored.yaml").read_text()
+    assert "a label, not a variable; 0 to 3, median" in text
+    assert "3.0            # steps that the risk looks ahead" in text
+    assert "seconds" not in text and " min " not in text and "steps long" in text
+    call(capsys, "learn", "scored.jsonl", "-c", "scored.yaml", "-o", "scored.json")
+    model = load_model(folder / "scored.json")
+    reached = model.counts[:, model.index[terminal_code(0)]].sum()
+    assert reached == sum(line["reward"] for line in lines)
+
+
+def test_a_run_that_two_files_hold_is_learned_from_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (folder / "runs.jsonl").read_text().splitlines(keepends=True)
+    (folder / "a.jsonl").write_text("".join(lines[:60]))
+    (folder / "b.jsonl").write_text("".join([lines[0], *lines[61:120]]))
+    both = ("a.jsonl", "b.jsonl", "-c", "monitor.yaml")
+    remark = "1 run left out, for another trace holds the same data: b.jsonl::run=0 is a.jsonl::run"
+    assert remark in call(capsys, "learn", *both, "-o", "both.json")
+    assert len(load_model(folder / "both.json").provenance) == 119
+    assert remark in call(capsys, "abstract", *both, "--variable", "errors")
+    (folder / "b.jsonl").write_text("".join(lines[:60]))
+    for command in (("learn", *both, "-o", "both.json"), ("abstract", *both)):
+        assert main([*command]) == 2
+        assert "holds the same data" in capsys.readouterr().err
+
+
+def test_a_normal_run_that_is_in_the_model_too_is_left_out_and_said_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (folder / "runs.jsonl").read_text().splitlines(keepends=True)
+    first = [lines[0], lines[81]]
+    parts = {"a": lines[:80], "b": [*first, *lines[82:150]], "c": [*first, *lines[150:180]]}
+    for name, some in parts.items():
+        (folder / f"{name}.jsonl").write_text("".join(some))
+    call(capsys, "learn", "a.jsonl", "-c", "monitor.yaml", "-o", "a.json")
+    asked = ("anomalies", "c.jsonl", "-c", "monitor.yaml", "-m", "a.json", "--calibrate")
+    main([*asked, "b.jsonl"])
+    said = capsys.readouterr()
+    told = "left out: b.jsonl::run=0: this model was learned from runs that hold the same data"
+    assert told in said.err and "69 normal runs" in said.out
+    # Of a run that was calibrated on it is told that it is normal by definition.
+    assert "c.jsonl::run=1: one of the normal runs holds the same data" in said.err
+    assert "c.jsonl::run=0: the model was learned from it" in said.err
+    (folder / "b.jsonl").write_text("".join(lines[:60]))
+    assert main([*asked, "b.jsonl"]) == 2
+    assert "this model was learned from this recording" in capsys.readouterr().err
+
+
+def test_what_tells_the_next_action_is_asked_about_only_where_it_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("abstract", "runs.jsonl", "-c", "monitor.yaml", "--leaves", "8")
+    said = call(capsys, *words)
+    assert "note: proposed, arguments, foreign, repeated: known only with what is done next" in said
+    asked = said.partition("gain (bits)")[2].partition("leaf  moments")[0]
+    assert "proposed" not in asked and "foreign" not in asked and "calls" in asked
+    assert "proposed" in call(capsys, *words, "--variable", "proposed").partition("leaf")[0]
+    other = call(capsys, *words, "--class", "violation:no_foreign_payee:2")
+    assert "what is done next" not in other and "foreign" in other

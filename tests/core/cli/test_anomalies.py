@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.cli.main import main
+from forewarn.monitoring.anomalies import RULES
 
 SPEC = """\
 version: 1
@@ -92,7 +93,7 @@ def test_the_strange_step_is_named_with_what_was_expected(forewarn, folder, kind
     assert "drift" not in printed.out  # three runs are too few
 
 
-@pytest.mark.parametrize("rule", ["conformal", "prefix", "normal", "quantile", "checkpoints"])
+@pytest.mark.parametrize("rule", RULES)
 def test_fresh_runs_are_seldom_told_and_do_not_drift(forewarn, folder, rule):
     found = forewarn(
         *asked(folder, "fresh"), "--calibrate", folder / "normal.jsonl", "--rule", rule, "--json",
@@ -267,7 +268,7 @@ def test_ticks_without_actions(forewarn, corridor_run, corridor_model, drive, re
 @pytest.fixture(scope="module")
 def live(folder: Path) -> Path:
     """Return the folder with monitor files that judge while they watch."""
-    for rule in ("conformal", "prefix", "checkpoints", "quantile"):
+    for rule in ("conformal", "prefix", "cusum", "checkpoints", "quantile"):
         given = [*map(str, asked(folder, "fresh")), "--calibrate", str(folder / "normal.jsonl")]
         given += ["--rule", rule, "--every", "3", "--save", str(folder / f"{rule}.anomalies")]
         assert main([*given, "-q"]) in (0, 1)
@@ -276,7 +277,7 @@ def live(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("rule", ["conformal", "prefix", "checkpoints"])
+@pytest.mark.parametrize("rule", ["conformal", "prefix", "cusum", "checkpoints"])
 def test_replay_says_while_a_run_lasts_what_anomalies_says_when_it_is_over(forewarn, live, rule):
     asks = (*asked(live, "odd"), "--calibration", live / f"{rule}.anomalies", "--json")
     runs = json.loads(forewarn(*asks).out)["runs"]

@@ -168,7 +168,9 @@ def test_states_that_are_not_markov_are_named_with_what_to_do(
 ) -> None:
     trace, config = blinker(tmp_path)
     arguments = ["learn", trace, "-c", config, "-o", tmp_path / "m.json"]
-    text = forewarn(*arguments).out
+    text = forewarn(*arguments, "--assess").out
+    assert text.startswith("enough to try, not to trust: ")
+    assert "; 2 states are not Markov (--assess)\n" in text
     assert "2 of 2 states are not Markov" in text
     assert "add a predicate that tells the cases apart, or set `history: 2`" in text
     found = json.loads(forewarn(*arguments, "--json").out)["markov"]
@@ -184,7 +186,7 @@ def test_with_history_the_advice_is_another(forewarn: Run, tmp_path: Path) -> No
     trace, config = blinker(tmp_path, "history: 2\n")
     lines = [{"t": i / 10, "x": float(i % 12 < 3)} for i in range(6000)]
     trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    text = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json").out
+    text = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json", "--assess").out
     assert "are not Markov" in text
     assert "`history: 2` is set already" in text
 
@@ -194,8 +196,11 @@ def test_a_chain_that_is_markov_passes(forewarn: Run, tmp_path: Path) -> None:
     draw = np.random.default_rng(5)
     lines = [{"t": i / 10, "x": float(draw.random() < 0.4)} for i in range(5000)]
     trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    text = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json").out
-    assert "Markov test: nothing against it in the 2 states" in text
+    text = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json", "--assess").out
+    assert "Markov test: nothing against it in 2 states" in text
+    easy = ["--per-transition", "--epsilon", "0.2"]
+    text = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json", *easy).out
+    assert text.startswith("enough: every state has the visits that were asked for\n")
 
 
 def contact_risk(model: CountModel, smoothing: Smoothing) -> np.ndarray[Any, Any]:
@@ -225,8 +230,9 @@ def test_the_risk_is_told_under_three_estimators(
         assert item["mean"] == pytest.approx(mean, abs=1e-9)
         apart = np.abs(values - own)[seen]
         assert item["difference"] == pytest.approx(apart.max(), abs=1e-9)
-    text = forewarn(*arguments).out
-    assert f"mean risk of no_contact: {found[0]['mean']:.4f} with alpha: sparse" in text
+    text = forewarn(*arguments, "--assess").out
+    row = next(line for line in text.splitlines() if line.startswith("no_contact"))
+    assert row.split()[1:5] == ["alpha:", "sparse", "(chosen)", f"{found[0]['mean']:.4f}"]
 
 
 def test_assess_prints_all_of_it(forewarn: Run, corridor_run: Any, tmp_path: Path) -> None:
@@ -242,6 +248,21 @@ def test_assess_prints_all_of_it(forewarn: Run, corridor_run: Any, tmp_path: Pat
     assert "alpha: sparse (chosen)" in long
     if "are not Markov" in short:
         assert "bits from before" in long
+
+
+def test_the_first_line_says_what_the_data_are_good_for(
+    forewarn: Run, corridor_run: Any, tmp_path: Path
+) -> None:
+    arguments = ["learn", *corridor_run.recordings[:2], "-c", corridor_run.config, "-o",
+                 tmp_path / "m.json"]  # fmt: skip
+    first = forewarn(*arguments).out.splitlines()[0]
+    document = json.loads(forewarn(*arguments, "--json").out)
+    assert document["verdict"] == first
+    model = load_model(tmp_path / "m.json")
+    live = ~model.terminal
+    covered = int((coverage(model).covered & live).sum())
+    assert first.startswith("enough to try, not to trust: ")
+    assert f"{covered} of {int(live.sum())} states ha" in first
 
 
 @pytest.mark.parametrize("command", ["learn", "inspect"])
@@ -289,7 +310,7 @@ def test_learn_says_what_was_never_seen(forewarn: Run, tmp_path: Path) -> None:
     learned = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json")
     assert learned.code in (0, 1), learned.err
     said = learned.out + learned.err
-    assert "mean risk of p: 0 (never seen) with alpha: sparse" in said
+    assert "nothing that leads to a violation of p was seen" in said.splitlines()[0]
     assert "0.0000" not in said
     shown = forewarn("inspect", tmp_path / "m.json", "-c", config)
     assert (

@@ -45,6 +45,28 @@ def test_a_model_learned_with_another_file(
             assert part in result.text
 
 
+def test_a_threshold_in_a_formula_is_part_of_the_states(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    trace, path, model = (tmp_path / name for name in ("t.jsonl", "monitor.yaml", "m.json"))
+    trace.write_text("".join(f'{{"t": {i / 10}, "d": {i * 7 % 30 / 10}}}\n' for i in range(200)))
+    text = "rate: 10\nsignals: {d: {timeout: 1}}\nproperties: {far: {formula: always(d > 0.6)}}\n"
+    path.write_text(text)
+    assert forewarn("learn", trace, "-c", path, "-o", model).code == 0
+    path.write_text(text.replace("0.6", "0.7"))
+    result = forewarn("replay", trace, "-c", path, "-m", model)
+    assert result.code == 2
+    says = "the comparison d > 0.7 in the formula of far is part of the states"
+    assert says in result.err and "d > 0.6, which this model knows" in result.err
+    # What it proposes works: formulas choose among the thresholds, and the model stays.
+    assert "under `predicates:`" in result.err
+    both = "predicates: {near: d > 0.6, nearer: d > 0.7}\n"
+    path.write_text(text + both)
+    assert forewarn("learn", trace, "-c", path, "-o", model).code == 0
+    path.write_text(text.replace("0.6", "0.7") + both)
+    assert forewarn("replay", trace, "-c", path, "-m", model, "--exit-zero").code == 0
+
+
 def test_thresholds_may_change_under_a_model(
     forewarn: Callable[..., Any],
     corridor_run: Any,

@@ -53,7 +53,7 @@ def test_messages_of_the_wrong_layout_are_counted_and_named(
     bag = rewritten(corridor_run.held_out, tmp_path / "odd.mcap", shorten)
     result = forewarn("replay", bag, "-c", corridor_run.config, "-m", corridor_model)
     assert result.code in (0, 1)
-    assert "messages do not have the layout of their type" in result.err
+    assert "messages without the layout of the type" in result.err
     assert "/odom" in result.err
     assert "nav_msgs/msg/Odometry" in result.err
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +63,7 @@ def test_all_options_of_all_commands_explain_themselves() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["lern"], ["learn"], ["replay", "x"], ["learn", "x", "-c", "y", "-o", "z", "-j", "-1"],
+    [["lern"], ["learn"], ["replay", "x"], ["learn", "x", "-c", "y", "-o", "z", "-j", "-1"],
      ["init", "x", "-o", "y", "--rate", "0"], ["explain", "a", "--dot", "--mermaid"],
      ["inspect", "m", "--top", "-3"]],
 )  # fmt: skip
@@ -68,6 +71,118 @@ def test_wrong_usage_exits_with_2_and_says_how(forewarn: Run, arguments: list[st
     result = forewarn(*arguments)
     assert result.code == 2
     assert "usage: forewarn" in result.err
+
+
+@pytest.mark.parametrize(("words", "says"), [([], "exit codes:"), (["plan"], "judge plans")])
+def test_a_command_left_out_shows_which_there_are(
+    forewarn: Run, words: list[str], says: str
+) -> None:
+    result = forewarn(*words)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("usage: forewarn") and says in result.out
+
+
+def test_the_version_is_that_of_the_package(forewarn: Run) -> None:
+    assert forewarn("--version").out == f"forewarn {version('forewarn')}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(["lern", "x"], "forewarn: error: no command 'lern': did you mean learn?"),
+     (["plan", "chek"], "forewarn plan: error: no command 'chek': did you mean check?"),
+     (["qqq"], "forewarn: error: no command 'qqq' (`forewarn -h` lists all)"),
+     (["replay", "x", "-c", "y", "--repot", "z"],
+      "forewarn replay: error: unknown argument '--repot': did you mean --report?")],
+)  # fmt: skip
+def test_a_mistyped_word_is_recognised(forewarn: Run, words: list[str], says: str) -> None:
+    result = forewarn(*words)
+    assert result.code == 2
+    assert says in result.err
+
+
+def test_a_part_is_as_good_as_a_recording_of_it(
+    forewarn: Run, corridor_run: Any, tmp_path: Path
+) -> None:
+    bag, part = corridor_run.held_out, tmp_path / "part.mcap"
+    limits = ("--from", "10", "--to", "50.5")
+    assert forewarn("convert", bag, "-o", part, *limits).code == 0
+    models = []
+    for number, words in enumerate([(part,), (bag, *limits), (f"{bag}::10..50.5",)]):
+        models.append(tmp_path / f"{number}.json")
+        code = forewarn("learn", *words, "-c", corridor_run.config, "-o", models[-1]).code
+        assert code == 0
+    first, *others = (load_model(path) for path in models)
+    for other in others:
+        assert other.states == first.states
+        assert (other.counts != first.counts).nnz == 0
+        assert other.provenance[0].recording == "held.mcap::10..50.5"
+    whole = forewarn("replay", bag, "-c", corridor_run.config, "-m", models[0], "--exit-zero")
+    words = (bag, *limits, "-c", corridor_run.config, "-m", models[0])
+    result = forewarn("replay", *words, "--exit-zero")
+    assert "40.5 s watched" in result.out and "40.5 s watched" not in whole.out
+    page = tmp_path / "page.html"
+    assert forewarn("report", *words, "-o", page).code == 0 and page.exists()
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [(("--from", "x"), "argument --from: 'x' (accepted: seconds since the recording began"),
+     (("--from", "1e9"), "'1e9' (accepted"),
+     (("--from", "900"), "nothing was recorded then (accepted: a part of its"),
+     (("--to", "2001-01-01T00:00:00Z"), "nothing was recorded then"),
+     (("--from", "20", "--to", "10"), "nothing was recorded then")],
+)  # fmt: skip
+def test_a_part_that_is_none_says_what_is(
+    forewarn: Run, corridor_run: Any, tmp_path: Path, limits: tuple[str, ...], says: str
+) -> None:
+    result = forewarn("convert", corridor_run.held_out, *limits, "-o", tmp_path / "part.mcap")
+    assert result.code == 2
+    assert says in result.err
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [("forewarn lea", "learn "), ("forewarn plan ch", "check "),
+     ("forewarn replay x --cens", "--censoring "), ("forewarn replay x --censoring w", "weigh "),
+     ("forewarn learn -c moni", "monitor.yaml ")],
+)  # fmt: skip
+def test_bash_completes(forewarn: Run, tmp_path: Path, line: str, offered: str) -> None:
+    (tmp_path / "monitor.yaml").write_text("")
+    script = tmp_path / "completion.bash"
+    assert forewarn("completion", "bash", "-o", script).code == 0
+    asked = 'source "$1"; COMP_LINE=$2; COMP_POINT=${#2}; COMP_TYPE=9; _python_argcomplete forewarn'
+    done = subprocess.run(
+        ["bash", "-c", f'{asked}; printf "%s" "${{COMPREPLY[@]}}"', "-", script, line],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.rstrip() == offered.rstrip(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shell", "place"),
+    [("/bin/bash", ".local/share/bash-completion/completions/forewarn"),
+     ("/usr/bin/zsh", ".local/share/zsh/site-functions/_forewarn"),
+     ("/usr/bin/fish", ".config/fish/completions/forewarn.fish")],
+)  # fmt: skip
+def test_completion_is_written_where_the_shell_looks(
+    forewarn: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str, place: str
+) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", shell)
+    result = forewarn("completion")
+    assert result.code == 0 and str(tmp_path / place) in result.out
+    assert "forewarn" in (tmp_path / place).read_text()
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert (
+        "the shell 'tcsh' is not known (accepted: bash or zsh or fish)"
+        in forewarn("completion").err
+    )
 
 
 def test_init_writes_a_file_that_validates_learns_and_replays(
@@ -182,7 +297,7 @@ def test_inspect_names_states_and_ranks_their_risk(
     assert "nearest<0.6" in document["riskiest"]["no_contact"][0]["name"]
     text = forewarn("inspect", corridor_model, "-c", corridor_run.config, "-n", "2").out
     assert "slow_down: the riskiest states" in text
-    assert "the 2 most visited states" in text
+    assert "the most visited states" in text
 
 
 def test_replay_tells_alerts_violations_and_lead_times(

@@ -43,7 +43,7 @@ def test_figures_are_those_of_models_that_did_not_learn_the_recording(
     [(name, rows)] = list(document["properties"].items())[:1]
     assert [row["name"] for row in rows] == [config.stem, "coarse", "near"]
     paths = sorted(bags.iterdir())
-    monitor, runs = folded_runs(load_compiled(config), paths, 2, 1, Output(quiet=True))
+    [(monitor, runs)] = folded_runs(load_compiled(config), paths, 2, 1, Output(quiet=True))
     own = precision_recall(scored_runs(monitor, runs, name)).area
     assert rows[0]["pr_area"]["value"] == pytest.approx(own)
     assert rows[0]["differences"] == {}
@@ -80,3 +80,29 @@ def test_what_cannot_be_compared_is_refused(
         result = forewarn("compare", *arguments)
         assert result.code == 2, arguments
         assert said in result.err.replace("\n", " ").replace(f"{config.stem}", "monitor"), said
+
+
+def test_estimators_of_one_file_are_compared(
+    forewarn: Callable[..., Any], corridor_run: Any, bags: Path, tmp_path: Path
+) -> None:
+    config = corridor_run.config
+    arguments = ("compare", config, bags, *QUICK, "--json", "-q", "--property", "slow_down")
+    document = json.loads(forewarn(*arguments, "-e", "chain,counted,pooled").out)
+    rows = document["properties"]["slow_down"]
+    assert [row["name"] for row in rows] == ["chain", "counted", "pooled"]
+    assert len({row["brier"]["value"] for row in rows}) == 3
+    alone = json.loads(forewarn(*arguments).out)["properties"]["slow_down"]
+    assert rows[0]["brier"] == alone[0]["brier"]
+    written = tmp_path / "pooled.yaml"
+    text = config.read_text()
+    written.write_text(text.replace("formula:", "estimator: pooled\n    formula:"))
+    as_file = json.loads(forewarn("compare", written, *arguments[2:]).out)
+    assert as_file["properties"]["slow_down"][0]["brier"] == rows[2]["brier"]
+
+
+def test_an_unknown_estimator_is_refused(
+    forewarn: Callable[..., Any], corridor_run: Any, bags: Path
+) -> None:
+    result = forewarn("compare", corridor_run.config, bags, "-e", "chain,guessed")
+    assert result.code == 2
+    assert "guessed" in result.err

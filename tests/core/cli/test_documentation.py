@@ -9,6 +9,7 @@ import pytest
 
 from forewarn.cli.reference import reference
 from forewarn.config import MonitorSpec, Section, parse_spec
+from forewarn.config.danger import DangerSpec
 from forewarn.config.sections import (
     AnomalySpec,
     BoundsSpec,
@@ -46,7 +47,7 @@ def page(repository: Path) -> str:
 @pytest.mark.parametrize(
     "section",
     [MonitorSpec, SignalSpec, ShapeSpec, ConstraintSpec, PropertySpec, Thresholds, EscalationStep,
-     LearningSpec, BoundsSpec, AnomalySpec, ShieldSpec],
+     LearningSpec, BoundsSpec, AnomalySpec, ShieldSpec, DangerSpec],
 )  # fmt: skip
 def test_every_key_is_explained(page: str, section: type[Section]) -> None:
     for name, field in section.model_fields.items():

@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import json
-import random
+import re
 import shlex
 from pathlib import Path
 
 import pytest
+from learned_runs import SPEC, record
 
 from forewarn.config import load_spec
 from forewarn.config.yaml_text import load_document
-
-TEXT = """\
-version: 1
-clock: steps
-signals: {key: {}, room: {}, burnt: {}}
-terminal: {fire: burnt}
-properties: {safe: {formula: always(not fire), horizon: 3, thresholds: {act: 0.5}}}
-states: {kind: tree, variables: [key, room]}
-"""
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "monitor.yaml"
-    path.write_text(TEXT)
+    path.write_text(SPEC)
     return path
 
 
 @pytest.fixture
 def recorded(tmp_path: Path):
-    """Only who has the key can light the stove in the kitchen, and sets it on fire."""
+    def written(share: float, seed: int = 0, number: int = 90) -> Path:
+        return record(tmp_path / f"runs{share}_{seed}.jsonl", seed, number, share=share)
 
-    def record(share: float, seed: int = 0, number: int = 90) -> Path:
-        chance = random.Random(seed)
-        lines = []
-        for run in range(number):
-            key = chance.random() < share
-            rows = [("hall", "enter", False)] + [("kitchen", "wait", False)] * chance.randint(0, 2)
-            rows += [("kitchen", "light" if key else "leave", False), ("hall", None, key)]
-            for room, action, burnt in rows:
-                line = {"run": run, "key": key, "room": room, "burnt": burnt, "action": action}
-                lines.append(json.dumps(line) + "\n")
-        path = tmp_path / f"runs{share}_{seed}.jsonl"
-        path.write_text("".join(lines))
-        return path
-
-    return record
+    return written
 
 
 def test_a_fire_that_only_merged_states_promise(forewarn, config, recorded):
@@ -61,6 +40,64 @@ def test_a_fire_that_only_merged_states_promise(forewarn, config, recorded):
     assert (again["ending"], again["rounds"], again["diff"]) == ("holds", [], "")
 
 
+COMMENTED = """\
+states:
+  # Ours since May.
+  kind: tree  # no predicates
+  # learned by `forewarn abstract` from 3 recordings; edit it as you like
+  variables: [key, room]  # what the robot knows
+  tree:  # by Anna
+    # The kitchen has the longer name.
+    if: "len(room) > 5"  # kitchen
+    then: inside  # stove's here
+    # Elsewhere nothing burns.
+    else: "outside"  # "hall", say
+"""
+
+
+def test_what_people_wrote_beside_a_tree_stays_when_it_is_refined(forewarn, config, recorded):
+    config.write_text(SPEC.replace(SPEC.splitlines()[-1] + "\n", COMMENTED) + "# the end\n")
+    bound = ("--query", "Pmax(fire) <= 0.3")
+    refined = forewarn("refine", recorded(0.1), "-c", config, *bound, "--write", "--json")
+    assert len(json.loads(refined.out)["rounds"]) == 2
+    text = config.read_text()
+    for wanted in (
+        "  # Ours since May.\n  kind: tree  # no predicates\n  # refined by",
+        "  variables: [key, room]  # what the robot knows\n  tree:  # by Anna\n",
+        '    # The kitchen has the longer name.\n    if: "len(room) > 5"  # kitchen\n',
+        "    then:  # stove's here\n      if: ",
+        '    # Elsewhere nothing burns.\n    else:  # "hall", say\n      if: ',
+        "  ]\n# the end\n",
+    ):
+        assert wanted in text
+    assert "learned by" not in text
+    assert load_spec(config).states.kind == "tree"
+    # A tree that is grown anew has other leaves: what was said of the old ones goes.
+    assert forewarn("abstract", recorded(0.1), "-c", config, "--write").code == 0
+    assert "stove's here" not in config.read_text() and "# Ours since May." in config.read_text()
+
+
+@pytest.mark.parametrize("comment", ["# alone in a flow mapping", ""])
+def test_a_tree_on_one_line_keeps_what_stands_behind_it(forewarn, config, recorded, comment):
+    tree = f"  tree: {{if: 'len(room) > 5', then: a, else: b}}  {comment}".rstrip()
+    config.write_text(SPEC.replace(SPEC.splitlines()[-1], f"states:\n  kind: tree\n{tree}"))
+    bound = ("--query", "Pmax(fire) <= 0.3")
+    refined = forewarn("refine", recorded(0.1), "-c", config, *bound, "--write", "--json")
+    assert json.loads(refined.out)["written"] and load_spec(config).states.kind == "tree"
+    assert config.read_text().count(comment or "# alone") == (1 if comment else 0)
+
+
+def test_what_would_be_written_is_shown_without_digests(forewarn, config, recorded):
+    command = (recorded(0.1), "-c", config, "--query", "Pmax(fire) <= 0.3")
+    assert not re.search('"[0-9a-f]{12}"', forewarn("refine", *command).out)
+    assert forewarn("abstract", recorded(0.1, seed=3), "-c", config, "--write").code == 0
+    shown = forewarn("refine", *command).out
+    assert not re.search('"[0-9a-f]{12}"', shown)
+    assert "-    ...\n" in shown and "+    ...\n" in shown
+    change = json.loads(forewarn("refine", *command, "--json").out)["diff"]
+    assert len(re.findall('"[0-9a-f]{12}"', change)) > 180
+
+
 def test_a_fire_that_runs_really_have(forewarn, config, recorded):
     found = forewarn(
         "refine", recorded(0.6), "-c", config, "--query", "Pmax(fire) <= 0.3", "--json"
@@ -70,7 +107,7 @@ def test_a_fire_that_runs_really_have(forewarn, config, recorded):
     assert 0.3 < said["borne_out"] <= said["answer"]["estimate"]
     assert said["critical"]["probability"] > 0.3
     assert any(path["runs"] for path in said["paths"])
-    assert config.read_text() == TEXT
+    assert config.read_text() == SPEC
 
 
 def test_splits_are_tried_on_recordings_that_are_given(forewarn, config, recorded):

@@ -41,17 +41,18 @@ def write_record(
         tables: Callable[[Monitor], Monitor] | None = None,
         observed: Callable[[Watch], Observation | None] = lambda watch: watch.decided,
         events: Iterable[Event] = (),
+        more: str = "",
     ) -> Path:
         path = tmp_path / f"record_{forged}.mcap"
-        compiled = compile_spec(load_spec(corridor_run.config))
+        config = tmp_path / "monitor.yaml"
+        config.write_text(corridor_run.config.read_text() + more)
+        compiled = compile_spec(load_spec(config))
         model = replace(load_model(corridor_model), recalibration=maps)
         with open_recording(corridor_run.held_out) as recording:
             types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
             watch = Watch(compiled, model, types)
             grid = watch.monitor.clock
-            writer = RecordWriter(
-                path, Names.of("/monitor"), corridor_run.config.read_text(), types
-            )
+            writer = RecordWriter(path, Names.of("/monitor"), config.read_text(), types)
             name = writer.model(model)
             tick = grid.tick_at_or_after(recording.start_ns)
             attached = None
@@ -100,6 +101,25 @@ def test_a_record_of_calibrated_risks_replays_to_the_same_bits(
     result = forewarn("verify", write_record(None, (mend,)))
     assert result.code == 0
     assert "600 ticks, all the same bits" in result.out
+
+
+def test_a_record_of_expected_risks_replays_to_the_same_bits(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path], tmp_path: Path
+) -> None:
+    record = write_record(None, more="noise: {fast: 0.05, nearest: 0.1}\n")
+    result = forewarn("verify", record)
+    assert result.code == 0, result.out
+    assert "600 ticks, all the same bits" in result.out
+    with open_recording(record) as recording:
+        topic = Names.of("/monitor").risk
+        mtype = recording.topics[topic].message_type
+        told = [
+            mtype.typestore.deserialize_cdr(sample.data, mtype.name).risks[0]
+            for sample in recording.read()
+            if sample.topic == topic
+        ]
+    assert all(0.0 <= risk.expected <= 1.0 and risk.expected_left_out == 0.0 for risk in told[1:])
+    assert sum(risk.expected != risk.probability for risk in told) > 300
 
 
 def test_one_bit_is_enough_to_be_noticed(

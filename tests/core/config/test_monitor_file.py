@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.config import load_spec, parse_spec
+from forewarn.config.sections import Thresholds
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 from forewarn.logic.specification import compile_spec
@@ -134,6 +135,20 @@ def test_signals_that_depend_on_each_other_are_refused() -> None:
     text = GOOD.replace("predicates:", "  a: {value: b + 1}\n  b: {value: a + 1}\npredicates:")
     with pytest.raises(ConfigError, match="depend on each other"):
         compile_spec(spec_of(text))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, (0.3, 0.5, 0.2)), ({"act": 0.2}, (0.2, 0.2, 0.1)), ({"act": 0.9}, (0.3, 0.9, 0.2)),
+     ({"act": 0.25, "warn": 0.1}, (0.1, 0.25, 0.125)),
+     ({"act": 0.3, "release": 0.25}, (0.3, 0.3, 0.25))],
+)  # fmt: skip
+def test_thresholds_that_nobody_gave_fit_those_that_were(
+    given: dict[str, float], expected: tuple[float, float, float]
+) -> None:
+    found = Thresholds.model_validate(given)
+    assert (found.warn, found.act, found.release) == expected
+    assert found == Thresholds.model_validate(found.model_dump())
 
 
 def test_thresholds_can_change_and_are_checked() -> None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.cli import main
+from forewarn.config import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import RecordingError
+from forewarn.models import load_model
+from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import recall, remember
 from forewarn.monitoring.live_session import Watch
@@ -107,6 +113,105 @@ def test_mutes_and_counts_survive() -> None:
     assert after.silenced() == before.silenced()
     assert after.silenced()[0].reason == "by anna: works"
     assert after.violations == [0, 1]
+
+
+WATCHED = (
+    TEXT
+    + """
+action: "'press' if a > 0.5 else 'wait'"
+anomaly: {file: normal.anomalies, run: 1.5}
+"""
+)
+
+
+@pytest.fixture(scope="module", params=["conformal", "prefix", "cusum"])
+def watched(request: Any, tmp_path_factory: Any) -> Callable[[], Watch]:
+    """Return what makes monitors that watch runs for anomalies."""
+    folder, chance = tmp_path_factory.mktemp("watched"), random.Random(4)
+    config, model = folder / "monitor.yaml", folder / "model.json"
+    config.write_text(WATCHED.partition("anomaly:")[0])
+    for name, number in (("past", 20), ("normal", 12)):
+        (folder / name).mkdir()
+        for run in range(number):
+            a, lines = 0.0, []
+            for moment in range(1, 26):
+                a = float(chance.random() < (0.8 if a else 0.1))
+                b = float(not a and chance.random() < 0.2)
+                lines.append(json.dumps({"t_ns": moment * 100_000_000, "a": a, "b": b}) + "\n")
+            (folder / name / f"{run}.jsonl").write_text("".join(lines))
+    asked = ["-c", str(config), "-q"]
+    assert main(["learn", str(folder / "past"), *asked, "-o", str(model)]) == 0
+    judged = ["anomalies", str(folder / "past"), *asked, "-m", str(model)]
+    judged += ["--calibrate", str(folder / "normal"), "--alpha", "0.2", "--every", "0.3"]
+    judged += ["--rule", request.param, "--save", str(folder / "normal.anomalies")]
+    assert main(judged) in (0, 1)
+    config.write_text(WATCHED)
+    compiled, counts = compile_spec(load_spec(config)), load_model(model)
+    detector = open_detector(compiled, counts)
+    return lambda: Watch(compiled, counts, {}, detector=detector)
+
+
+@given(runs, st.data())
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_the_run_that_is_watched_goes_on_after_a_crash(watched: Any, run: Any, data: Any) -> None:
+    crash = data.draw(st.integers(1, len(run) - 1))
+    gap = data.draw(st.integers(0, 3))
+    whole, first = watched(), watched()
+    for number, (a, b) in enumerate(run[:crash], 1):
+        tick(whole, number, a, b)
+        tick(first, number, a, b)
+    begin = crash + 1 + gap
+    second = watched()
+    recall(second, through_json(remember(first)), begin)
+    assert same_bits(second.session.state.run, first.session.state.run)
+    if not remember(first)["pending"] and gap:
+        return  # it may ask for something in other moments, and what follows that is no surprise
+    for number, (a, b) in enumerate(run[crash:], begin):
+        one = tick(whole, number, a, b).verdict.anomaly
+        two = tick(second, number, a, b).verdict.anomaly
+        for field, left, right in zip(one._fields, one, two, strict=True):
+            assert same_bits(left, right), field
+    assert through_json(remember(second))["run"] == through_json(remember(whole))["run"]
+
+
+def test_a_crash_without_a_memory_of_the_run_would_be_told(watched: Any) -> None:
+    before, forgetful = watched(), watched()
+    for number in range(1, 6):
+        found = tick(before, number, 0.0, 0.0)
+    assert found.verdict.anomaly.transitions == 4
+    memory = through_json(remember(before))
+    recall(forgetful, {name: part for name, part in memory.items() if name != "run"}, 6)
+    assert tick(forgetful, 6, 0.0, 0.0).verdict.anomaly.transitions == 0
+    other = replace(before.monitor.detector, longest=7)
+    judged = watched()
+    judged.session.swap(replace(judged.monitor, detector=other))
+    recall(judged, memory, 6)
+    assert judged.session.state.run is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"walk": [1, 0, None, 0, False, 0]},
+        {"walk": [1, "kitchen", None, 0, False]},
+        {"worst": 5},
+        {"value": "much"},
+        {"begun": None},
+        {"worst": [0] * 9},
+    ],
+)
+def test_a_run_that_makes_no_sense_changes_nothing(watched: Any, change: Any) -> None:
+    before, after = watched(), watched()
+    tick(before, 1, 1.0, 0.0)
+    tick(before, 2, 1.0, 0.0)
+    memory = through_json(remember(before))
+    with pytest.raises(RecordingError, match="makes no sense"):
+        recall(after, {**memory, "run": {**memory["run"], **change}}, 3)
+    assert after.session.state.run is None
 
 
 def damaged() -> list[tuple[str, Any]]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kitchen_plans import MONITOR, RULES
 
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError
@@ -19,35 +20,6 @@ from forewarn.plans.rules import load_rules
 from forewarn.plans.signals import MOST_STEPS, in_words, problem_by
 from forewarn.recordings import open_recording
 
-RULES = """\
-actions: household
-transitive: [inside]
-rules:
-  no_fork: >-
-    forall f in objects: f.type == "Fork" implies
-    always(not (inside(f, "Microwave") and on("Microwave")))
-  closed_again: 'forall d in objects: always(open(d) implies eventually(not open(d)))'
-"""
-MONITOR = """\
-rate: 10
-startup: 0
-mode: act
-signals:
-  objection:
-    topic: /plan
-    type: std_msgs/msg/String
-    value: data
-    rules: kitchen.yaml
-    timeout: never
-predicates: {bad_plan: objection != ''}
-properties:
-  safe_plan:
-    formula: always(not bad_plan)
-    intervention: REPLAN
-    enter: 1
-    exit: 1
-    hold: 0
-"""
 FORK = "(putin fork_1 bowl)\n(putin bowl microwave)\n(turn_on microwave)"
 SOUP = "(putin bowl microwave)\n(turn_on microwave)"
 TREE = (

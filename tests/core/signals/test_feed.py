@@ -14,8 +14,10 @@ from forewarn.expressions import parse_expression
 from forewarn.expressions.values import Record
 from forewarn.messages import ForeignType, message_type
 from forewarn.messages.schema import Primitive, Struct
-from forewarn.signals.feed import Aged, Feed, stamp_reader
+from forewarn.signals.feed import Aged, Feed, snapshot_of
 from forewarn.signals.sources import SourceSignal
+from forewarn.signals.stamps import stamp_reader
+from forewarn.signals.steps import Steps
 from forewarn.signals.ticks import Grid
 
 TICK = 100_000_000  # 10 Hz
@@ -426,3 +428,61 @@ def test_a_timeout_is_not_exceeded_by_up_to_a_tick() -> None:
     inputs.accept("/x", 85_300_000, number(1.0))
     assert inputs.snapshot(2).values[0] == 1.0
     assert inputs.snapshot(3).stale[0] == ("x", 214_700_000)
+
+
+def test_a_proposal_is_looked_at_and_not_remembered() -> None:
+    inputs = feed()
+    inputs.accept("/x", 0, number(1.0))
+    present = inputs.snapshot(0)
+    assert present.stale == (("y", None),)
+    proposed, given = inputs.proposing(present, "/y", number(5.0))
+    assert (proposed.values, proposed.stale, given) == ((1.0, 5.0), (), [None, 5.0])
+    proposed, given = inputs.proposing(present, "/x", number(math.nan))
+    assert (proposed.values, proposed.stale, given) == ((None, None), present.stale, [None, None])
+    assert inputs.proposing(present, "/z", b"") == (present, [None, None])
+    with pytest.raises(DecodeError):
+        inputs.proposing(present, "/y", b"")
+    assert inputs.snapshot(0) == present
+
+
+def test_a_reader_makes_something_else_of_what_arrives_and_of_nothing_nothing() -> None:
+    readers = {"x": lambda value: value + 0.5}
+    named = SourceSignal("x", "", "", None, 9 * TICK, None)
+    by_name = Feed((named,), {}, Grid(10.0), readers=readers)
+    inputs = feed(readers=readers)
+    inputs.accept("/x", 0, number(1.0))
+    inputs.accept("/y", 0, number(1.0))
+    by_name.accept("", 0, {"x": 1.0})
+    present = inputs.snapshot(0)
+    assert (present.values, by_name.snapshot(0).values) == ((1.5, 1.0), (1.5,))
+    assert inputs.proposing(present, "/x", number(2.0))[1] == [2.5, None]
+    inputs.accept("/x", TICK, number(math.nan))
+    by_name.accept("", TICK, {"x": None})
+    assert (inputs.snapshot(1).values[0], by_name.snapshot(1).values) == (None, (None,))
+
+
+def test_values_alone_are_a_snapshot_as_a_feed_of_steps_makes_it() -> None:
+    def named(name: str, default: float | None = None) -> SourceSignal:
+        return SourceSignal(name, "", "", None, -1, default)
+
+    sources = (named("x"), named("y", 7.0), named("z"), named("text"))
+    values = {"x": math.nan, "text": "a", "other": 1.0}
+    inputs = Feed(sources, {}, Steps())
+    inputs.accept("", 12_345, values)
+    found = inputs.snapshot(0)
+    assert (found.values, found.time_ns) == ((None, 7.0, None, "a"), 12_345)
+    assert found.stale == (("z", None),)
+    assert snapshot_of(sources, values, 0, 12_345) == found
+    told = snapshot_of(sources, {**values, "y": 8.0}, 3, 5, "go")
+    assert (told.tick, told.time_ns, told.action, told.values[1]) == (3, 5, "go", 8.0)
+
+
+def test_a_message_of_the_topic_is_a_step_whatever_its_time() -> None:
+    sources = (source("x", "/x"), source("y", "/y", -1))
+    inputs = Feed(sources, {"/x": FLOAT, "/y": FLOAT}, Steps("/x"))
+    inputs.accept("/y", 900, number(2.0))
+    inputs.accept("/x", 800, number(1.0))
+    inputs.accept("/x", 50, number(3.0))
+    first, second = inputs.snapshot(0), inputs.snapshot(1)
+    assert (first.values, first.time_ns) == ((1.0, 2.0), 800)
+    assert (second.values, second.time_ns) == ((3.0, 2.0), 50)

@@ -1,4 +1,4 @@
-"""Extreme probabilities of decision processes, against Storm."""
+"""Extreme probabilities of decision processes, learned ones among them, against Storm."""
 
 from __future__ import annotations
 
@@ -8,14 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from learned_runs import SPEC, record
 from scipy import sparse
 
 from forewarn.checking.mdp import extreme_within, optimal
+from forewarn.checking.model_process import process_of_model
 from forewarn.checking.storm_api import Storm
+from forewarn.cli import main
+from forewarn.models import load_model
 from forewarn.models.process import DecisionProcess
 
 pytest.importorskip("stormpy", reason="Storm is the oracle")
-FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "qcomp"
+ROOT = Path(__file__).resolve().parents[3]
+DATA = ROOT.parent / "shared" / "data"
+FOLDER = DATA / "qcomp"
+STUDIES = ROOT / "evaluation" / "agents"
+LEARNED = {
+    "agentdojo": ("agents/agentdojo", ROOT / "config" / "agents.yaml"),
+    "toolemu": ("agents/toolemu", STUDIES / "toolemu.yaml"),
+    "tau-bench": ("agents/tau_bench", STUDIES / "tau.yaml"),
+}
 
 
 def entries() -> list[Any]:
@@ -74,3 +86,41 @@ def test_rational_arithmetic_knows_a_trap_of_end_components(maximise: bool) -> N
     ours = optimal(process, psi, np.ones(4, dtype=bool), maximise=maximise).values
     np.testing.assert_allclose(ours, theirs, atol=1e-15)
     assert ours[0] == (pytest.approx(0.3) if maximise else 0.0)
+
+
+def check_all(model_file: Path, horizon: int = 7) -> None:
+    """Compare the process of a model with Storm, for each predicate and label as goal."""
+    model = load_model(model_file)
+    bounds = process_of_model(model)
+    states, vocabulary = bounds.counted.states, model.vocabulary
+    everywhere = np.ones(len(states), dtype=bool)
+    goals = [np.array([vocabulary.holds(atom, s) for s in states]) for atom in vocabulary.atoms]
+    assert any(goal.any() and not goal.all() for goal in goals)
+    for goal in goals:
+        if goal.any():
+            compare(bounds.process, everywhere, goal, horizon)
+    compare(bounds.process, ~goals[0], goals[-1], horizon)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_process_of_a_learned_tree(tmp_path: Path, seed: int) -> None:
+    config, model = tmp_path / "monitor.yaml", tmp_path / "model.json"
+    config.write_text(SPEC)
+    runs = record(tmp_path / "runs.jsonl", seed, 120, share=0.3)
+    asked = [str(runs), "-c", str(config), "-q"]
+    assert main(["abstract", *asked, "--leaf-size", "3", "--leaves", "6", "--write"]) == 0
+    assert main(["learn", *asked, "-o", str(model)]) == 0
+    check_all(model)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_processes_of_agents(tmp_path: Path, name: str) -> None:
+    folder, config = DATA / LEARNED[name][0], LEARNED[name][1]
+    if not folder.exists():
+        pytest.skip(f"{folder} is absent: recordings of others do not ship")
+    paths, model = [str(folder)], tmp_path / "model.json"
+    if name in ("agentdojo", "toolemu"):  # some are enough
+        paths = sorted(map(str, folder.glob("*.gz")))[:2]
+    asked = [*paths, "-c", str(config), "-q", "--allow-missing", "-o", str(model)]
+    assert main(["learn", *asked]) == 0
+    check_all(model)

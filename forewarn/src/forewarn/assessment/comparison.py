@@ -29,10 +29,11 @@ from forewarn.assessment.reliability import (
 from forewarn.assessment.tradeoff import (
     MAX_THRESHOLDS,
     Point,
-    bootstrap,
     every_threshold,
+    interval,
     middle_of_best,
     pool_points,
+    resampled,
     run_points,
     trade_off,
 )
@@ -142,43 +143,66 @@ def compare(
     """
     shared = [_with_truth(one, contenders[0]) for one in contenders]
     probabilities = [_probabilities(one, folds) for one in shared]
-    given = [found for found in probabilities if found is not None]
-    known = [
-        _judged(run) & ~np.any([np.isnan(found[i]) for found in given], axis=0)
-        for i, run in enumerate(shared[0].runs)
-    ]
+    known = _known(shared[0].runs, [found for found in probabilities if found is not None])
+    choose = partial(best_point, budget=budget, alert_share=alert_share)
     figures = [
-        _Figures.of(
-            one, found, known, folds, partial(best_point, budget=budget, alert_share=alert_share)
-        )
+        _Figures.of(one, found, known, folds, choose)
         for one, found in zip(shared, probabilities, strict=True)
     ]
-
-    def told(figure: Callable[[Sequence[int]], float]) -> Estimate:
-        everything = range(len(folds))
-        return Estimate(
-            figure(everything),
-            *bootstrap(list(everything), figure, resamples=resamples, seed=seed),
-        )
-
-    def apart(name: str, one: _Figures) -> Estimate:
-        mine, first = getattr(one, name), getattr(figures[0], name)
-        return told(lambda drawn: mine(drawn) - first(drawn))
-
+    drawn = [_drawn(found, len(folds), resamples, seed) for found in figures]
     return [
         Judged(
             one.name,
-            told(found.area),
+            drawn[index]["area"].estimate,
             found.calibration(range(len(folds))),
-            told(found.brier),
+            drawn[index]["brier"].estimate,
             pool_points(found.points),
-            told(found.lead),
+            drawn[index]["lead"].estimate,
             found.thresholds,
             one.states,
             _unseen(one.runs),
-            {name: apart(name, found) for name in ("area", "brier", "lead")} if index else {},
+            {name: mine.minus(drawn[0][name]).estimate for name, mine in drawn[index].items()}
+            if index
+            else {},
         )
         for index, (one, found) in enumerate(zip(shared, figures, strict=True))
+    ]
+
+
+class _Drawn(NamedTuple):
+    """A figure over all runs, and over each resample of them."""
+
+    value: float
+    resamples: Floats
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.value, *interval(self.resamples))
+
+    def minus(self, other: _Drawn) -> _Drawn:
+        return _Drawn(self.value - other.value, self.resamples - other.resamples)
+
+
+def _drawn(figures: _Figures, size: int, resamples: int, seed: int) -> dict[str, _Drawn]:
+    """Return area, Brier score and lead of a contender, each over the same resamples."""
+    runs = range(size)
+    return {
+        name: _Drawn(figure(runs), resampled(runs, figure, resamples=resamples, seed=seed))
+        for name, figure in (
+            ("area", figures.area),
+            ("brier", figures.brier),
+            ("lead", figures.lead),
+        )
+    }
+
+
+def _known(
+    runs: Sequence[ScoredRun], probabilities: Sequence[tuple[Floats, ...]]
+) -> list[NDArray[np.bool_]]:
+    """Tell at which ticks of each run an outcome is judged and everybody has a probability."""
+    return [
+        _judged(run) & ~np.any([np.isnan(found[i]) for found in probabilities], axis=0)
+        for i, run in enumerate(runs)
     ]
 
 

@@ -61,6 +61,9 @@ class ScoredRun(NamedTuple):
         (VIOLATED).
     clear : int
         Ticks without a breach after which it has cleared.
+    confirmed : ndarray of bool or None
+        People say that an alert which is on at this tick is right, whatever follows; None if nobody
+        says so of any.
     """
 
     rate: float
@@ -74,6 +77,7 @@ class ScoredRun(NamedTuple):
     terminal: NDArray[np.bool_] | None = None
     lasting: NDArray[np.bool_] | None = None
     clear: int = 0
+    confirmed: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> S
     Parameters
     ----------
     figure : str
-        ``risk``, ``upper`` or ``pmin``, as in the monitor file.
+        ``risk``, ``upper``, ``pmin`` or ``expected``, as in the monitor file.
     startup : float
         The monitor file's `startup`: seconds within which nothing is raised until a state has
         been fully known.
@@ -159,13 +163,20 @@ def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> S
     ValueError
         If `figure` is none of them.
     """
-    columns = {"risk": track.probability, "upper": track.upper, "pmin": track.pmin}
+    columns = {
+        "risk": track.probability,
+        "upper": track.upper,
+        "pmin": track.pmin,
+        "expected": track.expected,
+    }
     shown = columns.get(figure)
     if shown is None:
         raise ValueError(f"{figure!r} is no figure (accepted: {', '.join(columns)})")
     score, unseen = shown.copy(), ~track.in_model
     if figure == "pmin":  # nothing was seen done there
         unseen |= np.isnan(score) & ~np.isnan(track.probability)
+    elif figure == "expected":  # readings that may be wrong tell of states that are known
+        unseen = np.isnan(score) & ~(np.isnan(track.probability) & track.in_model)
     # Without a model only a violation raises an alert: the policy is shown 0 at all other ticks.
     nothing = np.isnan(track.probability) & np.isnan(track.lower) & track.in_model
     score[nothing & (track.status != PropertyStatus.INACTIVE)] = 0.0

@@ -170,6 +170,9 @@ def judge(
     if run.horizon is not None and len(happened):
         following = run.ticks[happened[np.minimum(first, len(happened) - 1)]]
         near &= following <= run.ticks[start] + run.horizon
+    if isinstance(run, ScoredRun) and run.confirmed is not None:
+        said = np.concatenate(([0], np.cumsum(run.confirmed)))
+        near |= ~foresaw & ~late & (said[end] > said[start])
     alert = np.repeat(np.arange(len(start)), within)
     row = happened[first[alert] + _count_up(within)]
     base = excursions.base(start[alert], row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from forewarn.checking.labels import ENDED as LETTER_ENDED
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
+from forewarn.signals.clock import horizon_ticks
 from forewarn.states.interface import is_terminal
 
 UNKNOWN_STATE = -1
@@ -55,6 +55,8 @@ class Track:
         The automaton's state, the first of several.
     pmin : ndarray of float64 or None
         Least risk over all ways to choose; NaN where there is none.
+    expected : ndarray of float64 or None
+        Mean risk over what the state may be; NaN where there is none.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Track:
     level: NDArray[np.int8]
     automaton: NDArray[np.int32]
     pmin: NDArray[np.float64] | None = None
+    expected: NDArray[np.float64] | None = None
 
     @property
     def unsure(self) -> NDArray[np.bool_]:
@@ -88,15 +91,22 @@ class _Columns:
 
     def __init__(self) -> None:
         self.small = array("b")  # status, flags, level
-        self.risks = array("d")  # probability, lower, upper, pmin
+        self.risks = array("d")  # probability, lower, upper, pmin, expected
         self.automaton = array("i")
 
     def add(self, verdict: PropertyVerdict) -> None:
         flags = verdict.violation | verdict.possible_violation << 1 | verdict.in_model << 2
         flags |= (len(verdict.automaton) > 1) << 3
         self.small.extend((verdict.status, flags, verdict.level))
-        least = verdict.least.probability
-        self.risks.extend((verdict.probability, verdict.lower, verdict.upper, least))
+        self.risks.extend(
+            (
+                verdict.probability,
+                verdict.lower,
+                verdict.upper,
+                verdict.least.probability,
+                verdict.expected.probability,
+            )
+        )
         self.automaton.append(verdict.automaton[0] if verdict.automaton else -1)
 
 
@@ -179,15 +189,15 @@ class History:
         self, compiled: CompiledProperty, state: NDArray[np.int32], columns: _Columns
     ) -> Track:
         small = np.array(columns.small, dtype=np.int8).reshape(-1, 3)
-        risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 4)
+        risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 5)
         status, flags = small[:, 0], small[:, 1]
         automaton = np.array(columns.automaton, dtype=np.int32)
-        grid, section = self._monitor.clock, compiled.spec
+        clock, section = self._monitor.clock, compiled.spec
         return Track(
             name=compiled.name,
-            rate=grid.rate,
-            horizon=None if math.isinf(section.horizon) else grid.ticks(section.horizon),
-            clear=grid.ticks(section.clear),
+            rate=clock.rate,
+            horizon=horizon_ticks(clock, section.horizon),
+            clear=clock.ticks(section.clear),
             ticks=self.ticks,
             state=state,
             status=status,
@@ -203,6 +213,7 @@ class History:
             level=small[:, 2],
             automaton=automaton,
             pmin=risks[:, 3],
+            expected=risks[:, 4],
         )
 
     def _lasting(

@@ -55,6 +55,8 @@ def value_name(calibration: Calibration) -> str:
     """Return what the value of a finding is."""
     if calibration.rule == "conformal":
         return "greatest surprise"
+    if calibration.rule == "cusum":
+        return "evidence of a change"
     deviates = calibration.rule in ("prefix", "checkpoints")
     return "deviations below the mean" if deviates else "log-likelihood"
 

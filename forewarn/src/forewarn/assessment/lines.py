@@ -8,7 +8,7 @@ from typing import Any
 from forewarn.monitoring.evaluate import advised
 from forewarn.monitoring.live_anomaly import AnomalyRow, RunVerdict
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.verdict import PropertyVerdict, Verdict
+from forewarn.monitoring.verdict import ExpectedFigure, PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.interface import StateSpace
 
@@ -71,6 +71,17 @@ def _property_record(verdict: PropertyVerdict) -> dict[str, Any]:
         "automaton": list(verdict.automaton),
         "level": verdict.level.name,
         "alert_since": verdict.alert_since,
+        **_expected_record(verdict.expected),
+    }
+
+
+def _expected_record(figure: ExpectedFigure) -> dict[str, Any]:
+    if figure.left_out != figure.left_out:
+        return {}
+    return {
+        "expected": _number(figure.probability),
+        "expected_left_out": figure.left_out,
+        "expected_restarted": figure.restarted,
     }
 
 

@@ -49,7 +49,11 @@ def precision_recall(scored_runs: Sequence[ScoredRun]) -> PrecisionRecall:
         judged = known & np.isin(scored.status, UNDECIDED)
         scores.append(score[judged])
         truths.append(followed[judged])
-    score, truth = np.concatenate(scores), np.concatenate(truths)
+    return curve_of(np.concatenate(scores), np.concatenate(truths))
+
+
+def curve_of(score: Floats, truth: NDArray[np.bool_]) -> PrecisionRecall:
+    """Return the curve of scores, and whether what they foresee came true, both of shape (n,)."""
     order = np.argsort(-score, kind="stable")
     score, truth = score[order], truth[order]
     last = np.flatnonzero(np.append(score[1:] != score[:-1], [True] * bool(len(score))))

@@ -16,14 +16,22 @@ from forewarn.errors import InputError, ModelError, RecordingError
 from forewarn.models import CountModel, parse_model
 from forewarn.monitoring.anomaly_section import unpack_detector
 from forewarn.monitoring.bridging import divide
-from forewarn.monitoring.build import compile_spec
+from forewarn.monitoring.build import compile_for
 from forewarn.monitoring.carried import LARGEST, Conditions, TableReader, Taken, with_tables
 from forewarn.monitoring.checkpoint import recall
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.goals import again
 from forewarn.monitoring.live_anomaly import AnomalyRow, Detector
 from forewarn.monitoring.live_session import Watch
-from forewarn.monitoring.record import ANOMALY_NAME, FORMAT, PACKED, SPEC_NAME, TABLE, Names
+from forewarn.monitoring.record import (
+    ANOMALY_NAME,
+    FIRST_MODEL,
+    FORMAT,
+    PACKED,
+    SPEC_NAME,
+    TABLE,
+    Names,
+)
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.session_events import (
     Acknowledge,
@@ -121,7 +129,9 @@ class _Replay:
         self.names = Names(**{key: table[key] for key in Names._fields})
         spec = parse_spec(parse_document(self.files[SPEC_NAME].decode()))
         self.readers = unpacked_readers(spec, self.files)
-        compiled = compile_spec(divide(spec).node)
+        # All models of a record have the same danger scores.
+        model = self._model(FIRST_MODEL) if spec.danger and FIRST_MODEL in self.files else None
+        compiled = compile_for(divide(spec).node, model)
         self.taken = taken
         self.space = compiled.abstraction.vocabulary
         self.conditions = Conditions(compiled.abstraction, taken.conditions)

@@ -104,13 +104,13 @@ def replay(
     RecordingError
         If the recording is empty or damaged, lacks a topic, or has one of another type.
     """
-    types = _types(monitor, recording, allow_missing)
+    types = types_for(monitor, recording, allow_missing=allow_missing)
     session = Session(monitor, types)
     log = SignalLog(monitor.abstraction.signals) if keep_signals else None
     history = History(monitor)
     states = StateLog(monitor.abstraction.vocabulary)
     first = session.feed.moments.following(recording.start_ns)
-    for verdict in _verdicts(session, recording, types.keys(), progress):
+    for verdict in verdicts_of(session, recording, types.keys(), progress):
         history.add(verdict)
         states.add(verdict.observation)
         if log is not None:
@@ -146,11 +146,11 @@ def weighted_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
     ]
 
 
-def _verdicts(
+def verdicts_of(
     session: Session,
     recording: Recording,
     topics: Collection[str],
-    progress: Callable[[float], None] | None,
+    progress: Callable[[float], None] | None = None,
 ) -> Iterator[Verdict]:
     """Yield the verdicts, telling now and then how far the recording is through."""
     samples = samples_of(recording, topics, by_name=session.feed.by_name)
@@ -181,8 +181,8 @@ def _notes(
     return notes
 
 
-def _types(
-    monitor: Monitor, recording: Recording, allow_missing: bool
+def types_for(
+    monitor: Monitor, recording: Recording, *, allow_missing: bool
 ) -> Mapping[str, MessageType]:
     """Return what is to be read; an empty recording is an error, however the topics are given."""
     check_playable(recording, monitor.clock)

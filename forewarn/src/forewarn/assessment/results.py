@@ -19,6 +19,7 @@ from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import Calibration, calibrate, pool
 from forewarn.assessment.replay import RecordedRun
 from forewarn.monitoring.step import Monitor
+from forewarn.recordings.interface import plural
 from forewarn.signals.clock import NANOSECONDS
 
 MOST_ALIKE = 3
@@ -95,20 +96,18 @@ def remarks(run: RecordedRun) -> list[str]:
     if run.history.stale:
         lines.append(stale_remark(run.history.stale, ticks))
     lines += [
-        f"{where}: {run.history.reasons[where]} ({number} ticks)"
+        f"{where}: {run.history.reasons[where]} ({plural(number, 'tick')})"
         for where, number in run.history.failures.most_common(10)
     ]
     if run.undecodable:
-        lines.append(f"{run.undecodable} messages do not have the layout of their type")
+        lines.append(f"{plural(run.undecodable, 'message')} without the layout of the type")
     if run.out_of_order:
-        lines.append(
-            f"{run.out_of_order} messages are older than one before them and were left out"
-        )
+        lines.append(f"{plural(run.out_of_order, 'message')} left out: older than one before")
     if run.published is not None:
         lines += _live_remarks(run, run.published)
     worst = max((int((~track.in_model).sum()) for track in run.tracks), default=0)
     if worst:
-        lines.append(f"the state was unknown to the model on {worst} of {ticks} ticks")
+        lines.append(f"the state was unknown to the model on {worst} of {plural(ticks, 'tick')}")
     return lines
 
 
@@ -238,4 +237,7 @@ def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
 def stale_remark(stale: Counter[str], ticks: int) -> str:
     """Say which signals had no value, and how often."""
     listed = ", ".join(f"{name} on {number}" for name, number in stale.most_common())
-    return f"signals without a value, of {ticks} ticks: {listed} (not yet received, or too old)"
+    return (
+        f"signals without a value, of {plural(ticks, 'tick')}: {listed} "
+        "(not yet received, or too old)"
+    )

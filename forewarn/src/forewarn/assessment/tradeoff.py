@@ -37,9 +37,11 @@ __all__ = [
     "count_violations",
     "detections",
     "every_threshold",
+    "interval",
     "middle_of_best",
     "pool_points",
     "precision_recall",
+    "resampled",
     "run_points",
     "scored_run",
     "trade_off",
@@ -388,11 +390,31 @@ def bootstrap(
         Both ends; NaN with fewer than two runs, which say nothing about runs, or where no
         resample has the statistic.
     """
+    return interval(resampled(runs, statistic, resamples=resamples, seed=seed), level)
+
+
+def resampled(
+    runs: Sequence[Item],
+    statistic: Callable[[Sequence[Item]], float | None],
+    *,
+    resamples: int,
+    seed: int,
+) -> Floats:
+    """Return a statistic of each resample, shape (resamples,); none with fewer than two runs.
+
+    NaN where a resample has no value. The same seed draws the same runs: what is computed for two
+    statistics may be subtracted.
+    """
     if len(runs) < 2:
-        return math.nan, math.nan
+        return np.zeros(0)
     draws = np.random.default_rng(seed).integers(len(runs), size=(resamples, len(runs)))
     found = [statistic([runs[i] for i in draw]) for draw in draws.tolist()]
-    values = np.array([value for value in found if value is not None and value == value])
+    return np.array([math.nan if value is None else value for value in found])
+
+
+def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
+    """Return the quantiles with a share `level` of the values between them; NaN is left out."""
+    values = values[~np.isnan(values)]
     if not values.size:
         return math.nan, math.nan
     low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 
-BoundKind = Literal["none", "credible", "sound"]
+BoundKind = Literal["none", "credible", "sound", "clustered"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class RiskTable:
         at terminal states, which end every obligation; NaN in unseen states.
     lower, upper : ndarray of shape (n, m) or None
         Bounds of `kind`; [0, 1] in unseen states.
-    kind : 'none', 'credible' or 'sound'
+    kind : 'none', 'credible', 'sound' or 'clustered'
         What the bounds mean.
     confidence : float or None
         Their confidence level.

@@ -12,8 +12,34 @@ from forewarn.checking.process_bounds import BoundedValues, Choosing, CountedPro
 from forewarn.checking.product import entered_states
 from forewarn.checking.sound import Intervals
 from forewarn.logic.automaton import Automaton
+from forewarn.models.chain import Floats
 from forewarn.models.process import ActionCounts, DecisionProcess, Mask
 from forewarn.states.interface import StateSpace
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessRisk:
+    """Probability of a violation for every state of the product of process and automaton.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, m)
+        ``values[s, q]``: the probability to reach `violated` within the horizon, given that the
+        process is in state s, the automaton has read it and is in q. NaN where nothing was seen
+        done.
+    lower, upper : ndarray, shape (n, m)
+        Bounds of it, by intervals of all transitions; [0, 1] where nothing was seen done.
+    confidence : float
+        Probability that the bounds hold for all states at once.
+    notes : tuple of str
+        What a user should know of these numbers.
+    """
+
+    values: Floats
+    lower: Floats
+    upper: Floats
+    confidence: float
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +52,26 @@ class ProcessProduct:
         The product; ``s * m + q`` is state s of the process with the automaton in q.
     violated, through : ndarray of bool, shape (n * m,)
         Where the property is violated, and where it may still be.
+    columns : int
+        m.
     """
 
     counted: CountedProcess
     violated: Mask
     through: Mask
+    columns: int
 
     def value(self, choosing: Choosing, horizon: int | None) -> BoundedValues:
         """Return the probability of a violation, with bounds; raises CheckingError."""
         return self.counted.value(Query(self.violated, self.through, choosing, horizon))
+
+    def risk(self, found: BoundedValues, size: int) -> ProcessRisk:
+        """Return what was found of the first `size` states of the process: those of the model."""
+        values, lower, upper = (
+            np.ascontiguousarray(column.reshape(-1, self.columns)[:size])
+            for column in (found.estimate, found.lower, found.upper)
+        )
+        return ProcessRisk(values, lower, upper, found.confidence, found.notes)
 
 
 def product_of(
@@ -87,4 +124,4 @@ def product_of(
         bounded.grown,
         bounded.origin,
     )
-    return ProcessProduct(made, violated.ravel(), np.repeat(~counted.terminal, m))
+    return ProcessProduct(made, violated.ravel(), np.repeat(~counted.terminal, m), m)

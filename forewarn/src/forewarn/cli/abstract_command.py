@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forewarn.cli.common import (
+    add_folds,
     add_report,
     existing_recordings,
     load_compiled,
-    whole_number,
     write_report,
 )
 from forewarn.cli.growing import (
@@ -21,9 +20,11 @@ from forewarn.cli.growing import (
     add_tree_arguments,
     at_least_one,
     chosen_variables,
+    declared_roles,
     put_tree,
     read_runs,
     running_variables,
+    variables_before_action,
 )
 from forewarn.cli.label_step import LEAVES, run_label
 from forewarn.cli.output import Output
@@ -74,12 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--class", dest="kind", default="action", metavar="CLASS", help=f"{WAYS} (action)")
     add("--leaves", type=at_least_one, metavar="N", help="number of leaves at most")
-    add(
-        "--folds",
-        type=partial(whole_number, least=2),
-        default=5,
-        metavar="K",
-        help="parts of the recordings by which the number of leaves is chosen (5)",
+    add_folds(
+        parser, "parts of the recordings by which the number of leaves is chosen (5)", default=5
     )
     add(
         "--label",
@@ -128,6 +125,9 @@ def run(options: Options, output: Output) -> int:
     asked = variables if options.group is None else (*variables, _group(options.group, compiled))
     runs, marks = read_runs(recordings, compiled, asked, options, output)
     variables = running_variables(runs, variables, output)
+    named = options.variables or declared_roles(compiled)
+    if not named and options.kind.partition(":")[0] in ("action", "suffix"):
+        variables = variables_before_action(runs, variables, compiled, output)
     examples = examples_of(runs, classify, variables, options.group)
     growth = options.growth(options.leaves or 64)
     sizes: list[Size] = []
@@ -141,7 +141,7 @@ def run(options: Options, output: Output) -> int:
         grown = learn_tree(examples, growth)
     _show(grown, sizes, len(examples.classes), output)
     notes = {
-        leaf: f"{sum(kinds.values())} moments: {_kinds(kinds)}"
+        leaf: f"{plural(sum(kinds.values()), 'moment')}: {_kinds(kinds)}"
         for leaf, kinds in grown.counts.items()
     }
     source = f"{plural(len(runs), 'recording')}, class {options.kind}"

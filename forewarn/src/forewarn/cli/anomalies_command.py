@@ -18,17 +18,17 @@ from forewarn.cli.common import (
     add_recordings,
     add_report,
     existing_recordings,
-    find_model,
-    load_compiled,
+    load_fitting,
     overall,
     positive_number,
     whole_number,
     write_report,
 )
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import refuse_known
+from forewarn.cli.purposes import without_known
 from forewarn.errors import ConfigError, ModelError, RecordingError
 from forewarn.files.outputs import check_output
+from forewarn.learning.copies import Copies
 from forewarn.learning.transitions import read_transitions
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
@@ -40,20 +40,22 @@ from forewarn.monitoring.anomalies import (
     calibrate,
 )
 from forewarn.monitoring.anomaly_file import FORMAT, load_calibration, save_calibration
-from forewarn.monitoring.build import check_model
+from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.surprise import WHATS, Predictor, What, predictor_of
 from forewarn.recordings import open_recording
 from forewarn.recordings.interface import plural
+from forewarn.recordings.runs import trace_of
 
 DESCRIPTION = """\
 Tell which runs are unlike normal ones by a model of normal runs: how surprising each transition is
 (the negative logarithm of its smoothed probability), which one was most surprising, and what was
 expected there. What is anomalous is calibrated on normal runs that the model was not learned from.
 The rule `conformal` judges a run by its greatest surprise, `prefix` by how far its likelihood fell
-below that of normal runs at a checkpoint: of runs like those calibrated on, at most a share of
-alpha is told. The rules `normal` and `quantile` judge the likelihood of the whole run,
-`checkpoints` that of its beginnings; they promise nothing. Over 20 runs or more, in the given
-order, it also says whether runs become more surprising."""
+below that of normal runs at a checkpoint, `cusum` by evidence, added up over its steps, that they
+have become more surprising: of runs like those calibrated on, at most a share of alpha is told.
+The rules `normal` and `quantile` judge the likelihood of the whole run, `checkpoints` that of its
+beginnings; they promise nothing. Over 20 runs or more, in the given order, it also says whether
+runs become more surprising."""
 
 EPILOG = """\
 exit codes: 0 no run is anomalous and there is no drift, 1 there is, 2 wrong usage or input.
@@ -146,8 +148,7 @@ def run(options: Options, output: Output) -> int:
     check_output(options.report)
     if options.save is not None:
         check_replaceable(options.save, FORMAT, "file of `forewarn anomalies --save`")
-    compiled = load_compiled(options.config)
-    model = _fitting(options, compiled)
+    compiled, model = _fitting(options)
     predictor, found = _calibrated(options, compiled, model, output)
     if options.save is not None:
         save_calibration(found, options.save)
@@ -168,8 +169,8 @@ def run(options: Options, output: Output) -> int:
     return int(any(one.finding.anomalous for one in judged) or _drifts(drift))
 
 
-def _fitting(options: Options, compiled: CompiledSpec) -> CountModel:
-    model = find_model(options.model, compiled.spec)
+def _fitting(options: Options) -> tuple[CompiledSpec, CountModel]:
+    compiled, model = load_fitting(options.config, options.model)
     if model is None:
         raise ConfigError(
             "no model is given", file=options.config, key="model", accepted="-m MODEL"
@@ -178,7 +179,7 @@ def _fitting(options: Options, compiled: CompiledSpec) -> CountModel:
         check_model(compiled, model)
     except ModelError as error:
         raise error.located(file=options.model or compiled.spec.model_path) from error
-    return model
+    return compiled, model
 
 
 def _calibrated(
@@ -207,9 +208,10 @@ def _calibrated(
     predictor = predictor_of(model, what)
     paths = existing_recordings(options.calibrate, compiled.spec)
     consequence = "it surprises the model less than a new one, and there would be false alarms"
-    refuse_known(paths, model, "this model", consequence, "normal runs that are not learned from")
-    runs = _read(options.calibrate, compiled, predictor, what, options, output)
-    _refuse_twice(runs)
+    accepted = "normal runs that are not learned from"
+    paths = without_known(paths, model, "this model", consequence, accepted, output)
+    runs = _read(paths, compiled, predictor, what, options, output)
+    runs = _without_copies(runs, output)
     found = calibrate(
         [one.surprises for one in runs],
         model=predictor.digest,
@@ -228,8 +230,11 @@ def _check_new(
 ) -> None:
     normal = set(calibration.recordings)
     learned = {source.digest for source in model.provenance}
+    traces = {trace_of(Path(one.recording)) for one in runs if one.digest not in normal} - {None}
     for one in runs:
-        if one.digest in normal:
+        if one.digest in normal and trace_of(Path(one.recording)) in traces:
+            output.warn(f"{one.name}: one of the normal runs holds the same data")
+        elif one.digest in normal:
             raise RecordingError(
                 "was calibrated on: it is normal by definition",
                 file=one.recording,
@@ -239,15 +244,17 @@ def _check_new(
             output.warn(f"{one.name}: the model was learned from it and is surprised too little")
 
 
-def _refuse_twice(runs: Sequence[Run]) -> None:
-    seen: dict[str, str] = {}
+def _without_copies(runs: Sequence[Run], output: Output) -> list[Run]:
+    """Return the runs without those that another trace holds, too; raises RecordingError."""
+    copies, found = Copies(allowed=True), []
+    known: dict[str, bool] = {}
     for one in runs:
-        if seen.setdefault(one.digest, one.recording) != one.recording:
-            raise RecordingError(
-                f"holds the same data as {seen[one.digest]}",
-                file=one.recording,
-                accepted="each run once: counting it twice would feign certainty",
-            )
+        if one.recording not in known:  # a recording may hold several runs
+            known[one.recording] = copies.is_new(Path(one.recording), one.digest)
+        found += [one] if known[one.recording] else []
+    if remark := copies.remark():
+        output.warn(remark)
+    return found
 
 
 def _read(

@@ -126,10 +126,10 @@ def ask_for(
         options.url, options.model, key, options.timeout, options.retries, options.pause
     )
     check_endpoint(endpoint)
-    lines = [_unanswered(chat, endpoint) for chat in chats]
+    wanted = [_unanswered(chat, endpoint) for chat in chats]
     known = _known(options.output)
-    done = {at: known[line["asked"]] for at, line in enumerate(lines) if line["asked"] in known}
-    missing = [at for at in range(len(lines)) if at not in done]
+    lines = [known.get(line["asked"], line) for line in wanted]
+    missing = [at for at, line in enumerate(wanted) if line["asked"] not in known]
     with _part(options.output) as part, output.progress("asking") as bar:
         asked = [(_named(chats[at]), chats[at]["messages"]) for at in missing]
         for count, (number, reply) in enumerate(ask_all(endpoint, asked, options.at_once), 1):
@@ -144,22 +144,30 @@ def ask_for(
             if "error" in line:
                 output.warn(f"{_named(line)}: {line['error']}")
             bar(count, len(missing))
-        lines = [done.get(at, line) for at, line in enumerate(lines)]
         write_output(options.output, "".join(_line(line) for line in lines))
-    fresh = [lines[at] for at in missing if lines[at]["answer"] is not None]
-    answered = len(fresh) + len(done)
-    calls = sum(line["calls"] for line in fresh)
-    tokens = sum(line["tokens"] or 0 for line in fresh)
-    before = f" ({len(done)} before)" if done else ""
-    output.say(
-        f"{options.output}: {answered} of {len(lines)} {what} answered{before}, {calls} calls, "
-        f"{tokens} tokens"
-    )
-    output.emit(
-        {"asked": len(lines), "answered": answered, "before": len(done), "calls": calls,
-         "tokens": tokens}
-    )  # fmt: skip
+    _sum_up(options.output, lines, [lines[at] for at in missing], what, output)
     return int(any("error" in line for line in lines))
+
+
+def _sum_up(
+    path: Path, lines: Sequence[Chat], asked: Sequence[Chat], what: str, output: Output
+) -> None:
+    """Say how many lines have an answer, and what those cost that were `asked` just now."""
+    fresh = [line for line in asked if line["answer"] is not None]
+    before = len(lines) - len(asked)
+    found = {
+        "asked": len(lines),
+        "answered": len(fresh) + before,
+        "before": before,
+        "calls": sum(line["calls"] for line in fresh),
+        "tokens": sum(line["tokens"] or 0 for line in fresh),
+    }
+    known = f" ({before} before)" if before else ""
+    output.say(
+        f"{path}: {found['answered']} of {found['asked']} {what} answered{known}, "
+        f"{found['calls']} calls, {found['tokens']} tokens"
+    )
+    output.emit(found)
 
 
 def _unanswered(chat: Chat, endpoint: Endpoint) -> Chat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,8 +19,10 @@ from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
 from forewarn.learning.order_test import SIGNIFICANCE, MarkovTest, markov_tests
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, estimate_chain
+from forewarn.recordings.interface import plural
 from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
+from forewarn.signals.clock import horizon_ticks
 from forewarn.signals.clock_kinds import clock_of
 
 LISTED = 10
@@ -119,7 +121,29 @@ class Sufficiency(NamedTuple):
 def _horizons(compiled: CompiledSpec) -> Iterator[int | None]:
     clock = compiled.abstraction.clock
     for section in compiled.spec.properties.values():
-        yield None if math.isinf(section.horizon) else clock.ticks(section.horizon)
+        yield horizon_ticks(clock, section.horizon)
+
+
+def verdict(
+    model: CountModel,
+    found: Sufficiency,
+    tests: Sequence[MarkovTest],
+    choices: Mapping[str, Sequence[EstimatorRisk]],
+) -> str:
+    """Return in one line what the data are good for, and what speaks against more."""
+    reasons = []
+    if never := [name for name, risks in choices.items() if risks[0].mean == 0]:
+        reasons.append(f"nothing that leads to a violation of {', '.join(never)} was seen")
+    live = ~model.terminal
+    enough, all_states = int((found.transitions.covered & live).sum()), int(live.sum())
+    if found.share < 1:
+        has = "has" if enough == 1 else "have"
+        reasons.append(f"{enough} of {plural(all_states, 'state')} {has} enough visits")
+    if failed := sum(test.violated for test in tests):
+        reasons.append(f"{plural(failed, 'state')} {'is' if failed == 1 else 'are'} not Markov")
+    if not reasons:
+        return "enough: every state has the visits that were asked for"
+    return f"enough to try, not to trust: {'; '.join(reasons)} (--assess)"
 
 
 def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Output) -> None:
@@ -153,15 +177,19 @@ def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Ou
         ]
         for i in waiting[:limit]
     ]
-    title = f"{len(rows)} of the {len(waiting)} states that lack visits, most first" if rows else ""
-    output.table(("state", "name", ">visits", ">required", ">missing"), rows, title)
+    title = (
+        f"{len(rows)} of {plural(len(waiting), 'state')} that lack visits, most first"
+        if rows
+        else ""
+    )
+    output.table(("?state", "name", ">visits", ">required", ">missing"), rows, title)
 
 
 def _met(model: CountModel, found: Coverage) -> str:
     live = ~model.terminal
     return (
         f"needs {float(found.required.sum()):,.4g} visits, {percent(found.share)} made; "
-        f"{int((found.covered & live).sum())} of {int(live.sum())} states have theirs"
+        f"enough for {int((found.covered & live).sum())} of {plural(int(live.sum()), 'state')}"
     )
 
 
@@ -222,7 +250,8 @@ def print_dependence(
     failed = [test for test in tests if test.violated]
     if not failed:
         output.say(
-            f"Markov test: nothing against it in the {len(tests)} states with enough visits to tell"
+            f"Markov test: nothing against it in {plural(len(tests), 'state')} with enough "
+            f"visits to tell"
             if tests
             else "Markov test: no state has the visits that a test needs"
         )
@@ -246,7 +275,7 @@ def print_dependence(
         ]
         for test in failed[:limit]
     ]
-    columns = ("state", "name", ">visits", ">bits from before", ">G", ">freedom", ">p")
+    columns = ("?state", "name", ">visits", ">bits from before", ">G", ">freedom", ">p")
     output.table(columns, rows)
 
 
@@ -279,16 +308,9 @@ def estimators(compiled: CompiledSpec, model: CountModel) -> dict[str, list[Esti
 
 
 def print_estimators(
-    model: CountModel, found: dict[str, list[EstimatorRisk]], table: bool, output: Output
+    model: CountModel, found: dict[str, list[EstimatorRisk]], output: Output
 ) -> None:
     """Say how much the risk depends on the choice of estimator."""
-    for name, choices in () if table else found.items():
-        means = ", ".join(f"{_mean_text(choice.mean)} with {choice.name}" for choice in choices)
-        worst = max(choices, key=lambda choice: choice.difference)
-        apart = ""
-        if worst.difference > 0:
-            apart = f"; up to {worst.difference:.3f} apart, in {model.name(worst.state)}"
-        output.say(f"mean risk of {name}: {means}{apart}")
     rows = [
         [
             name,
@@ -301,7 +323,7 @@ def print_estimators(
         for at, choice in enumerate(choices)
     ]
     columns = ("property", "estimator", ">mean risk", ">differs by up to", "in state")
-    output.table(columns, rows if table else ())
+    output.table(columns, rows)
 
 
 def _mean_text(mean: float) -> str:

@@ -13,7 +13,7 @@ from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import weighted_runs
 from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import refuse_known
+from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import add_censoring, replay_all
 from forewarn.errors import ConfigError
 from forewarn.logic.specification import CompiledSpec
@@ -84,7 +84,8 @@ def calibrate_model(
     """
     recordings = existing_recordings(paths, compiled.spec)
     accepted = "recordings that are not learned from"
-    refuse_known(recordings, model, "this model", "calibrating on it would mend nothing", accepted)
+    consequence = "calibrating on it would mend nothing"
+    recordings = without_known(recordings, model, "this model", consequence, accepted, output)
     plain = replace(model, recalibration=())
     monitor = build_monitor(compiled, plain)
     runs = replay_all(monitor, recordings, output, allow_missing=allow_missing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import sys
@@ -45,9 +44,10 @@ from forewarn.errors import CheckingError, ExpressionError, ModelError
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
-from forewarn.monitoring.build import check_model
+from forewarn.monitoring.model_fit import check_model
 from forewarn.recordings.interface import plural
 from forewarn.reports.answers import Checked, Told
+from forewarn.signals.clock import horizon_ticks, within
 from forewarn.states.abstraction import Abstraction
 
 DESCRIPTION = """\
@@ -236,7 +236,7 @@ def _of_process(
 
 
 def _fitting(config: Path, model: CountModel, file: Path) -> CompiledSpec:
-    compiled = load_compiled(config)
+    compiled = load_compiled(config, model)
     try:
         check_model(compiled, model)
     except ModelError as error:
@@ -309,9 +309,8 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
     """Return the risk of a property where monitoring begins, by Storm and by our own solver."""
     section = compiled.spec.properties[name]
     automaton = compiled.automata[list(compiled.spec.properties).index(name)]
-    horizon = (
-        None if math.isinf(section.horizon) else compiled.abstraction.clock.ticks(section.horizon)
-    )
+    clock = compiled.abstraction.clock
+    horizon = horizon_ticks(clock, section.horizon)
     classes = label_states(automaton, model.vocabulary, model.states)
     theirs = storm.risk_table(chain, automaton, classes, horizon)
     ours = risk_table(chain, automaton, classes, horizon)
@@ -320,11 +319,9 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
     entered = automaton.transitions[automaton.initial, np.maximum(classes, 0)]
     values = theirs.values[np.arange(model.size), entered]
     values = np.where(classes == ENDED, 0.0, values)
-    seconds = (
-        "ever" if horizon is None else f"within {compiled.abstraction.clock.say(section.horizon)}"
-    )
+    span = within(clock, section.horizon)
     notes = (
-        f"risk of {section.formula} {seconds}, where monitoring begins in the state",
+        f"risk of {section.formula} {span}, where monitoring begins in the state",
         f"over all {theirs.values.size:,} product states Forewarn's own solver is at most "
         f"{apart:.1g} away from Storm",
         *ours.notes,

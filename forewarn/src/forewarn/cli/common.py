@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from forewarn.cli.output import Output
@@ -13,14 +14,18 @@ from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.fields import LARGEST, RATES, Rate
 from forewarn.errors import ModelError
 from forewarn.files.outputs import write_output
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.problems import all_problems
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.anomaly_section import open_detector
-from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import find_recordings
+from forewarn.recordings.parts import ACCEPTED as MOMENTS
+from forewarn.recordings.parts import Part, moment
 from forewarn.signals.clock import Clock
 
+WHOLE = Part(None, None)
 RECORDINGS_HELP = (
     "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, "
     "frames or runs of agents in JSON, or a folder of these"
@@ -30,6 +35,25 @@ RECORDINGS_HELP = (
 def add_recordings(parser: argparse.ArgumentParser) -> None:
     """Add the positional recordings."""
     parser.add_argument("recordings", nargs="+", type=Path, metavar="BAG", help=RECORDINGS_HELP)
+
+
+def add_part(parser: argparse.ArgumentParser) -> None:
+    """Add ``--from`` and ``--to``."""
+    for name, dest, text in (("--from", "begin", "begins"), ("--to", "end", "ends")):
+        parser.add_argument(
+            name,
+            dest=dest,
+            type=_moment,
+            metavar="TIME",
+            help=f"where the part of each recording {text} that counts: {MOMENTS}",
+        )
+
+
+def _moment(text: str) -> str:
+    try:
+        return moment(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} (accepted: {MOMENTS})") from None
 
 
 def add_config(
@@ -50,10 +74,50 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML report")
 
 
-def write_report(path: Path, page: str, output: Output) -> None:
+def write_report(path: Path, page: str, output: Output, what: str = "report") -> None:
     """Write a page, and say where it is."""
     write_output(path, page)
-    output.note(f"report: {path}")
+    output.note(f"{what}: {path}")
+
+
+def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--plot``."""
+    text = f"write the {what} as an HTML page"
+    parser.add_argument("--plot", type=Path, metavar="FILE", help=text)
+
+
+def add_properties(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add ``--property``, which may be repeated."""
+    parser.add_argument(
+        "--property",
+        dest="properties",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"{verb} this property only (may be repeated)",
+    )
+
+
+def add_alert_share(parser: argparse.ArgumentParser) -> None:
+    """Add ``--alert-share``."""
+    parser.add_argument(
+        "--alert-share",
+        type=probability,
+        default=0.1,
+        metavar="S",
+        help="share of the time that may be spent in alert, false or not (0.1)",
+    )
+
+
+def add_folds(parser: argparse.ArgumentParser, text: str, default: int | None = None) -> None:
+    """Add ``--folds``."""
+    two_or_more = partial(whole_number, least=2)
+    parser.add_argument("--folds", type=two_or_more, default=default, metavar="K", help=text)
+
+
+def add_jobs(parser: argparse.ArgumentParser, text: str, default: int = 1) -> None:
+    """Add ``-j``."""
+    parser.add_argument("-j", "--jobs", type=whole_number, default=default, metavar="N", help=text)
 
 
 def add_top(parser: argparse.ArgumentParser, what: str = "states") -> None:
@@ -124,8 +188,10 @@ def _between(text: str, least: float, most: float, accepted: str) -> float:
     return number
 
 
-def existing_recordings(paths: Iterable[Path], spec: MonitorSpec | None = None) -> list[Path]:
-    """Return all recordings that `paths` stand for, folders of recordings opened up.
+def existing_recordings(
+    paths: Iterable[Path], spec: MonitorSpec | None = None, part: Part = WHOLE
+) -> list[Path]:
+    """Return `part` of all recordings that `paths` stand for, folders of recordings opened up.
 
     With a monitor file whose clock is steps, each run within a trace is one.
     """
@@ -133,12 +199,37 @@ def existing_recordings(paths: Iterable[Path], spec: MonitorSpec | None = None) 
     found: dict[Path, None] = {}
     for path in paths:
         found.update(dict.fromkeys(find_recordings(path, key)))
-    return list(found)
+    return [part.of(path) for path in found]
 
 
-def load_compiled(path: Path) -> CompiledSpec:
-    """Load and compile a monitor file; raises ConfigError."""
-    return compile_spec(load_spec(path))
+def load_compiled(path: Path, model: CountModel | None = None) -> CompiledSpec:
+    """Load and compile a monitor file; raises ConfigError.
+
+    Danger scores are those of the model; without one, of the model that the file names if there is
+    one already.
+    """
+    with all_problems(path):
+        spec = load_spec(path)
+        named = spec.model_path if spec.danger and model is None else None
+        if named is not None and named.exists():
+            model = load_model(named)
+        return compile_for(spec, model)
+
+
+def load_fitting(config: Path, given: Path | None) -> tuple[CompiledSpec, CountModel | None]:
+    """Load a monitor file and its model; raises ForewarnError.
+
+    Parameters
+    ----------
+    config : Path
+        The monitor file.
+    given : Path or None
+        The model file; None for the one that the monitor file names, if it does.
+    """
+    with all_problems(config):
+        spec = load_spec(config)
+        model = find_model(given, spec)
+        return compile_for(spec, model), model
 
 
 def find_model(given: Path | None, spec: MonitorSpec) -> CountModel | None:
@@ -158,8 +249,7 @@ def find_model(given: Path | None, spec: MonitorSpec) -> CountModel | None:
 
 def make_monitor(config: Path, model: Path | None) -> tuple[Monitor, CountModel | None]:
     """Load a monitor file, its model and what tells anomalies, and solve; raises ForewarnError."""
-    compiled = load_compiled(config)
-    counts = find_model(model, compiled.spec)
+    compiled, counts = load_fitting(config, model)
     try:
         monitor = build_monitor(compiled, counts)
         return replace(monitor, detector=open_detector(compiled, counts)), counts

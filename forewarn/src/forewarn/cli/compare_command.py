@@ -7,26 +7,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from forewarn.assessment.comparison import Contender, Estimate, Judged, compare, violations_apart
 from forewarn.assessment.episodes import AlertRule
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.cli.common import (
+    add_alert_share,
     add_allow_missing,
+    add_folds,
+    add_jobs,
+    add_plot,
+    add_properties,
     existing_recordings,
-    load_compiled,
     positive_number,
-    probability,
     share,
     whole_number,
+    write_report,
 )
 from forewarn.cli.output import Output
-from forewarn.cli.tune_runs import folded_runs, held_out_runs
-from forewarn.config.sections import SignalSpec
+from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
+from forewarn.config import load_spec
+from forewarn.config.sections import Estimator, SignalSpec
 from forewarn.errors import ConfigError, InputError
-from forewarn.files.outputs import check_output, write_output
+from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import Clock
@@ -48,6 +53,7 @@ has never seen counts as a warning, as it does for the policy.
 exit codes: 0 compared, 2 wrong usage or input.
 
 examples: forewarn compare a.yaml b.yaml bags/
+          forewarn compare a.yaml bags/ -e chain,auto
           forewarn compare a.yaml bags/ --rival 'near=-gap' --rival 'closing=-rate(gap, 1)'"""
 
 MONITOR_FILES = (".yaml", ".yml")
@@ -63,6 +69,7 @@ class Options:
     false_alarms_per_hour: float
     alert_share: float
     folds: int
+    estimators: list[Estimator]
     models: bool
     resamples: int
     jobs: int
@@ -89,14 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a quantity over the signals of the first file, the greater the more dangerous "
         "(may be repeated)",
     )
-    parser.add_argument(
-        "--property",
-        dest="properties",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="compare this property only (may be repeated)",
-    )
+    add_properties(parser, "compare")
     parser.add_argument(
         "--false-alarms-per-hour",
         type=positive_number,
@@ -104,19 +104,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="the budget within which lead times are compared (40)",
     )
+    add_alert_share(parser)
+    add_folds(parser, "parts of the recordings that are judged in turn (5)", default=5)
     parser.add_argument(
-        "--alert-share",
-        type=probability,
-        default=0.1,
-        metavar="S",
-        help="share of the time that may be spent in alert, false or not (0.1)",
-    )
-    parser.add_argument(
-        "--folds",
-        type=partial(whole_number, least=2),
-        default=5,
-        metavar="K",
-        help="parts of the recordings that are judged in turn (5)",
+        "-e",
+        "--estimators",
+        type=_estimators,
+        default=[],
+        metavar="E,...",
+        help="judge each monitor file with each of these as the estimator of its risks, learning "
+        f"once: {', '.join(get_args(Estimator))}",
     )
     parser.add_argument(
         "--models",
@@ -130,12 +127,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how often recordings are drawn for an interval (300)",
     )
-    parser.add_argument(
-        "-j", "--jobs", type=whole_number, default=1, metavar="N", help="processes that learn (1)"
-    )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="write the curves as an HTML page"
-    )
+    add_jobs(parser, "processes that learn (1)")
+    add_plot(parser, "curves")
     add_allow_missing(parser)
 
 
@@ -150,17 +143,22 @@ def run(options: Options, output: Output) -> int:
             key="FILE",
             accepted="at least one monitor file (.yaml) and one recording",
         )
-    compiled = [load_compiled(path) for path in configs]
+    compiled = [compile_spec(load_spec(path)) for path in configs]
     recordings = existing_recordings(bags, compiled[0].spec)
     rivals = dict(map(_rival, options.rivals))
     names = _shared_properties(options, compiled)
     compiled[0] = _with_rivals(compiled[0], rivals)
-    judged = [_judged(one, recordings, options, output, bool(rivals)) for one in compiled]
+    judged = [
+        found
+        for one in compiled
+        for found in _judged(one, recordings, options, output, bool(rivals))
+    ]
+    labels = _labels(configs, options.estimators)
     folds = [index % min(options.folds, len(recordings)) for index in range(len(recordings))]
     found: dict[str, list[Judged]] = {}
     curves: dict[str, list[Contender]] = {}
     for name in names:
-        contenders = list(_contenders(name, configs, judged, list(rivals)))
+        contenders = list(_contenders(name, labels, judged, list(rivals)))
         for other in contenders[1:]:
             apart = violations_apart(contenders[0], other)
             if apart:
@@ -180,8 +178,7 @@ def run(options: Options, output: Output) -> int:
     if options.plot is not None:
         from forewarn.cli.compare_plot import render
 
-        write_output(options.plot, render(curves))
-        output.note(f"plot: {options.plot}")
+        write_report(options.plot, render(curves), output, "plot")
     output.emit(
         {
             "recordings": recordings,
@@ -239,18 +236,22 @@ def _judged(
     options: Options,
     output: Output,
     keep_signals: bool,
-) -> Replayed:
+) -> list[Replayed]:
     if options.models:
-        monitor, runs = held_out_runs(
-            compiled,
-            None,
-            recordings,
-            output,
-            allow_missing=options.allow_missing,
-            keep_signals=keep_signals,
-        )
+        variants = [with_estimator(compiled, one) for one in options.estimators] or [compiled]
+        found = [
+            held_out_runs(
+                variant,
+                None,
+                recordings,
+                output,
+                allow_missing=options.allow_missing,
+                keep_signals=keep_signals,
+            )
+            for variant in variants
+        ]
     else:
-        monitor, runs = folded_runs(
+        found = folded_runs(
             compiled,
             recordings,
             options.folds,
@@ -258,18 +259,37 @@ def _judged(
             output,
             allow_missing=options.allow_missing,
             keep_signals=keep_signals,
+            estimators=options.estimators,
         )
-    for line in remarks_on(runs):
+    for line in remarks_on(found[0][1]):
         output.note(f"{compiled.spec.file}: {line}")
-    return monitor, runs
+    return found
 
 
-def _contenders(
-    name: str, configs: Sequence[Path], judged: Sequence[Replayed], rivals: Sequence[str]
-) -> Iterator[Contender]:
+def _labels(configs: Sequence[Path], estimators: Sequence[str]) -> list[str]:
     labels = [path.stem for path in configs]
     if len(set(labels)) < len(labels):
         labels = list(map(str, configs))
+    if len(configs) == 1 and len(estimators) > 1:
+        return list(estimators)
+    return [" ".join((label, one)).strip() for label in labels for one in estimators or ("",)]
+
+
+def _estimators(text: str) -> list[Estimator]:
+    found: list[Estimator] = []
+    for name in text.split(","):
+        known = next((one for one in get_args(Estimator) if one == name.strip()), None)
+        if known is None or known in found:
+            raise argparse.ArgumentTypeError(
+                f"{name.strip()!r} (accepted: each of {', '.join(get_args(Estimator))} once)"
+            )
+        found.append(known)
+    return found
+
+
+def _contenders(
+    name: str, labels: Sequence[str], judged: Sequence[Replayed], rivals: Sequence[str]
+) -> Iterator[Contender]:
     for label, (monitor, runs) in zip(labels, judged, strict=True):
         index = list(monitor.spec.properties).index(name)
         tracks = [run.tracks[index] for run in runs]

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import RECORDINGS_HELP, add_output
+from forewarn.cli.common import RECORDINGS_HELP, add_output, add_part
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output
 from forewarn.messages import ForeignType
 from forewarn.recordings import Recording, RecordingWriter, open_recording
-from forewarn.recordings.interface import TopicInfo
+from forewarn.recordings.interface import TopicInfo, plural
+from forewarn.recordings.parts import Part
 from forewarn.recordings.writing import PROFILE
 
 DESCRIPTION = """\
@@ -36,6 +37,8 @@ class Options:
     """The arguments of ``convert``."""
 
     recording: Path
+    begin: str | None
+    end: str | None
     output: Path
     topics: list[str]
 
@@ -43,6 +46,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("recording", type=Path, metavar="BAG", help=RECORDINGS_HELP)
+    add_part(parser)
     add_output(parser, "MCAP")
     parser.add_argument(
         "-t",
@@ -58,8 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Convert the recording."""
     check_output(options.output)
+    part = Part(options.begin, options.end)
     with (
-        open_recording(options.recording) as recording,
+        open_recording(part.of(options.recording)) as recording,
         output.progress(f"converting {options.recording.name}") as tell,
     ):
         if not recording.topics:
@@ -83,7 +88,7 @@ def run(options: Options, output: Output) -> int:
     for name, reason in left_out.items():
         output.say(f"left out: {name}: {reason}")
     total = sum(counts.values())
-    output.say(f"{total} messages on {len(counts)} topics -> {options.output}")
+    output.say(f"{plural(total, 'message')} on {plural(len(counts), 'topic')} -> {options.output}")
     output.emit(
         {"file": options.output, "messages": dict(counts), "left_out": left_out, "notes": warnings}
     )

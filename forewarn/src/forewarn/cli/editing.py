@@ -21,10 +21,11 @@ from forewarn.cli.output import Output
 from forewarn.config.yaml_text import load_document, parse_document
 from forewarn.errors import ConfigError
 from forewarn.files.outputs import write_output
+from forewarn.states.tree.nodes import shortened
 
 KeyPath = tuple[str, ...]
-_LISTED = r'    (?:"[0-9a-f]+",? ?)+\n'
-_DIGESTS = re.compile(rf"^([-+]){_LISTED}(?:\1{_LISTED})+", re.MULTILINE)
+_DIGESTS = re.compile(r'(?:^[-+ ]    (?:"[0-9a-f]{12}",? ?)+\n)+', re.MULTILINE)
+_CONDITION = re.compile(r"^[-+ ] +if: .*$", re.MULTILINE)
 
 
 def edited(path: Path, values: Mapping[KeyPath, float | int]) -> tuple[str, str]:
@@ -69,10 +70,19 @@ def put(path: Path, before: str, after: str, output: Output, *, write: bool) -> 
         write_output(path, after)
         output.say(f"written: {path}")
     else:
-        # A list of digests over many lines tells a person nothing.
-        output.say(_DIGESTS.sub(r"\1    ...\n", change))
+        output.say(_readable(change))
         output.say("not written: --write does it")
     return change
+
+
+def _readable(change: str) -> str:
+    """Return a difference without what tells a person nothing: digests, and weights of texts."""
+
+    def without(found: re.Match[str]) -> str:
+        signs = dict.fromkeys(line[0] for line in found[0].splitlines())
+        return "".join(f"{sign}    ...\n" for sign in signs)
+
+    return _CONDITION.sub(lambda found: shortened(found[0]), _DIGESTS.sub(without, change))
 
 
 def _with_value(text: str, keys: KeyPath, value: float | int, path: Path) -> str:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.cli.common import add_config, hertz_or_steps, load_compiled
+from forewarn.cli.danger_step import danger_in_words
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.errors import ConfigError, FormulaError, InputError
 from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.explanation import Explanation, explain
 from forewarn.signals.clock_kinds import clock_of
+from forewarn.states.danger import DangerFit
 
 DESCRIPTION = """\
 Say in words what a formula means and when it counts as violated, and draw the automaton that
@@ -70,6 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Explain."""
     found = dict(_explanations(options))
+    told = _estimators(options)
+    fits = _fits(options)
     for name, explanation in found.items():
         if options.drawing is not None:
             output.say(explanation.dot if options.drawing == "dot" else explanation.mermaid)
@@ -79,9 +83,36 @@ def run(options: Options, output: Output) -> int:
         else:
             output.say(explanation.formula)
         output.say(explanation.words)
+        if told.get(name):
+            output.say(told[name])
+        for fit in fits:
+            if fit.foresees == name:
+                output.say(danger_in_words(fit))
         output.say()
     output.emit(found if options.config is not None else found[""])
     return 0
+
+
+def _fits(options: Options) -> tuple[DangerFit, ...]:
+    """Return the danger scores of the monitor file's model, if it has any."""
+    return () if options.config is None else load_compiled(options.config).abstraction.fitted
+
+
+def _estimators(options: Options) -> dict[str, str]:
+    """Say what risks are estimated from, where that is not the chain."""
+    if options.config is None:
+        return {}
+    spec = load_compiled(options.config).spec
+    told = {}
+    for name, section in spec.properties.items():
+        if section.estimator != "chain":
+            scores = ", ".join(spec.scores_of(name))
+            more = f", with the scores {scores}" if scores else ""
+            told[name] = (
+                f"Its risk is estimated from recordings by {section.estimator}{more}; `forewarn "
+                "inspect MODEL` says what was chosen."
+            )
+    return told
 
 
 def _explanations(options: Options) -> Iterator[tuple[str, Explanation]]:

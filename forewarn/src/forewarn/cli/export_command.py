@@ -13,6 +13,7 @@ from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
 from forewarn.models import load_model
 from forewarn.models.exporters import FORMATS, export_chain
+from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
 Write the chain of a model in the language of another tool: PRISM's, Storm's DRN, JANI, or
@@ -79,7 +80,10 @@ def run(options: Options, output: Output) -> int:
     text = export_chain(model, name, chain)
     if target is not None:
         write_output(target, text)
-        output.say(f"{model.size} states, {transitions} transitions, {name} -> {target}")
+        output.say(
+            f"{plural(model.size, 'state')}, {plural(transitions, 'transition')}, {name} -> "
+            f"{target}"
+        )
     elif not output.as_json:
         sys.stdout.write(text)
     output.emit(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,17 +18,19 @@ from forewarn.cli.common import (
 )
 from forewarn.cli.editing import put, with_section
 from forewarn.cli.output import Output
+from forewarn.cli.tree_text import comments_of, section_text
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
+from forewarn.learning.copies import Copies
 from forewarn.learning.examples import Moment, closing_variables, read_run
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import mark_of
 from forewarn.recordings import open_recording
+from forewarn.recordings.agent_steps import OF_CALL, PROPOSED
 from forewarn.recordings.interface import plural
-from forewarn.states.tree import TREE
 from forewarn.states.tree.abstraction import Role, TreeSection
-from forewarn.states.tree.nodes import MAX_DEPTH, Leaf, Node
+from forewarn.states.tree.nodes import MAX_DEPTH, Node
 
 at_least_one = partial(whole_number, least=1)
 Recordings = Sequence[Sequence[Sequence[Moment]]]
@@ -37,9 +38,6 @@ Recordings = Sequence[Sequence[Sequence[Moment]]]
 
 MOST_VARIABLES = 1_000
 """What a tree of a variable asks is tried at every leaf: more of them take hours."""
-
-
-MARKS_OF_A_LINE = 6
 
 
 class RunsRead(NamedTuple):
@@ -214,24 +212,28 @@ def read_runs(
         If one cannot be read, or none has a moment at which the monitor is active.
     """
     found: dict[Path, list[list[Moment]]] = {}
-    marks = []
+    marks, copies = [], Copies(allowed=True)
     with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
         for number, path in enumerate(paths, 1):
             episodes = read_run(
                 path, compiled, variables, goal, allow_missing=options.allow_missing
             )
             if episodes:
-                found[path] = episodes
                 with open_recording(path) as recording:
-                    marks.append(mark_of(recording.digest()))
+                    digest = recording.digest()
+                if copies.is_new(path, digest):
+                    found[path] = episodes
+                    marks.append(mark_of(digest))
             tell(number / len(paths))
+    if remark := copies.remark():
+        output.warn(remark)
     if not found:
         raise RecordingError(
             f"{plural(len(paths), 'recording')} without a state",
             accepted="at least one moment at which the monitor is active and no label holds",
         )
-    if len(found) < len(paths):
-        without = len(paths) - len(found)
+    without = len(paths) - len(found) - len(copies.left_out)
+    if without:
         output.note(f"note: left out, for no state is known: {plural(without, 'recording')}")
     check_roles([*found], [*found.values()], compiled, variables)
     return RunsRead([*found.values()], tuple(marks))
@@ -247,10 +249,40 @@ def running_variables(
     return tuple(name for name in variables if name not in closing)
 
 
+def variables_before_action(
+    recordings: Recordings, variables: Sequence[str], compiled: CompiledSpec, output: Output
+) -> tuple[str, ...]:
+    """Return the variables without those that tell what is done next; say which.
+
+    They are what equals the action wherever there is one, in runs of agents all that tells of the
+    call that is proposed, and what is computed from these.
+    """
+    moments = [moment for runs in recordings for run in runs for moment in run if moment.action]
+    told = {
+        name
+        for name in variables
+        if moments and all(one.values[name] in (None, one.action) for one in moments)
+        if any(one.values[name] == one.action for one in moments)
+    }
+    told |= {*OF_CALL} if PROPOSED in told else set()
+    if told:
+        names = compiled.abstraction.signals
+        for derived in compiled.abstraction.derived:
+            if told & {names[slot] for slot in derived.arguments}:
+                told.add(derived.name)
+    given = [name for name in variables if name in told]
+    if given:
+        output.note(
+            f"note: {', '.join(given)}: known only with what is done next, and not asked about; "
+            "--variable or `states.variables` asks all the same"
+        )
+    return tuple(name for name in variables if name not in told)
+
+
 def put_tree(
     options: TreeOptions,
     tree: Node,
-    notes: Mapping[str, str],
+    notes: Mapping[str, str] | None,
     variables: Sequence[str],
     compiled: CompiledSpec,
     remark: str,
@@ -263,8 +295,8 @@ def put_tree(
     ----------
     tree : Node
         The tree.
-    notes : mapping of str to str
-        What stands behind a leaf.
+    notes : mapping of str to str, or None
+        What stands behind a leaf; None keeps the comments of the tree that is split further.
     compiled : CompiledSpec
         The monitor file as it is.
     remark : str
@@ -272,46 +304,10 @@ def put_tree(
     marks : iterable of str
         Those of the recordings that it was learned from.
     """
-    block = "\n".join(
-        (
-            "states:",
-            f"  kind: {TREE}",
-            f"  # {remark}; edit it as you like",
-            *_variables(variables, compiled),
-            *_lines("tree", tree, notes, 1),
-            *_marks(sorted({*marks})),
-            "",
-        )
-    )
+    roles = declared_roles(compiled)
+    named = isinstance((compiled.spec.states.model_extra or {}).get("variables"), Mapping)
+    written = roles if named else tuple(variables)
+    before = options.config.read_text(encoding="utf-8")
+    block = section_text(tree, written, remark, sorted({*marks}), comments_of(before), notes)
     before, after = with_section(options.config, "states", block)
     return put(options.config, before, after, output, write=options.write)
-
-
-def _variables(variables: Sequence[str], compiled: CompiledSpec) -> Iterator[str]:
-    extra = compiled.spec.states.model_extra or {}
-    if isinstance(extra.get("variables"), Mapping):
-        yield "  variables:"
-        for name, role in declared_roles(compiled).items():
-            yield f"    {name}: {role}"
-    else:
-        yield f"  variables: [{', '.join(variables)}]"
-
-
-def _marks(marks: Sequence[str]) -> Iterator[str]:
-    yield "  # The recordings that the tree is from: bounds from counts of these are not sound."
-    yield "  grown: ["
-    for first in range(0, len(marks), MARKS_OF_A_LINE):
-        yield f"    {', '.join(map(json.dumps, marks[first : first + MARKS_OF_A_LINE]))},"
-    yield "  ]"
-
-
-def _lines(key: str, node: Node, notes: Mapping[str, str], depth: int) -> Iterator[str]:
-    indent = "  " * depth
-    if isinstance(node, Leaf):
-        note = " ".join(notes.get(node.name, "").split())
-        yield f"{indent}{key}: {node.name}" + (f"  # {note}" if note else "")
-        return
-    yield f"{indent}{key}:"
-    yield f"{indent}  if: {json.dumps(node.condition, ensure_ascii=False)}"
-    yield from _lines("then", node.then, notes, depth + 1)
-    yield from _lines("else", node.otherwise, notes, depth + 1)

@@ -12,6 +12,7 @@ from forewarn.config.fields import Rate
 from forewarn.files.outputs import check_output
 from forewarn.models import save_model
 from forewarn.models.importers import import_probguard
+from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
 Read a chain as ProbGuard's repository keeps it (a folder with model.json and abstraction.json, and
@@ -55,8 +56,9 @@ def run(options: Options, output: Output) -> int:
     if not model.starts.any():
         output.note("note: the folder does not tell the first state")
     output.say(
-        f"{model.size} states, {model.counts.nnz} transitions, {len(vocabulary.predicates)} "
-        f"predicates, terminal labels {', '.join(vocabulary.terminals) or 'none'} -> "
+        f"{plural(model.size, 'state')}, {plural(model.counts.nnz, 'transition')}, "
+        f"{plural(len(vocabulary.predicates), 'predicate')}, terminal labels "
+        f"{', '.join(vocabulary.terminals) or 'none'} -> "
         f"{options.output}"
     )
     output.emit(

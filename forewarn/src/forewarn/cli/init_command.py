@@ -4,43 +4,58 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from forewarn.cli.common import (
-    RECORDINGS_HELP,
-    add_output,
+    add_allow_missing,
+    add_recordings,
     existing_recordings,
     hertz_or_steps,
     positive_number,
+    whole_number,
 )
 from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose
+from forewarn.cli.improving import run_improvement
 from forewarn.cli.output import Output
-from forewarn.config import parse_spec
+from forewarn.config import load_spec, parse_spec
 from forewarn.config.fields import Rate
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.specification import compile_spec
 from forewarn.recordings import open_recording
+from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
 Write a commented monitor file from the topics of a recording: signals for the message types that
 are known, thresholds from the values in the recording, examples of predicates and properties, and
-all other topics with their fields as comments. The file is valid as it is."""
+all other topics with their fields as comments. The file is valid as it is.
+
+With --improve, propose predicates for a monitor file that there is: cuts of its signals, and of
+what they were over a window (rate, lowest, highest) and how long its predicates have held. Half of
+the recordings choose them, one after the other, by cross-validated log loss of the risk; the other
+half judges. Those that are more than chance are written with -o."""
 
 EPILOG = """\
-exit codes: 0 a file was written, 2 wrong usage or input.
+exit codes: 0 a file was written, or proposals were made, 2 wrong usage or input.
 
-example: forewarn init run.mcap -o monitor.yaml"""
+examples: forewarn init run.mcap -o monitor.yaml
+          forewarn init --improve monitor.yaml bags/ -o better.yaml"""
 
 
 @dataclass(frozen=True)
 class Options:
     """The arguments of ``init``."""
 
-    recording: Path
-    output: Path
+    recordings: list[Path]
+    output: Path | None
+    improve: Path | None
+    property: str | None
+    most: int
+    tries: int
+    allow_missing: bool
     rate: Rate
     step: str | None
     seconds: float
@@ -49,8 +64,36 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("recording", type=Path, metavar="BAG", help=RECORDINGS_HELP)
-    add_output(parser, "monitor")
+    add_recordings(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the monitor file to write; with --improve none is written without it",
+    )
+    parser.add_argument(
+        "--improve", type=Path, metavar="FILE", help="propose predicates for this monitor file"
+    )
+    parser.add_argument(
+        "--property", metavar="NAME", help="with --improve: whose risk (the file's first property)"
+    )
+    at_least_one = partial(whole_number, least=1)
+    parser.add_argument(
+        "--most",
+        type=at_least_one,
+        default=3,
+        metavar="N",
+        help="with --improve: predicates to propose at the most (3)",
+    )
+    parser.add_argument(
+        "--tries",
+        type=at_least_one,
+        default=12,
+        metavar="N",
+        help="with --improve: conditions to cross-validate for each of them (12)",
+    )
+    add_allow_missing(parser)
     parser.add_argument(
         "--rate",
         type=hertz_or_steps,
@@ -72,13 +115,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Options, output: Output) -> int:
-    """Draft, check and write the file."""
+    """Draft, check and write the file, or propose predicates for one."""
     check_output(options.output)
+    if options.improve is not None:
+        return _improve(options, options.improve, output)
+    if options.output is None:
+        raise InputError("is missing", key="-o", accepted="the monitor file to write")
     if options.output.is_file() and not options.force:
         raise InputError(
             "exists already", file=options.output, accepted="a new name, or --force to overwrite"
         )
-    first, *others = existing_recordings([options.recording])
+    first, *others = existing_recordings(options.recordings)
     if others:
         output.note(f"note: {len(others)} more recordings in the folder are not looked at")
     with open_recording(first) as recording, output.progress("looking at signals") as tell:
@@ -90,7 +137,7 @@ def run(options: Options, output: Output) -> int:
     for warning in warnings:
         output.warn(f"{first}: {warning}")
     named = ", ".join(signal.name for signal in found.signals)
-    output.say(f"{len(found.signals)} signals ({named}) -> {options.output}")
+    output.say(f"{plural(len(found.signals), 'signal')} ({named}) -> {options.output}")
     output.emit(
         {
             "file": options.output,
@@ -105,5 +152,23 @@ def run(options: Options, output: Output) -> int:
             },
             "unused_topics": [t.info.name for t in found.topics if t.fields or t.info.error],
         }
+    )
+    return 0
+
+
+def _improve(options: Options, config: Path, output: Output) -> int:
+    if options.output is not None and options.output.is_file() and not options.force:
+        raise InputError(
+            "exists already", file=options.output, accepted="a new name, or --force to overwrite"
+        )
+    run_improvement(
+        config,
+        existing_recordings(options.recordings, load_spec(config)),
+        options.output,
+        options.property,
+        options.most,
+        options.tries,
+        output,
+        allow_missing=options.allow_missing,
     )
     return 0

@@ -16,13 +16,17 @@ from forewarn.cli.assessment import (
     print_coverage,
 )
 from forewarn.cli.common import add_config, add_top, load_compiled
+from forewarn.cli.danger_step import danger_in_words, danger_record
+from forewarn.cli.estimates_step import estimates_record, print_estimates
 from forewarn.cli.output import Output
+from forewarn.cli.tables import changed
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.reasons import Reasons, explain_risk, in_words
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
+from forewarn.recordings.interface import plural
 from forewarn.reports.states import (
     RiskyState,
     by_visits,
@@ -77,7 +81,7 @@ def run(options: Options, output: Output) -> int:
     model = load_model(options.model)
     monitor = compiled = None
     if options.config is not None:
-        compiled = load_compiled(options.config)
+        compiled = load_compiled(options.config, model)
         try:
             monitor = build_monitor(compiled, model)
         except ModelError as error:
@@ -88,9 +92,13 @@ def run(options: Options, output: Output) -> int:
     _print_head(model, output)
     for mended in model.recalibration:
         output.say(
-            f"the risk of {mended.name} is calibrated: {mended.method}, {mended.ticks} ticks of "
-            f"{len(mended.recordings)} held-out recordings"
+            f"the risk of {mended.name} is calibrated: {mended.method}, "
+            f"{plural(mended.ticks, 'tick')} of "
+            f"{plural(len(mended.recordings), 'held-out recording')}"
         )
+    print_estimates(model, output)
+    for fit in model.danger:
+        output.say(danger_in_words(fit))
     limit = options.top or model.size
     _print_states(model, found, limit, output)
     print_coverage(model, found, limit, output)
@@ -113,13 +121,15 @@ def _print_head(model: CountModel, output: Output) -> None:
     seen = int(model.observed.sum())
     duration = sum(origin.duration for origin in model.provenance)
     output.say(
-        f"{model.size} states ({seen} observed), {int(model.counts.sum())} transitions of "
-        f"{model.counts.nnz} kinds, {int(model.starts.sum())} episodes, {by_clock(model.rate)}"
+        f"{plural(model.size, 'state')} ({seen} observed), "
+        f"{plural(int(model.counts.sum()), 'transition')} of {plural(model.counts.nnz, 'kind')}, "
+        f"{plural(int(model.starts.sum()), 'episode')}, {by_clock(model.rate)}"
     )
     output.say(
-        f"{len(model.provenance)} recordings, {clock_of(model.rate).span(duration)}; smoothing "
+        f"{plural(len(model.provenance), 'recording')}, "
+        f"{clock_of(model.rate).span(duration)}; smoothing "
         f"{model.smoothing.alpha} over {model.smoothing.candidates} states; "
-        f"{model.intervened} ticks left out under an intervention"
+        f"{plural(model.intervened, 'tick')} left out under an intervention"
     )
     output.say(f"abstraction {model.digest[:16]}")
     output.say()
@@ -130,7 +140,8 @@ def _print_states(model: CountModel, found: Sufficiency, limit: int, output: Out
     rows = []
     for index in by_visits(model)[:limit]:
         following = ", ".join(
-            f"{model.name(target)} {100 * number / max(int(model.visits[index]), 1):.1f} %"
+            f"{changed(model.name(index), model.name(target))} "
+            f"{100 * number / max(int(model.visits[index]), 1):.1f} %"
             for target, number in successors(model, index)[:3]
         )
         rows.append(
@@ -144,8 +155,16 @@ def _print_states(model: CountModel, found: Sufficiency, limit: int, output: Out
                 following,
             ]
         )
-    columns = ("state", "name", ">visits", ">missing", ">starts", ">successors", "most frequent")
-    output.table(columns, rows, f"the {len(rows)} most visited states")
+    columns = (
+        "?state",
+        "name",
+        ">visits",
+        "?>missing",
+        "?>starts",
+        "?>successors",
+        "most frequent",
+    )
+    output.table(columns, rows, "the most visited states")
     output.say()
 
 
@@ -211,6 +230,8 @@ def _document(
         "intervened": model.intervened,
         "recordings": [origin.__dict__ for origin in model.provenance],
         "recalibration": model.recalibration,
+        "estimates": estimates_record(model),
+        "danger": {fit.name: danger_record(fit) for fit in model.danger},
         "states": [
             {
                 "state": model.vocabulary.key(model.states[index]),

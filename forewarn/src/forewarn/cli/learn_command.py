@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.calibration import Fitted
+from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.results import stale_remark
 from forewarn.cli.assessment import (
     LISTED,
@@ -24,6 +25,7 @@ from forewarn.cli.assessment import (
     print_coverage,
     print_dependence,
     print_estimators,
+    verdict,
 )
 from forewarn.cli.calibration_step import (
     add_calibration,
@@ -35,32 +37,42 @@ from forewarn.cli.calibration_step import (
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
+    add_jobs,
     add_output,
+    add_part,
     add_recordings,
     existing_recordings,
-    load_compiled,
     overall,
     share,
-    whole_number,
 )
+from forewarn.cli.danger_step import print_scores, scores_record, with_scores
+from forewarn.cli.estimates_step import estimated_model, estimates_record, print_estimates
 from forewarn.cli.output import Bar, Output
 from forewarn.cli.replay_command import Censoring
+from forewarn.config import load_spec
 from forewarn.errors import RecordingError
 from forewarn.files.outputs import check_output
+from forewarn.learning.copies import Copies
+from forewarn.learning.danger_fit import FittedScore
 from forewarn.learning.pipeline import Learned, RecordingReport, learn
-from forewarn.logic.specification import CompiledSpec
+from forewarn.logic.problems import all_problems
+from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model, merge_models, save_model
+from forewarn.recordings.interface import plural
+from forewarn.recordings.parts import Part, file_of
 from forewarn.reports.figures import percent
 from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\
 Learn a model from recordings: every recording goes through the signals and predicates of the
-monitor file, and the transitions between the states of consecutive ticks are counted. Then three
-questions are answered. Coverage: have the states been visited often enough, and how often do they
-have to be? With --epsilon or --delta, no more recordings are read once they have. Markov test:
-does what comes next depend on more than the state? Estimators: how much does the risk depend on
-smoothing? With --calibrate, risks are then mapped to the frequencies that other recordings
-show."""
+monitor file, and the transitions between the states of consecutive ticks are counted. The first
+line says what the data are good for, and --assess why. Coverage: have the states been visited often
+enough, and how often do they have to be? With --epsilon or --delta, no more recordings are read
+once they have. Markov test: does what comes next depend on more than the state? Smoothing: how much
+does the risk depend on it? A danger score of the monitor file is fitted before all that, by
+scikit-learn. Where a property names an `estimator`, what its risk is made of is chosen by how well
+it predicts recordings that were left out. With --calibrate, risks are then mapped to the
+frequencies that other recordings show."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
@@ -71,6 +83,16 @@ examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
 
 
 SMALL = 16 << 20
+COLUMNS = (
+    "recording",
+    ">length",
+    ">ticks",
+    ">known",
+    ">inactive",
+    ">intervened",
+    ">gaps",
+    ">transitions",
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,8 @@ class Options:
     """The arguments of ``learn``."""
 
     recordings: list[Path]
+    begin: str | None
+    end: str | None
     config: Path
     output: Path
     add_to: list[Path]
@@ -95,6 +119,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recordings(parser)
+    add_part(parser)
     add_config(parser)
     add_output(parser, "model")
     parser.add_argument(
@@ -105,19 +130,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="also take in the counts of this model file, learned elsewhere (may be repeated)",
     )
-    parser.add_argument(
-        "-j",
-        "--jobs",
-        type=whole_number,
-        default=0,
-        metavar="N",
-        help="processes to use; by default one per core, and one for a few small recordings",
+    add_jobs(
+        parser, "processes to use; by default one per core, and one for a few small recordings", 0
     )
     add_requirement(parser)
     parser.add_argument(
         "--assess",
         action="store_true",
-        help="print all of coverage, Markov test and estimators, not the gist",
+        help="print all of coverage, Markov test and estimators, not only the first line",
     )
     add_calibration(parser)
     add_allow_missing(parser)
@@ -126,22 +146,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Learn, write the model file, and report."""
     check_output(options.output)
-    compiled = load_compiled(options.config)
+    with all_problems(options.config):
+        compiled = compile_spec(load_spec(options.config))
     method = calibration_method(compiled, options.calibration, options.calibrate)
-    recordings = existing_recordings(options.recordings, compiled.spec)
+    recordings = existing_recordings(
+        options.recordings, compiled.spec, Part(options.begin, options.end)
+    )
     others = [load_model(path) for path in options.add_to]
+    jobs = options.jobs or _processes(recordings)
+    compiled, scored = with_scores(
+        compiled, recordings, others, jobs, output, allow_missing=options.allow_missing
+    )
     requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
-    with output.progress(f"learning from {len(recordings)} recordings") as tell:
+    copies = Copies(allowed=True)
+    with output.progress(f"learning from {plural(len(recordings), 'recording')}") as tell:
         stop = _Stop(requirement, others, tell) if _asked(options) else None
         learned = learn(
             recordings,
             compiled.spec,
             compiled.abstraction,
-            jobs=options.jobs or _processes(recordings),
+            jobs=jobs,
             progress=overall(recordings, tell),
             enough=stop,
             allow_missing=options.allow_missing,
+            watch=watch_for(compiled),
+            copies=copies,
         )
+    if remark := copies.remark():
+        output.warn(remark)
     if not any(report.provenance.transitions for report in learned.reports):
         raise RecordingError(
             "no transition could be counted: " + _why_nothing(learned.reports),
@@ -149,6 +181,7 @@ def run(options: Options, output: Output) -> int:
             accepted="recordings in which two consecutive ticks have all predicates known",
         )
     model = merge_models([learned.model, *others]) if others else learned.model
+    model = estimated_model(compiled, model, output)
     for path, other in zip(options.add_to, others, strict=True):
         if other.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
@@ -164,7 +197,8 @@ def run(options: Options, output: Output) -> int:
             weigh=options.censoring == "weigh",
         )
     save_model(model, options.output)
-    _report(compiled, learned, model, requirement, options, output, fitted)
+    print_scores(scored, output)
+    _report(compiled, learned, model, requirement, options, output, fitted, scored)
     return 0
 
 
@@ -191,7 +225,7 @@ def _processes(recordings: Sequence[Path]) -> int:
     """Return how many processes pay: each takes a second to start."""
     size = sum(
         part.stat().st_size
-        for path in recordings
+        for path in map(file_of, recordings)
         for part in (path.rglob("*") if path.is_dir() else (path,))
         if part.is_file()
     )
@@ -217,44 +251,57 @@ def _report(
     options: Options,
     output: Output,
     fitted: Sequence[Fitted],
+    scored: Sequence[FittedScore],
 ) -> None:
     reports = learned.reports
     clock = compiled.abstraction.clock
     rows = [_row(report, clock) for report in reports]
     if len(rows) > 1:
         rows.append(_total(reports, clock))
-    output.table(
-        ("recording", ">length", ">ticks", ">known", ">inactive", ">intervened", ">gaps",
-         ">transitions"),
-        rows,
-    )  # fmt: skip
-    for line in remarks(reports):
-        output.warn(line)
-    transitions = int(model.counts.sum())
     found = requirement.judge(model)
     tests = dependence(learned.triples)
     choices = estimators(compiled, model)
-    limit = model.size if options.assess else 0
-    print_coverage(model, found, limit or (LISTED if _asked(options) else 0), output)
+    judged = verdict(model, found, tests, choices)
+    output.say(judged)
+    output.table(
+        [_heading(name, [row[at] for row in rows]) for at, name in enumerate(COLUMNS)], rows
+    )
+    for line in remarks(reports):
+        output.warn(line)
+    transitions = int(model.counts.sum())
+    if options.assess or _asked(options):
+        print_coverage(model, found, model.size if options.assess else LISTED, output)
     if _asked(options):
         output.say(_stopped(learned, found.share))
-    print_dependence(compiled, model, tests, limit, output)
-    print_estimators(model, choices, options.assess, output)
+    if options.assess:
+        print_dependence(compiled, model, tests, model.size, output)
+        print_estimators(model, choices, output)
+    print_estimates(model, output)
     print_calibration(fitted, output)
-    output.say(f"{model.size} states, {transitions} transitions -> {options.output}")
+    output.say(
+        f"{plural(model.size, 'state')}, {plural(transitions, 'transition')} -> {options.output}"
+    )
     output.emit(
         {
             "model": options.output,
             "states": model.size,
             "transitions": transitions,
+            "verdict": judged,
             "recordings": [_record(report) for report in reports],
             "unread": learned.unread,
             "coverage": coverage_record(model, found),
             "markov": dependence_record(compiled, model, tests),
             "estimators": estimator_record(model, choices),
+            "estimates": estimates_record(model),
             "calibration": calibration_record(fitted),
+            "danger": scores_record(model.danger, scored),
         }
     )
+
+
+def _heading(name: str, cells: Sequence[str]) -> str:
+    """Return a heading, with a mark if the column may be left out where there is no room."""
+    return f"?{name}" if set(cells) == {"0"} else name
 
 
 def _stopped(learned: Learned, share: float) -> str:
@@ -262,7 +309,8 @@ def _stopped(learned: Learned, share: float) -> str:
         return "not enough yet: all recordings were read"
     left = len(learned.unread)
     return "enough: " + (
-        f"the last {left} of {left + len(learned.reports)} recordings were not read"
+        f"the last {left} of {plural(left + len(learned.reports), 'recording')} "
+        f"{'was' if left == 1 else 'were'} not read"
         if left
         else "all recordings were read"
     )
@@ -312,16 +360,16 @@ def remarks(reports: Iterable[RecordingReport]) -> list[str]:
     ]
     if stale:
         lines.append(stale_remark(stale, ticks))
-    lines += [f"{reason} ({number} ticks)" for reason, number in failures.most_common(10)]
+    lines += [f"{reason} ({plural(number, 'tick')})" for reason, number in failures.most_common(10)]
     if invalid:
         lines.append(
-            f"{invalid} ticks are in states that a constraint or the thresholds on a signal "
-            "exclude; they are not counted"
+            f"{plural(invalid, 'tick')} in states that a constraint or the thresholds on a signal "
+            "exclude: not counted"
         )
     if refused:
         lines.append(
-            f"{sum(refused.values())} transitions are forbidden by a constraint, and yet recorded; "
-            "they are not counted"
+            f"{plural(sum(refused.values()), 'transition')} recorded that a constraint forbids: "
+            "not counted"
         )
     return lines
 

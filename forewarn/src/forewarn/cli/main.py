@@ -7,7 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import version
 from itertools import pairwise
 from types import ModuleType
 
@@ -30,6 +32,7 @@ COMMANDS = {
     "tune": "choose thresholds: lead time under a budget of false alarms",
     "compare": "judge monitor files and rivals on the same recordings",
     "report": "replay recordings and write one HTML page about it",
+    "incidents": "list what a node's black box has written, label it, report on it",
     "verify": "replay a node's own record and compare to the last bit",
     "convert": "write a recording as MCAP, for Foxglove and ROS 2's tools",
     "plan check": "judge plans by rules about objects before anything moves",
@@ -38,6 +41,7 @@ COMMANDS = {
     "explain": "show what a formula means and the automaton that monitors it",
     "import": "read a chain of another tool as a model",
     "export": "write the chain of a model for another tool",
+    "completion": "install tab completion for your shell",
     "spec grade": "tell whether formulas of translators mean what the references mean",
     "spec ask": "ask a language model for the formulas of requirements",
     "spec fret": "translate requirements in FRET's structured English into properties",
@@ -53,6 +57,7 @@ _TO_MODULE = str.maketrans(" -", "__")
 DESCRIPTION = "Says how likely a robot is to break a safety rule, seconds before it does."
 EPILOG = """\
 exit codes: 0 fine, 1 findings (see each command), 2 wrong usage or input.
+
 `forewarn COMMAND --help` tells more about each command."""
 
 
@@ -103,12 +108,61 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
     return code
 
 
+class Help(argparse.HelpFormatter):
+    """Help in which prose is as wide as the terminal, and examples stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        parts = text.split("\n\n")
+        return "\n\n".join(
+            part if part.startswith("example") else fill(part, width, indent) for part in parts
+        )
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that helps who only asks, and proposes what a mistyped word may have been."""
+
+    def parse_all(self, given: Sequence[str]) -> argparse.Namespace:
+        """Parse `given`, with errors told by the parser of the command."""
+        namespace, unknown = self.parse_known_args(given)
+        if "command" not in namespace:
+            (namespace.asked or self).print_help()
+            self.exit()
+        if unknown:
+            parser = parser_of(self, namespace.command)
+            known = [text for action in parser._actions for text in action.option_strings]
+            parser.error(f"unknown argument {unknown[0]!r}{_meant(unknown[0], known)}")
+        return namespace
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            word = str(value)
+            meant = _meant(word, list(action.choices))
+            problem = f"no command {word!r}{meant} (`{self.prog} -h` lists all)"
+            raise argparse.ArgumentError(None, problem)
+        super()._check_value(action, value)
+
+
+def _meant(word: str, names: Sequence[str]) -> str:
+    """Return a question after the name that `word` looks like."""
+    found = get_close_matches(word.partition("=")[0], names, n=1)
+    return f": did you mean {found[0]}?" if found else ""
+
+
 def _parse(given: Sequence[str]) -> tuple[argparse.Namespace, ModuleType]:
-    # Only the module of what is named is imported: --help need not wait for scipy.
-    pairs = (" ".join(pair) for pair in pairwise(given))
-    parser = build_parser([name for name in (*given, *pairs) if name in COMMANDS])
-    namespace = parser.parse_args(given)
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what could come next
+        from argcomplete import autocomplete
+
+        words = os.environ.get("COMP_LINE", "").split()
+        autocomplete(build_parser(_named(words)), always_complete_options=False)
+    namespace = build_parser(_named(given)).parse_all(given)
     return namespace, command_module(namespace.command)
+
+
+def _named(words: Sequence[str]) -> list[str]:
+    """Return the commands that occur: no other module is imported, so --help does not wait."""
+    pairs = (" ".join(pair) for pair in pairwise(words))
+    return [name for name in (*words, *pairs) if name in COMMANDS]
 
 
 def command_module(name: str) -> ModuleType:
@@ -116,21 +170,23 @@ def command_module(name: str) -> ModuleType:
     return import_module(f"forewarn.cli.{name.translate(_TO_MODULE)}_command")
 
 
-def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:
     """Return the parser, in which the commands in `complete` have their arguments."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="forewarn",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    groups = {
-        group: commands.add_parser(group, help=summary, description=summary).add_subparsers(
-            metavar="COMMAND", required=True, help="one of these"
-        )
-        for group, summary in GROUPS.items()
-    }
+    parser.set_defaults(asked=parser)
+    shown = f"forewarn {version('forewarn')}"
+    parser.add_argument("--version", action="version", version=shown, help="show it and exit")
+    commands = parser.add_subparsers(metavar="COMMAND")
+    groups = {}
+    for group, summary in GROUPS.items():
+        child = commands.add_parser(group, help=summary, description=summary)
+        child.set_defaults(asked=child)
+        groups[group] = child.add_subparsers(metavar="COMMAND", help="one of these")
     for name, summary in COMMANDS.items():
         group, _, word = name.rpartition(" ")
         siblings = groups.get(group, commands)
@@ -143,7 +199,7 @@ def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> argparse.Argument
             help=summary,
             description=module.DESCRIPTION,
             epilog=module.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Help,
         )
         child.set_defaults(command=name)
         module.add_arguments(child)

@@ -12,6 +12,7 @@ from forewarn.cli.output import Output
 from forewarn.errors import ModelError
 from forewarn.files.outputs import check_output
 from forewarn.models import CountModel, load_model, merge_models, save_model
+from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
 Add up the counts of models that were learned with the same monitor file: signals, predicates,
@@ -50,6 +51,11 @@ def run(options: Options, output: Output) -> int:
         models.append(model)
         if model.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
+        if model.estimates:
+            output.note(
+                f"note: what the risks of {path} are made of is left out: a monitor chooses anew, "
+                "and `forewarn learn --add-to` writes it down"
+            )
     merged = merge_models(models)
     digests = Counter(origin.digest for origin in merged.provenance if origin.digest)
     for origin in merged.provenance:
@@ -61,8 +67,8 @@ def run(options: Options, output: Output) -> int:
     save_model(merged, options.output)
     transitions = int(merged.counts.sum())
     output.say(
-        f"{len(models)} models, {len(merged.provenance)} recordings: {merged.size} states, "
-        f"{transitions} transitions -> {options.output}"
+        f"{plural(len(models), 'model')}, {plural(len(merged.provenance), 'recording')}: "
+        f"{plural(merged.size, 'state')}, {plural(transitions, 'transition')} -> {options.output}"
     )
     output.emit(
         {

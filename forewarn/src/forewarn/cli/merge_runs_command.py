@@ -6,6 +6,7 @@ import argparse
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from forewarn.checking.computation_tree import (
@@ -20,6 +21,7 @@ from forewarn.checking.ctl import CtlFormula, is_ctl, names_in, parse
 from forewarn.cli.common import RECORDINGS_HELP, add_top, whole_number
 from forewarn.cli.output import Output
 from forewarn.cli.run_sources import PlanRuns, RecordedRuns, RunSource
+from forewarn.cli.tables import changed
 from forewarn.errors import CheckingError
 from forewarn.plans.summary import Share, share
 
@@ -215,7 +217,10 @@ def _print(
         )
         begin = max(0, one.broken - SHOWN_BEFORE)
         shown = one.branch[begin : begin + MOST_SHOWN]
-        output.table((">time", "state"), [list(change) for change in shown])
+        states = [state for _, state in shown]
+        told = [states[0], *(changed(*pair) for pair in pairwise(states))]
+        cells = [(time, state) for (time, _), state in zip(shown, told, strict=True)]
+        output.table((">time", "state"), cells)
         if len(shown) < len(one.branch):
             output.say(f"{begin} changes before and {len(one.branch) - begin - len(shown)} after")
     if any(not one.holds and not one.branch for one in found):

@@ -15,10 +15,19 @@ from typing import Any, Protocol
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
+from forewarn.cli.layout import table_lines, wrapped
+
 PIPE_WIDTH = 160
+#: How words are shown wherever they are a cell, or begin a line.
+STYLES = {
+    "VIOLATION": "bold red",
+    "missed": "red",
+    "alert": "yellow",
+    "error": "red",
+    "warning": "yellow",
+}
 
 
 class Bar(Protocol):
@@ -53,23 +62,17 @@ class Output:
     def say(self, text: str = "") -> None:
         """Print a line of the result for people."""
         if not self.as_json:
-            self._out.print(Text(text), soft_wrap=True)
+            first = text.partition(":")[0]
+            self._print(self._out, text, STYLES.get(first, ""), only=len(first))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-        """Print a table of the result for people; columns that begin with > are aligned right."""
+        """Print a table of the result for people; `table_lines` says what marks its columns."""
         if self.as_json or not rows:
             return
         if title:
             self.say(title)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for name in columns:
-            right = name.startswith(">")
-            table.add_column(
-                Text(name.lstrip(">")), justify="right" if right else "left", overflow="fold"
-            )
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
-        self._out.print(table)
+        for line in table_lines(columns, rows, self._out.width, STYLES):
+            self._out.print(line, soft_wrap=True)
 
     def emit(self, result: object) -> None:
         """Print the result for machines."""
@@ -79,15 +82,25 @@ class Output:
     def note(self, text: str) -> None:
         """Print a remark."""
         if not self.quiet:
-            self._err.print(Text(text), soft_wrap=True)
+            self._print(self._err, text)
 
     def warn(self, text: str) -> None:
         """Print a warning, even when quiet."""
-        self._err.print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
+        self._print(self._err, f"warning: {text}", "yellow")
 
     def error(self, text: str) -> None:
         """Print why a command failed."""
-        self._err.print(Text(text, style="red"), soft_wrap=True)
+        self._print(self._err, text, "red")
+
+    @staticmethod
+    def _print(console: Console, text: str, style: str = "", only: int | None = None) -> None:
+        """Print a text, on a terminal wrapped between words; `style` is that of `only` so much."""
+        lines = text.split("\n")
+        if console.is_terminal:
+            lines = [part for line in lines for part in wrapped(line, console.width)]
+        shown = Text("\n".join(lines))
+        shown.stylize(style, 0, only)
+        console.print(shown, soft_wrap=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Bar]:

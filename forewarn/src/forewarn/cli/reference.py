@@ -23,6 +23,11 @@ A file that is written is replaced whole or not at all, and keeps owner and mode
 stays, and the file that it leads to is replaced. Devices, FIFOs and pipes are written straight
 into. With `-o /dev/stdout`, results for people go to stderr.
 
+In a terminal, tables fit its width: columns that matter less are left out, then texts are wrapped
+between words, then figures stand below each other; a long state shows what it gained (+) and lost
+(-) since the line before. Violations, alerts, errors and warnings are coloured unless `NO_COLOR` is
+set. `forewarn completion` installs tab completion.
+
 | Command | |
 |---|---|
 """

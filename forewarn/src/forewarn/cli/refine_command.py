@@ -132,7 +132,7 @@ def run(options: Options, output: Output) -> int:
     if refined.rounds:
         remark = f"refined by `forewarn refine` for {options.query}"
         marks += compiled.abstraction.grown
-        change = put_tree(options, refined.tree, {}, variables, compiled, remark, marks, output)
+        change = put_tree(options, refined.tree, None, variables, compiled, remark, marks, output)
     found = Refinement(options.query, refined)
     if options.save is not None:
         save_refinement(found, options.save)

@@ -18,6 +18,7 @@ from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_model,
+    add_part,
     add_recordings,
     add_report,
     existing_recordings,
@@ -33,6 +34,7 @@ from forewarn.models import Provenance
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import open_recording
+from forewarn.recordings.parts import Part
 
 DESCRIPTION = """\
 Run the monitor over recordings, tick by tick, with the code that runs live: the same recording
@@ -61,6 +63,8 @@ class Options:
     """The arguments of ``replay``."""
 
     recordings: list[Path]
+    begin: str | None
+    end: str | None
     config: Path
     model: Path | None
     verdicts: Path | None
@@ -74,6 +78,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recordings(parser)
+    add_part(parser)
     add_config(parser)
     add_model(parser)
     parser.add_argument(
@@ -117,7 +122,9 @@ def run(options: Options, output: Output) -> int:
         output.note(f"note: {note}")
     if model is None:
         output.note("note: without a model there are verdicts but no risk; give one with -m")
-    recordings = existing_recordings(options.recordings, monitor.spec)
+    recordings = existing_recordings(
+        options.recordings, monitor.spec, Part(options.begin, options.end)
+    )
     for path in mended_on(recordings, model):
         output.warn(
             f"{path.name}: the model was calibrated on this very recording: its Brier score and "

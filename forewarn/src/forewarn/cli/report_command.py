@@ -14,6 +14,7 @@ from forewarn.cli.common import (
     add_config,
     add_model,
     add_output,
+    add_part,
     add_recordings,
     existing_recordings,
     load_compiled,
@@ -26,6 +27,7 @@ from forewarn.learning.refinement_file import load_refinement
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.surprise import predictor_of
+from forewarn.recordings.parts import Part
 from forewarn.reports.html import render
 from forewarn.reports.learned import refinement_parts
 from forewarn.reports.surprise import Surprise, surprise_parts
@@ -48,6 +50,8 @@ class Options:
     """The arguments of ``report``."""
 
     recordings: list[Path]
+    begin: str | None
+    end: str | None
     config: Path
     model: Path | None
     output: Path
@@ -58,6 +62,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recordings(parser)
+    add_part(parser)
     add_config(parser)
     add_model(parser)
     add_output(parser, "HTML")
@@ -75,7 +80,9 @@ def run(options: Options, output: Output) -> int:
     check_output(options.output)
     refinement = None if options.refinement is None else load_refinement(options.refinement)
     monitor, model = make_monitor(options.config, options.model)
-    recordings = existing_recordings(options.recordings, monitor.spec)
+    recordings = existing_recordings(
+        options.recordings, monitor.spec, Part(options.begin, options.end)
+    )
     runs = replay_all(
         monitor,
         recordings,
@@ -86,7 +93,7 @@ def run(options: Options, output: Output) -> int:
     )
     further = [] if refinement is None else refinement_parts(refinement)
     if monitor.detector is not None:
-        compiled = load_compiled(options.config)
+        compiled = load_compiled(options.config, model)
         found = _surprise(monitor.detector, compiled, recordings, options, output)
         further += surprise_parts(found, compiled)
     write_output(options.output, render(monitor, model, runs, further))

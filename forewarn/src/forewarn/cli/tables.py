@@ -21,6 +21,9 @@ from forewarn.cli.output import Output
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import Clock
 
+#: Characters from which on a state is shown as what changed.
+LONG = 40
+
 
 def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) -> None:
     """Print events, scores and everything that was left out."""
@@ -45,14 +48,31 @@ def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str
         happened += [(alert.start, False, alert) for alert in events.alerts]
         happened += [(violation.tick, True, violation) for violation in events.violations]
     happened.sort(key=lambda timed: timed[:2])
-    rows = [_cells(monitor, run, event) for _, _, event in happened]
+    states = [state_name(monitor, run, tick) for tick, _, _ in happened]
+    shown = [
+        changed(before, state) if at else state
+        for at, (before, state) in enumerate(zip(["", *states], states, strict=False))
+    ]
+    rows = [
+        _cells(monitor, run, event, state)
+        for (_, _, event), state in zip(happened, shown, strict=True)
+    ]
     columns = (">time", "property", "event", ">lasts", ">lead time", ">risk", "state", "remark")
     output.table(columns, rows, title)
     if rows:
         output.say()
 
 
-def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation) -> list[str]:
+def changed(before: str, state: str) -> str:
+    """Return a long state as what it has gained and lost since another one."""
+    old, new = before.split(" & "), state.split(" & ")
+    gained = [f"+{name}" for name in new if name not in old]
+    lost = [f"-{name}" for name in old if name not in new]
+    text = ", ".join([*gained, *lost]) or "as before"
+    return text if len(state) > LONG and len(text) < len(state) else state
+
+
+def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation, state: str) -> list[str]:
     clock = monitor.clock
     if isinstance(event, Violation):
         verdict = "missed" if event.lead is None else "foreseen"
@@ -63,7 +83,7 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation) -> list
             "",
             lasting(event.lead, clock),
             "",
-            state_name(monitor, run, event.tick),
+            state,
             verdict,
         ]
     remark = [event.outcome.value]
@@ -78,7 +98,7 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation) -> list
         clock.say(clock.duration(event.end - event.start + 1), ".1f"),
         "",
         "" if event.peak != event.peak else f"{event.peak:.3f}",
-        state_name(monitor, run, event.start),
+        state,
         ", ".join(remark),
     ]
 

@@ -8,19 +8,27 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from forewarn.assessment.episodes import ScoredRun
+from forewarn.assessment.incidents import Incident, confirmed, find_incidents, read_incident
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
 from forewarn.cli.common import (
+    add_alert_share,
     add_allow_missing,
     add_config,
+    add_folds,
+    add_jobs,
     add_model,
+    add_part,
+    add_plot,
+    add_properties,
     add_recordings,
     existing_recordings,
-    load_compiled,
     positive_number,
     probability,
     whole_number,
+    write_report,
 )
 from forewarn.cli.editing import KeyPath, difference, edited, put
 from forewarn.cli.output import Output
@@ -28,8 +36,12 @@ from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError
-from forewarn.files.outputs import check_output, write_output
+from forewarn.files.outputs import check_output
+from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.incident_file import PREFIX
 from forewarn.monitoring.step import Monitor
+from forewarn.recordings.interface import plural
+from forewarn.recordings.parts import Part
 from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\
@@ -61,6 +73,8 @@ class Options:
     """The arguments of ``tune``."""
 
     recordings: list[Path]
+    begin: str | None
+    end: str | None
     config: Path
     model: Path | None
     properties: list[str]
@@ -76,50 +90,44 @@ class Options:
     jobs: int
     write: bool
     plot: Path | None
+    incidents: list[Path]
     allow_missing: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recordings(parser)
+    add_part(parser)
     add_config(parser)
     add_model(parser)
     _add_wish(parser)
-    parser.add_argument(
-        "--folds",
-        type=partial(whole_number, least=2),
-        metavar="K",
-        help="learn from K - 1 parts of the recordings and judge on the last, in turn",
-    )
+    add_folds(parser, "learn from K - 1 parts of the recordings and judge on the last, in turn")
     parser.add_argument(
         "--blocks",
         type=positive_number,
         metavar="SECONDS",
         help="take blocks of so many seconds for runs: with --folds and in the guarantee",
     )
-    parser.add_argument(
-        "-j", "--jobs", type=whole_number, default=1, metavar="N",
-        help="processes that learn, with --folds (1)",
-    )  # fmt: skip
+    add_jobs(parser, "processes that learn, with --folds (1)")
     parser.add_argument(
         "--write", action="store_true", help="write the thresholds into the monitor file"
     )
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="write the trade-off as an HTML page"
+        "--incidents",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="heed labels of `forewarn incidents`: an alert at an incident labelled true is no "
+        "false alarm, whatever followed (may be repeated)",
     )
+    add_plot(parser, "trade-off")
     add_allow_missing(parser)
 
 
 def _add_wish(parser: argparse.ArgumentParser) -> None:
     """Declare what is wished for: budget, guarantee, and what may be changed for it."""
-    parser.add_argument(
-        "--property",
-        dest="properties",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="tune this property only (may be repeated)",
-    )
+    add_properties(parser, "tune")
     parser.add_argument(
         "--false-alarms-per-hour",
         type=positive_number,
@@ -146,13 +154,7 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
         default="run",
         help="what is exchangeable and counts once in the guarantee (run)",
     )
-    parser.add_argument(
-        "--alert-share",
-        type=probability,
-        default=0.1,
-        metavar="S",
-        help="share of the time that may be spent in alert, false or not (0.1)",
-    )
+    add_alert_share(parser)
     parser.add_argument(
         "--least-violations",
         type=partial(whole_number, least=1),
@@ -173,22 +175,30 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Replay, choose, show, and write if asked to."""
     check_output(options.plot, options.config if options.write else None)
-    recordings = existing_recordings(options.recordings, load_spec(options.config))
+    recordings = existing_recordings(
+        options.recordings, load_spec(options.config), Part(options.begin, options.end)
+    )
+    for path in recordings:
+        if path.name.startswith(PREFIX):
+            output.warn(
+                f"{path.name}: an incident is there because something happened: false alarms an "
+                "hour, and shares of time, say nothing of other hours"
+            )
     monitor, runs = _runs(options, recordings, output)
     for line in remarks_on(runs):
         output.note(line)
     goal = _goal(options, monitor.clock)
-    tunings = [
-        tune(name, monitor.spec.properties[name], scored_runs(monitor, runs, name), goal)
-        for name in _chosen(options, monitor.spec)
-    ]
+    incidents = [read_incident(path) for path in find_incidents(options.incidents)]
+    tunings = []
+    for name in _chosen(options, monitor.spec):
+        scored = _scored(monitor, runs, name, incidents, output)
+        tunings.append(tune(name, monitor.spec.properties[name], scored, goal))
     for tuning in tunings:
         print_tuning(tuning, output)
     if options.plot is not None:
         from forewarn.cli.tune_plot import render
 
-        write_output(options.plot, render(tunings))
-        output.note(f"plot: {options.plot}")
+        write_report(options.plot, render(tunings), output, "plot")
     before, after = _edit(options.config, monitor.spec, tunings)
     change = _put(options, before, after, output)
     output.emit(
@@ -202,36 +212,40 @@ def run(options: Options, output: Output) -> int:
     return summary(tunings)
 
 
+def _scored(
+    monitor: Monitor,
+    runs: Sequence[RecordedRun],
+    name: str,
+    incidents: Sequence[Incident],
+    output: Output,
+) -> list[ScoredRun]:
+    """Return what the policy was shown, with what people say of incidents."""
+    found, total = [], 0
+    for run, scored in zip(runs, scored_runs(monitor, runs, name), strict=True):
+        heeded, count = confirmed(name, run, scored, incidents)
+        found.append(heeded)
+        total += count
+    if incidents:
+        heard = plural(total, "incident")
+        output.note(f"{name}: {heard} of these recordings labelled true: alerts there are right")
+    return found
+
+
 def _runs(
     options: Options, recordings: Sequence[Path], output: Output
 ) -> tuple[Monitor, list[RecordedRun]]:
     missing, jobs = options.allow_missing, max(1, options.jobs)
+    # Without the model: what was fitted is fitted anew for each fold.
+    compiled = compile_spec(load_spec(options.config))
     if options.folds is None:
-        return held_out_runs(
-            load_compiled(options.config),
-            options.model,
-            recordings,
-            output,
-            allow_missing=missing,
-        )
+        return held_out_runs(compiled, options.model, recordings, output, allow_missing=missing)
     if options.blocks is None:
-        found = folded_runs(
-            load_compiled(options.config),
-            recordings,
-            options.folds,
-            jobs,
-            output,
-            allow_missing=missing,
+        (found,) = folded_runs(
+            compiled, recordings, options.folds, jobs, output, allow_missing=missing
         )
     else:
         found = blocked_runs(
-            options.config,
-            recordings,
-            options.folds,
-            options.blocks,
-            jobs,
-            output,
-            allow_missing=missing,
+            compiled, recordings, options.folds, options.blocks, jobs, output, allow_missing=missing
         )
     output.note(
         "note: every run was judged by a model learned from the other folds, not by the one that "

@@ -19,14 +19,14 @@ COLUMNS = (
     ">enter",
     ">foreseen",
     ">missed",
-    ">miss bound",
+    "?>miss bound",
     ">median lead",
-    ">mean lead",
+    "?>mean lead",
     ">false",
     ">false/h",
-    ">bound",
+    "?>bound",
     ">in alert",
-    ">precision",
+    "?>precision",
     "",
 )
 
@@ -139,7 +139,8 @@ def conclusions(tuning: Tuning) -> list[str]:
     levels, point = chosen.thresholds, chosen.point
     lines = [
         f"chosen: warn {levels.warn:g}, act {levels.act:g}, release {levels.release:g}, enter "
-        f"{chosen.enter}: {point.detected} of {point.violations} violations foreseen, median lead "
+        f"{chosen.enter}: {point.detected} of {plural(point.violations, 'violation')} "
+        f"foreseen, median lead "
         f"{lasting(chosen.lead, goal.clock)} (misses count as 0, leads up to the horizon)"
     ]
     if goal.miss_rate is not None:

@@ -8,16 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
+from forewarn.assessment.danger import fit_scores
+from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.replay import RecordedRun
-from forewarn.cli.common import find_model, load_compiled
+from forewarn.cli.common import find_model
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import refuse_known
+from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import replay_all
+from forewarn.config.sections import Estimator
 from forewarn.errors import InputError, ModelError
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
-from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.step import Monitor
 
 
@@ -40,6 +43,7 @@ def held_out_runs(
         If the model was learned from one of the recordings.
     """
     counts = find_model(model, compiled.spec)
+    compiled = compile_for(compiled.spec, counts)
     path = model if model is not None else compiled.spec.model_path
     if counts is None:
         raise ModelError(
@@ -49,13 +53,14 @@ def held_out_runs(
             accepted="-m FILE, a model that the monitor file names, or --folds to learn from these "
             "recordings in turn",
         )
-    refuse_known(
+    recordings = without_known(
         recordings,
         counts,
         f"the model {path}",
         "thresholds chosen on it would promise too much",
         "recordings that were kept back, or --folds K to learn from all but one part of them in "
         "turn",
+        output,
     )
     try:
         monitor = build_monitor(compiled, counts)
@@ -64,6 +69,9 @@ def held_out_runs(
     return monitor, replay_all(
         monitor, recordings, output, allow_missing=allow_missing, keep_signals=keep_signals
     )
+
+
+Folded = tuple[Monitor, list[RecordedRun]]
 
 
 def folded_runs(
@@ -75,17 +83,23 @@ def folded_runs(
     *,
     allow_missing: bool = False,
     keep_signals: bool = False,
-) -> tuple[Monitor, list[RecordedRun]]:
+    estimators: Sequence[Estimator] = (),
+) -> list[Folded]:
     """Replay every recording with a model learned from the other folds.
 
     Recording i belongs to fold i modulo `folds`.
 
+    Parameters
+    ----------
+    estimators : sequence of str
+        Replay once with each of these as the estimator of all properties, learning only once; by
+        default once with those of the monitor file.
+
     Returns
     -------
-    Monitor
-        The one of the last fold, for names and sections.
-    list of RecordedRun
-        In the order of the recordings.
+    list of (Monitor, list of RecordedRun)
+        For each estimator: the monitor of the last fold, for names and sections, and what it said,
+        in the order of the recordings.
 
     Raises
     ------
@@ -100,24 +114,74 @@ def folded_runs(
             + "; or --blocks SECONDS, which deals blocks of recordings out to the folds",
         )
     parts = [list(recordings[index::folds]) for index in range(folds)]
-    models = []
-    with output.progress(f"learning from {folds} folds") as tell:
-        for index, part in enumerate(parts):
-            tell(index, folds)
-            learned = learn(
-                part, compiled.spec, compiled.abstraction, jobs=jobs, allow_missing=allow_missing
+    # Who counts for `auto` counts for all.
+    counts_all = bool({*estimators} - {"chain"})
+    learned = _learned(compiled, parts, jobs, output, counts_all, allow_missing=allow_missing)
+    found: list[Folded] = []
+    for estimator in estimators or (None,):
+        runs: dict[Path, RecordedRun] = {}
+        monitor = None
+        for part, (own, model) in zip(parts, learned, strict=True):
+            variant = own if estimator is None else with_estimator(own, estimator)
+            monitor = build_monitor(variant, model)
+            told = replay_all(
+                monitor, part, output, allow_missing=allow_missing, keep_signals=keep_signals
             )
-            models.append(learned.model)
-    found: dict[Path, RecordedRun] = {}
-    monitor = None
-    for index, part in enumerate(parts):
-        monitor = _without(compiled, models, index)
-        runs = replay_all(
-            monitor, part, output, allow_missing=allow_missing, keep_signals=keep_signals
-        )
-        found.update(zip(part, runs, strict=True))
-    assert monitor is not None
-    return monitor, [found[path] for path in recordings]
+            runs.update(zip(part, told, strict=True))
+        assert monitor is not None
+        found.append((monitor, [runs[path] for path in recordings]))
+    return found
+
+
+def _learned(
+    compiled: CompiledSpec,
+    parts: Sequence[Sequence[Path]],
+    jobs: int,
+    output: Output,
+    counts_all: bool,
+    *,
+    allow_missing: bool,
+) -> list[tuple[CompiledSpec, CountModel]]:
+    """Return for each part what was learned from the others, and the monitor file it belongs to.
+
+    Without danger scores each part is read once, and counts add up. Scores are fitted to all but
+    one part in turn.
+    """
+
+    def counted(paths: Sequence[Path], own: CompiledSpec) -> CountModel:
+        watch = watch_for(with_estimator(own, "auto") if counts_all else own)
+        spec, abstraction = own.spec, own.abstraction
+        return learn(
+            paths, spec, abstraction, jobs=jobs, allow_missing=allow_missing, watch=watch
+        ).model
+
+    found: list[tuple[CompiledSpec, CountModel]] = []
+    models: list[CountModel] = []
+    with output.progress(f"learning from {len(parts)} folds") as tell:
+        for index, part in enumerate(parts):
+            tell(index, len(parts))
+            if not compiled.spec.danger:
+                models.append(counted(part, compiled))
+                continue
+            others = [path for one in parts if one is not part for path in one]
+            own, _ = fit_scores(compiled, others, jobs=jobs, allow_missing=allow_missing)
+            found.append((own, counted(others, own)))
+    for index in range(len(models)):
+        rest = [model for i, model in enumerate(models) if i != index]
+        found.append((compiled, merge_models(rest)))
+    return found
+
+
+def with_estimator(compiled: CompiledSpec, estimator: Estimator) -> CompiledSpec:
+    """Return a monitor file whose risks of states are all estimated alike; its models fit."""
+    properties = {
+        name: section.model_copy(update={"estimator": estimator})
+        if section.risk_of == "state"
+        else section
+        for name, section in compiled.spec.properties.items()
+    }
+    spec = compiled.spec.model_copy(update={"properties": properties})
+    return replace(compiled, spec=spec)
 
 
 @dataclass(frozen=True)
@@ -134,7 +198,7 @@ class Elsewhere:
 
 
 def blocked_runs(
-    config: Path,
+    compiled: CompiledSpec,
     recordings: Sequence[Path],
     folds: int,
     block: float,
@@ -148,7 +212,12 @@ def blocked_runs(
     Blocks are dealt out to the folds in turn. Each run stays in one piece: only its risks come
     from the model of the fold that a tick belongs to.
     """
-    compiled = load_compiled(config)
+    if compiled.spec.danger:
+        raise InputError(
+            "a danger score is fitted without whole recordings, not without blocks of them",
+            key="--blocks",
+            accepted="--folds K of recordings",
+        )
     size = max(1, round(block * compiled.abstraction.clock.rate))
     found: list[list[RecordedRun]] = []
     monitor = None
@@ -161,6 +230,7 @@ def blocked_runs(
                 jobs=jobs,
                 allow_missing=allow_missing,
                 keep=Elsewhere(size, folds, fold),
+                watch=watch_for(compiled),
             )
         monitor = build_monitor(compiled, learned.model)
         found.append(replay_all(monitor, recordings, output, allow_missing=allow_missing))
@@ -179,8 +249,3 @@ def _woven(runs: Sequence[RecordedRun], block: int) -> RecordedRun:
         }
         tracks.append(replace(versions[0], **columns))
     return replace(runs[0], tracks=tuple(tracks))
-
-
-def _without(compiled: CompiledSpec, models: Sequence[CountModel], index: int) -> Monitor:
-    others = [model for i, model in enumerate(models) if i != index]
-    return build_monitor(compiled, merge_models(others))

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from typing import NamedTuple
 
 from forewarn.checking.numeric import horizon_notes, risk_table
 from forewarn.cli.common import existing_recordings
+from forewarn.cli.findings import Finding, error_findings, warning
 from forewarn.cli.output import Output
+from forewarn.cli.validate_messages import against_packages, against_recording
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.config.sections import SignalSpec
-from forewarn.errors import ConfigErrors, FieldError, ForewarnError, InputError
+from forewarn.errors import InputError
 from forewarn.expressions import parse_expression
 from forewarn.logic import Automaton, is_stricter, letter_of, step
+from forewarn.logic.problems import Check, all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.messages import MessageType, compile_extractor, installed_message_type
 from forewarn.models import load_model
 from forewarn.monitoring.anomaly_section import open_detector
-from forewarn.monitoring.build import build_monitor, check_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.step import Monitor
 from forewarn.plans.signals import plan_readers
-from forewarn.recordings import JsonTrace, Recording, open_recording
 from forewarn.recordings.interface import plural
-from forewarn.states.kind_check import Misuse, find_misuse
+from forewarn.signals.clock import horizon_ticks
+from forewarn.states.danger import DangerFit
 
 DESCRIPTION = """\
 Check monitor files: YAML, keys, names, expressions, formulas, constraints; message fields against
@@ -45,8 +44,11 @@ example: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.jso
 
 # Seconds after which one learns that a file takes long, and need not wait how long.
 SOLVING = 10.0
-# Functions from the name of a message of other middleware to its type, or None.
-LAYOUTS = "forewarn.layouts"
+# What compiling leaves to whoever needs it.
+CHECKS: tuple[Check, ...] = (
+    lambda compiled: compiled.abstraction.validity(compiled.spec),
+    lambda compiled: plan_readers(compiled.spec),
+)
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,6 @@ class Options:
     files: list[Path]
     bags: list[Path]
     model: Path | None
-
-
-class Finding(NamedTuple):
-    """One thing that is wrong, or may be."""
-
-    severity: str
-    text: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,32 +103,35 @@ def run(options: Options, output: Output) -> int:
 def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Finding]:
     """Yield all findings about one monitor file."""
     try:
-        compiled = compile_spec(load_spec(file))
-        compiled.abstraction.validity(compiled.spec)
-        plan_readers(compiled.spec)
+        with all_problems(file, *CHECKS):
+            spec = load_spec(file)
+            path = model if model is not None else _named_model(spec)
+            compiled = compile_spec(spec, _fits(spec, path))
+            for check in CHECKS:
+                check(compiled)
     except InputError as error:
-        yield from _errors(error)
+        yield from error_findings(error)
         return
     yield from _unused(compiled)
     yield from _properties(compiled)
+    if (box := compiled.spec.black_box) is not None:
+        bound = f"{compiled.spec.beside(box.folder)}: {box.bound}"
+        yield warning(compiled.spec, "black_box", bound)._replace(severity="note")
     if bags:
         for bag in bags:
-            yield from _against_recording(compiled.spec, compiled, bag)
+            yield from against_recording(compiled, bag)
     else:
-        yield from _against_packages(compiled)
-    path = model if model is not None else _named_model(compiled.spec)
+        yield from against_packages(compiled)
     if path is not None:
         yield from _against_model(compiled, path)
 
 
-def _errors(error: InputError) -> Iterator[Finding]:
-    for problem in error.errors if isinstance(error, ConfigErrors) else [error]:
-        yield Finding("error", str(problem))
-
-
-def _warning(spec: MonitorSpec, key: str, problem: str, accepted: str = "") -> Finding:
-    error = InputError(problem, file=spec.file, key=key, accepted=accepted)
-    return Finding("warning", str(error))
+def _fits(spec: MonitorSpec, path: Path | None) -> tuple[DangerFit, ...]:
+    """Return the danger scores of a model that can be read; `_against_model` tells of others."""
+    try:
+        return load_model(path).danger if path is not None and spec.danger else ()
+    except InputError:
+        return ()
 
 
 def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
@@ -150,9 +148,11 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
     ]
     used = {name for text in texts for name in parse_expression(text).names}
     used |= abstraction.deciding
+    used |= {name for _, score in abstraction.scores for name in score.signals}
+    used |= {score for name in spec.properties for score in spec.scores_of(name)}
     for name in spec.signals:
         if name not in used:
-            unused = _warning(spec, f"signals.{name}", "no predicate and no other signal uses it")
+            unused = warning(spec, f"signals.{name}", "no predicate and no other signal uses it")
             yield unused._replace(severity="note")
 
 
@@ -162,25 +162,25 @@ def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
     for (name, section), automaton in zip(spec.properties.items(), compiled.automata, strict=True):
         key = f"properties.{name}"
         if automaton.violated is None or automaton.satisfied == automaton.initial:
-            yield _warning(spec, f"{key}.formula", "it can never be violated")
+            yield warning(spec, f"{key}.formula", "it can never be violated")
         for label in _obliging(automaton, spec.terminal):
             problem = f"what {label} asks for later cannot be violated: it ends the episode"
-            yield _warning(spec, f"{key}.formula", problem, "a predicate that is no terminal label")
+            yield warning(spec, f"{key}.formula", problem, "a predicate that is no terminal label")
         if section.figure == "upper" and spec.bounds.kind == "none":
             problem = "without bounds there is no upper one: only violations would raise an alert"
-            yield _warning(spec, f"{key}.figure", problem, "risk, or bounds: {kind: credible}")
-        horizon = None if math.isinf(section.horizon) else clock.ticks(section.horizon)
+            yield warning(spec, f"{key}.figure", problem, "risk, or bounds: {kind: credible}")
+        horizon = horizon_ticks(clock, section.horizon)
         if horizon == 0:
-            yield _warning(
+            yield warning(
                 spec,
                 f"{key}.horizon",
                 f"{clock.say(section.horizon)} is less than one {clock.noun}: risk is 0",
                 f"at least {clock.duration(1):g}",
             )
         for note in horizon_notes(automaton, horizon):
-            yield _warning(spec, f"{key}.horizon", note)
+            yield warning(spec, f"{key}.horizon", note)
         if horizon is None and not spec.terminal:
-            yield _warning(
+            yield warning(
                 spec,
                 f"{key}.horizon",
                 "without a terminal label an unbounded risk is mostly 0 or 1",
@@ -195,145 +195,6 @@ def _obliging(automaton: Automaton, terminals: Iterable[str]) -> Iterator[str]:
         read = step(automaton, automaton.initial, letter_of(automaton, {label}))
         if read != automaton.violated and is_stricter(automaton, read, quiet):
             yield label
-
-
-def _against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
-    """Check fields against installed packages; what is not installed cannot be checked."""
-    spec = compiled.spec
-    types: dict[str, MessageType] = {}
-    for topic, name in spec.topics.items():
-        found = _installed(name)
-        if found is not None:
-            types[topic] = found
-        else:
-            first = next(n for n, s in spec.signals.items() if s.source == topic)
-            yield _warning(
-                spec,
-                f"signals.{first}.{_keys(spec.signals[first])[1]}",
-                f"{name} is not installed here: its fields are not checked",
-                "a recording to check against: --bag",
-            )
-    yield from _fields(compiled, types)
-
-
-def _installed(name: str) -> MessageType | None:
-    if "/" not in name:
-        found = (point.load()(name) for point in entry_points(group=LAYOUTS))
-        return next((finding for finding in found if finding is not None), None)
-    try:
-        return installed_message_type(name)
-    except InputError:
-        return None
-
-
-def _against_recording(spec: MonitorSpec, compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
-    try:
-        recording = open_recording(bag)
-    except ForewarnError as error:
-        yield Finding("error", str(error))
-        return
-    with recording:
-        if recording.count == 0:
-            yield Finding(
-                "error", f"{bag}: the recording is empty (accepted: at least one message)"
-            )
-        if isinstance(recording, JsonTrace):
-            yield from _against_trace(compiled, recording)
-            return
-        yield from _topics(spec, recording)
-        types = {
-            topic: info.message_type
-            for topic in spec.topics
-            if (info := recording.topics.get(topic)) is not None
-            and info.msgtype == spec.topics[topic]
-            and info.message_type is not None
-        }
-        yield from _fields(compiled, types)
-        for text in recording.warnings:
-            yield Finding("warning", f"{bag}: {text}")
-
-
-def _keys(signal: SignalSpec) -> tuple[str, str]:
-    """Return how the file calls what a signal is read from, and the type of it."""
-    return ("topic", "type") if signal.channel is None else ("channel", "message")
-
-
-def _topics(spec: MonitorSpec, recording: Recording) -> Iterator[Finding]:
-    for topic, wanted in spec.topics.items():
-        name = next(n for n, s in spec.signals.items() if s.source == topic)
-        info = recording.topics.get(topic)
-        key, of_type = _keys(spec.signals[name])
-        problem, accepted = "", ""
-        if info is None:
-            problem = f"the topic {topic} is not in {recording.path}"
-            accepted = "one of its topics: " + (
-                ", ".join(sorted(recording.topics)) or "it has none"
-            )
-        elif info.msgtype != wanted:
-            problem = f"the topic {topic} has type {info.msgtype} in {recording.path}, not {wanted}"
-            accepted, key = info.msgtype, of_type
-        elif info.message_type is None:
-            problem = f"the topic {topic} of {recording.path} cannot be decoded: {info.error}"
-        elif info.count == 0:
-            problem = f"the topic {topic} has no messages in {recording.path}"
-        if problem:
-            error = InputError(
-                problem, file=spec.file, key=f"signals.{name}.{key}", accepted=accepted
-            )
-            yield Finding("error", str(error))
-
-
-def _against_trace(compiled: CompiledSpec, trace: JsonTrace) -> Iterator[Finding]:
-    for source in compiled.abstraction.sources:
-        if source.name not in trace.signals:
-            error = InputError(
-                f"the trace {trace.path} has no values for it",
-                file=compiled.spec.file,
-                key=f"signals.{source.name}",
-                accepted=f"one of its names: {', '.join(trace.signals)}",
-            )
-            yield Finding("error", str(error))
-
-
-def _fields(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[Finding]:
-    for source in compiled.abstraction.sources:
-        if source.topic not in types or source.expression is None:
-            continue
-        key = f"signals.{source.name}.value"
-        try:
-            extractor = compile_extractor(types[source.topic], [source.expression])
-        except FieldError as error:
-            yield Finding("error", str(error.located(file=compiled.spec.file, key=key)))
-            continue
-        for note in extractor.notes:
-            yield _warning(compiled.spec, key, note)
-    yield from _kinds(compiled, types)
-
-
-def _kinds(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[Finding]:
-    """Check that numbers are compared with numbers, and that conditions are true or false."""
-    told = set()
-    for misuse in find_misuse(compiled.abstraction, types):
-        key = _key(compiled, misuse)
-        if key not in told:
-            told.add(key)
-            yield Finding("error", str(misuse.error.located(file=compiled.spec.file, key=key)))
-
-
-def _key(compiled: CompiledSpec, misuse: Misuse) -> str:
-    """Return where an expression stands: thresholds are predicates, and so are comparisons."""
-    spec, name = compiled.spec, misuse.name
-    if misuse.place == "signals":
-        return f"signals.{name}.value"
-    if misuse.place != "predicates" or name in spec.predicates:
-        return f"{misuse.place}.{name}".rstrip(".")
-    cut = compiled.abstraction.vocabulary.cut(name)
-    if cut is not None and cut[0] in spec.bins:
-        return f"bins.{cut[0]}"
-    for rule, automaton in zip(spec.properties, compiled.automata, strict=True):
-        if name in automaton.atoms:
-            return f"properties.{rule}.formula"
-    return f"predicates.{name}"
 
 
 def _within(seconds: float, task: Callable[[], Monitor]) -> Monitor | None:
@@ -389,10 +250,7 @@ def _against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
             compiled.spec.properties.items(), compiled.automata, strict=True
         )
         for note in horizon_notes(
-            automaton,
-            None
-            if math.isinf(section.horizon)
-            else compiled.abstraction.clock.ticks(section.horizon),
+            automaton, horizon_ticks(compiled.abstraction.clock, section.horizon)
         )
     }
     for note in monitor.notes:

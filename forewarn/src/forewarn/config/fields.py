@@ -48,6 +48,11 @@ Rate = float | Literal["steps"]
 CheckedRate = Annotated[_Ticking | Annotated[Literal["steps"], Tag("str")], Discriminator(_kind)]
 
 
+def is_rate(value: Rate) -> bool:
+    """Tell whether a clock can count so: by steps, or a number of ticks a second."""
+    return value == "steps" or 0 < value < math.inf
+
+
 def endless(word: str) -> BeforeValidator:
     """Return the check of a time that may be without end, which the file says with `word`."""
 

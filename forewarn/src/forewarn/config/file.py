@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Braking, Nav2Spec, TwistSpec
+from forewarn.config.black_box import BlackBoxSpec
+from forewarn.config.danger import DangerSpec, danger_misfits
 from forewarn.config.fields import CheckedRate, Duration, Finite, Section
 from forewarn.config.guards import GuardSpec, guard_misfits
 from forewarn.config.includes import with_fragments
@@ -66,6 +68,9 @@ class MonitorSpec(Section):
         learn from such ticks.
     action : str or None
         Expression with the name of what is done in this state, a text, for the decision process.
+    noise : dict of str to float, or None
+        Probability that a predicate is read wrongly, by its name; all others are read rightly.
+        Given, though it may be empty, it asks for the expected risk of every property.
     startup : float
         Seconds after activation within which missing signals raise no alert.
     mute_limit : float
@@ -74,6 +79,8 @@ class MonitorSpec(Section):
         2: a state also remembers the predicates of the tick before.
     states : StatesSpec
         What a state is.
+    danger : dict of str to DangerSpec
+        Signals that are learned: how likely a violation is, by trees.
     anomaly : AnomalySpec or None
         How runs that are unlike normal ones are told while they last.
     shield : ShieldSpec or None
@@ -82,6 +89,8 @@ class MonitorSpec(Section):
         Actions whose goals are checked before they are passed on.
     actuators : ActuatorsSpec
         Interfaces through which a node in ``mode: act`` intervenes.
+    black_box : BlackBoxSpec or None
+        What a node keeps in memory, and writes to a file when something happens.
     """
 
     version: Literal[1] = 1
@@ -98,9 +107,11 @@ class MonitorSpec(Section):
     signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
     shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)
     predicates: dict[str, Expr] = {}  # noqa: RUF012
-    bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)]] = {}  # noqa: RUF012
+    bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)] | Literal["auto"]] = {}  # noqa: RUF012
+    danger: dict[str, DangerSpec] = {}  # noqa: RUF012
     terminal: dict[str, Expr] = {}  # noqa: RUF012
     constraints: tuple[ConstraintSpec, ...] = ()
+    noise: dict[str, Annotated[Finite, Field(ge=0, le=0.5)]] | None = None
     active_when: Expr | None = None
     intervened_when: Expr | None = None
     action: Expr | None = None
@@ -113,6 +124,7 @@ class MonitorSpec(Section):
     mode: Literal["observe", "act"] = "observe"
     guards: dict[str, GuardSpec] = {}  # noqa: RUF012
     actuators: ActuatorsSpec = ActuatorsSpec()
+    black_box: BlackBoxSpec | None = None
     file: Path | None = Field(default=None, exclude=True)
     _origin: MonitorSpec | None = PrivateAttr(default=None)
 
@@ -149,6 +161,14 @@ class MonitorSpec(Section):
     def beside(self, name: str) -> Path:
         """Return where a file that the monitor file names lies: relative paths start there."""
         return (self.file.parent if self.file else Path()) / Path(name).expanduser()
+
+    def scores_of(self, name: str) -> tuple[str, ...]:
+        """Return the scores that the risk of a property may use: its own, then danger scores."""
+        section = self.properties[name]
+        if section.estimator not in {"stack", "auto"}:
+            return ()
+        learned = (key for key, danger in self.danger.items() if danger.property == name)
+        return tuple(dict.fromkeys((*section.scores, *learned)))
 
     @property
     def topics(self) -> dict[str, str]:
@@ -308,8 +328,10 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
         "shield": ShieldSpec,
         "constraints": ConstraintSpec,
         "guards": GuardSpec,
+        "danger": DangerSpec,
         "states": StatesSpec,
         "actuators": ActuatorsSpec,
+        "black_box": BlackBoxSpec,
     }
     section = sections.get(location[0])
     for key, nested in _NESTED.items():
@@ -321,7 +343,11 @@ def _accepted_keys(location: tuple[Any, ...]) -> str:
 
 
 def _clock_errors(spec: MonitorSpec, document: Document | None) -> Iterator[InputError]:
-    for path, problem, accepted in (*misfits(spec), *guard_misfits(spec)):
+    for path, problem, accepted in (
+        *misfits(spec),
+        *guard_misfits(spec),
+        *danger_misfits(spec),
+    ):
         origin = document.origin(path) if document else None
         where = origin.locate(path) if origin else ""
         file = origin.file if origin else None
@@ -329,7 +355,15 @@ def _clock_errors(spec: MonitorSpec, document: Document | None) -> Iterator[Inpu
 
 
 def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:
-    for section in ("signals", "shapes", "predicates", "terminal", "properties", "guards"):
+    for section in (
+        "signals",
+        "shapes",
+        "danger",
+        "predicates",
+        "terminal",
+        "properties",
+        "guards",
+    ):
         for name in getattr(spec, section):
             if not NAME.match(name):
                 where = (section, name)

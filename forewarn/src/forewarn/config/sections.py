@@ -178,7 +178,8 @@ class Thresholds(Section):
     warn, act : float
         Levels in [0, 1] at which WARN begins and at which the intervention is asked for.
     release : float
-        Level below which an intervention may end; below `act`.
+        Level below which an intervention may end; below `act`. Where it is not given: 0.2, or half
+        of `act` if that is less. `warn` is 0.3, or `act` if that is less.
     warn_release : float or None
         Level below which a warning may end; the lesser of `release` and `warn` where not given.
     """
@@ -190,6 +191,12 @@ class Thresholds(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> Thresholds:
+        given = self.model_fields_set
+        # Nobody should have to mend a value that they did not write.
+        if "release" not in given:
+            object.__setattr__(self, "release", min(self.release, self.act / 2))
+        if "warn" not in given:
+            object.__setattr__(self, "warn", min(self.warn, self.act))
         if not self.release < self.act:
             raise ValueError(
                 f"release {self.release:g} must be below act {self.act:g}, or alerts flicker"
@@ -227,6 +234,9 @@ class EscalationStep(Section):
         return self
 
 
+Estimator = Literal["chain", "counted", "shrunk", "pooled", "lagged", "stack", "auto"]
+
+
 class PropertySpec(Section):
     """One safety rule and what to do about its risk.
 
@@ -240,8 +250,15 @@ class PropertySpec(Section):
     thresholds : Thresholds
         Risk levels.
     figure : str
-        What is compared with the thresholds: ``risk`` (the estimate), ``upper`` (its upper bound)
-        or ``pmin`` (the least risk over all ways to choose among recorded actions).
+        What is compared with the thresholds: ``risk`` (the estimate), ``upper`` (its upper bound),
+        ``pmin`` (the least risk over all ways to choose among recorded actions) or ``expected``
+        (the mean risk over what the state may be, by all readings so far).
+    estimator : str
+        What the risk is estimated from: ``chain``, ``counted`` outcomes, ``shrunk`` (counted, with
+        the chain as prior), ``pooled`` over predicates, ``lagged`` (a chain of longer steps),
+        ``stack`` (these together), or ``auto``, whichever predicts best.
+    scores : tuple of str
+        Signals in (0, 1) that say by themselves how likely a violation is; a stack adds them.
     risk_of : str
         Whose risk it is: ``state`` (of the state, whatever is done in it) or ``action`` (of what is
         being done in the state; the recorded mix of actions follows).
@@ -270,7 +287,9 @@ class PropertySpec(Section):
     formula: Annotated[str, Field(min_length=1)]
     horizon: Annotated[float, endless("unbounded"), Field(gt=0)] = 3.0
     thresholds: Thresholds = Thresholds()
-    figure: Literal["risk", "upper", "pmin"] = "risk"
+    figure: Literal["risk", "upper", "pmin", "expected"] = "risk"
+    estimator: Estimator = "chain"
+    scores: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     risk_of: Literal["state", "action"] = "state"
     enter: Ticks = 2
     exit: Ticks = 5
@@ -291,6 +310,21 @@ class PropertySpec(Section):
     @classmethod
     def _from_template(cls, data: Any) -> Any:
         return with_formula(data) if isinstance(data, dict) and "template" in data else data
+
+    @model_validator(mode="after")
+    def _estimated(self) -> PropertySpec:
+        if self.risk_of == "action" and self.estimator != "chain":
+            raise ValueError(
+                f"estimator {self.estimator}: the risk of an action is the decision process's; "
+                "risk_of: state, or estimator: chain"
+            )
+        if self.scores and self.estimator not in {"stack", "auto"}:
+            raise ValueError(
+                f"estimator {self.estimator} adds no scores; estimator: stack or auto does"
+            )
+        if len(set(self.scores)) < len(self.scores):
+            raise ValueError("scores: each signal once")
+        return self
 
     @model_validator(mode="after")
     def _speed_limit(self) -> PropertySpec:
@@ -367,7 +401,7 @@ class AnomalySpec(Section):
     alpha : float or None
         Share of false alarms among normal runs; that of the file where not given.
     rule : str or None
-        ``conformal``, ``prefix`` or ``checkpoints``; that of the file where not given.
+        ``conformal``, ``prefix``, ``cusum`` or ``checkpoints``; that of the file where not given.
     run : float
         Seconds after which another run begins, where no terminal label has ended it before;
         infinite for ``never``.
@@ -375,7 +409,7 @@ class AnomalySpec(Section):
 
     file: Annotated[str, Field(min_length=1)]
     alpha: Annotated[Finite, Field(gt=0, le=0.5)] | None = None
-    rule: Literal["conformal", "prefix", "checkpoints"] | None = None
+    rule: Literal["conformal", "prefix", "cusum", "checkpoints"] | None = None
     run: Limit = math.inf
 
 

@@ -17,11 +17,11 @@ class Template(NamedTuple):
     Attributes
     ----------
     formula : str
-        The formula; `bounded` where a time is given.
+        The formula without a time, empty if there is none.
     needs : tuple of str
         Keys that must be there.
     bounded : str
-        The formula within a time, empty if there is none.
+        The formula with a time, empty if there is none.
     """
 
     formula: str

@@ -18,13 +18,18 @@ from numpy.typing import NDArray
 from forewarn.errors import RecordingError
 from forewarn.expressions.functions.texts import is_like
 from forewarn.expressions.syntax import MAX_TEXT
+from forewarn.learning.elements import of_elements
 from forewarn.learning.embedded import weighed
+from forewarn.learning.thresholds import written
 
 Truth = NDArray[np.int8]
 """1 true, 0 false, -1 unknown."""
 
 MOST_ITEMS = 64
 """Words, members or values of one variable that are tried: those with most gain at the root."""
+
+MOST_CODES = 64
+"""Different whole numbers in collections that may stand for kinds; more of them are quantities."""
 
 MOST_COUNTED = 20_000
 """Different items of one variable that are counted to find them, the most frequent first."""
@@ -51,8 +56,7 @@ class Scale(NamedTuple):
 
     def condition(self, threshold: float) -> str:
         """Return the text of a condition; a whole threshold is written without a point."""
-        whole = threshold == int(threshold) and abs(threshold) < 1e15
-        return f"{self.source} > {int(threshold) if whole else threshold!r}"
+        return f"{self.source} > {written(threshold)}"
 
     def truth(self, threshold: float) -> Truth:
         """Return what it says of the examples, shape (n,)."""
@@ -136,7 +140,9 @@ def candidates(
     deciding = np.arange(len(classes)) if rows is None else rows
 
     def best(items: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return _best_items([items[row] for row in deciding.tolist()], classes[deciding], smallest)
+        rows = [items[row] for row in deciding.tolist()]
+        runs = [examples.runs[row] for row in deciding.tolist()]
+        return _best_items(rows, runs, classes[deciding], smallest)
 
     for name, values in examples.variables.items():
         known = np.array([value is not None for value in values], dtype=bool)
@@ -152,6 +158,8 @@ def candidates(
                 lengths = np.array([np.nan if v is None else len(v) for v in values], np.float64)
                 found.append(Scale(name, f"len({name})", lengths))
             found += _of_items(name, kind, values, known, best, text)
+        if kind == "collection":
+            found += [Scale(name, *one) for one in of_elements(name, values, deciding.tolist())]
         if kind == "text" and EMBEDDING in text:
             found += [
                 Scale(name, one.source, one.values)
@@ -193,7 +201,7 @@ def _of_items(
 ) -> list[Flags]:
     found = []
     if kind == "collection":
-        members = [() if value is None else _members(value) for value in values]
+        members = _members_of(values)
         # With an unknown element, NaN, it is not known what else is a member.
         known = known & np.array([all(item == item for item in row) for row in members], bool)
         members = [row if sure else () for row, sure in zip(members, known, strict=True)]
@@ -246,20 +254,44 @@ def _flags(
     return Flags(name, tuple(conditions), np.array(holds, dtype=bool).reshape(shape), known)
 
 
+def _members_of(values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return what each collection may be asked to hold: texts, truth values, a few whole numbers.
+
+    Numbers are measured, or they count something: that exactly this one is among them tells of the
+    traces at hand alone. Only whole numbers of which there are few may be kinds of things.
+    """
+    rows = [() if value is None else _members(value) for value in values]
+    items = {(type(item), item) for row in rows for item in row if item == item}
+    whole = sum(kind is int for kind, _ in items)
+    if whole <= MOST_CODES and not any(kind is float for kind, _ in items):
+        return rows
+    return [
+        tuple(i for i in row if isinstance(i, (str, bool)) or i != i)  # NaN: it is not known
+        for row in rows
+    ]
+
+
 def _members(value: Iterable[Any]) -> tuple[Any, ...]:
     items = value.tolist() if isinstance(value, np.ndarray) else value
     return tuple({item for item in items if isinstance(item, (str, bool, int, float))})
 
 
 def _best_items(
-    rows: Sequence[tuple[Any, ...]], classes: NDArray[np.int64], smallest: int
+    rows: Sequence[tuple[Any, ...]],
+    runs: Sequence[int],
+    classes: NDArray[np.int64],
+    smallest: int,
 ) -> list[Any]:
-    """Return the items that tell most about the class, best first."""
+    """Return the items that tell most about the class, best first.
+
+    What one trace alone has says which trace it is: it tells nothing about others.
+    """
     frequent = Counter(item for row in rows for item in row if len(str(item)) <= MAX_TEXT)
+    common = _in_several(rows, runs) if len({*runs}) > 1 else frequent.keys()
     listed = [
         (item, count)
         for item, count in frequent.most_common(MOST_COUNTED)
-        if smallest <= count <= len(rows) - smallest
+        if smallest <= count <= len(rows) - smallest and item in common
     ]
     if not listed:
         return []
@@ -282,31 +314,15 @@ def _best_items(
     return [listed[i][0] for i in order]
 
 
-def thresholds_between(values: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """Return thresholds between neighbouring values, as the shortest decimals that part them."""
-    distinct = np.unique(values)
-    if len(distinct) < 2:
-        return np.empty(0)
-    places = np.arange(len(distinct) - 1)
-    if len(places) > most:
-        levels = np.arange(1, most + 1) * (len(values) - 1) // (most + 1)
-        places = np.unique(np.searchsorted(distinct, np.sort(values)[levels]))
-        places = places[places < len(distinct) - 1]
-    return np.array([_between(distinct[i], distinct[i + 1]) for i in places])
-
-
-def _between(low: float, high: float) -> float:
-    """Return a short decimal t near the middle with ``low <= t < high``; between wholes a whole."""
-    middle = low / 2 + high / 2
-    if low == np.floor(low) and high == np.floor(high) and abs(middle) < 1e15:
-        return float(np.floor(middle))
-    if not np.isfinite(middle):
-        return float(low)
-    for digits in range(1, 18):
-        short = float(f"{middle:.{digits}g}")
-        if low < short < high:
-            return short
-    return float(low)
+def _in_several(rows: Sequence[tuple[Any, ...]], runs: Sequence[int]) -> set[Any]:
+    """Return the items that more than one trace has."""
+    first: dict[Any, int] = {}
+    return {
+        item
+        for row, run in zip(rows, runs, strict=True)
+        for item in row
+        if first.setdefault(item, run) != run
+    }
 
 
 def xlog2x(counts: Any) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ from forewarn.models.counts import (
     state_order,
 )
 from forewarn.models.process import Step, ordered
+from forewarn.states.danger import DangerFit
 from forewarn.states.interface import StateSpace, is_terminal, terminal_code
 
 
@@ -216,6 +217,7 @@ def build_model(
     forbid: Callable[[Sequence[int]], sparse.spmatrix] | None = None,
     provenance: tuple[Provenance, ...] = (),
     grown: Iterable[str] = (),
+    danger: tuple[DangerFit, ...] = (),
 ) -> CountModel:
     """Return the model of what `counter` has counted.
 
@@ -227,7 +229,7 @@ def build_model(
         States to add to those observed (for ``candidates: admissible``).
     forbid : callable, optional
         Gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
-    grown : iterable of str
+    grown, danger
         See `CountModel`.
     """
     counted = counter.result
@@ -249,6 +251,7 @@ def build_model(
         end=counter.end,
         steps=ordered(counted.steps),
         grown=tuple(sorted({*grown})),
+        danger=danger,
     )
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError
 from forewarn.learning.actions import KEY, ActionReader
+from forewarn.learning.copies import Copies
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
+from forewarn.learning.folds import unseeing
 from forewarn.learning.workers import in_processes
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
+from forewarn.models.shards import Judged, Outcomes, Shard
 from forewarn.plans.signals import plan_readers
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.by_name import samples_of
@@ -30,6 +35,26 @@ from forewarn.states.interface import Admission
 Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]
 Keep = Callable[[int], bool]
+
+
+class Watcher(Protocol):
+    """Watches a recording while it is counted, and tells what followed its moments."""
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take in a moment that counts."""
+
+    def result(self) -> Watched:
+        """Return what followed, once the recording is over."""
+
+
+class Watched(NamedTuple):
+    """What a watcher has seen; states are positions in `codes`."""
+
+    codes: Sequence[int]
+    outcomes: Mapping[Judged, Outcomes]
+
+
+Watch = Callable[[Abstraction], Watcher]
 
 
 class ObservedTick(NamedTuple):
@@ -65,6 +90,8 @@ class RecordingReport:
         Ticks at which each signal was unknown because it was old or absent.
     failures : Counter
         Reasons why values could not be had, with the number of ticks.
+    watched : Watched or None
+        What followed its moments, if somebody watched.
     """
 
     provenance: Provenance
@@ -74,6 +101,7 @@ class RecordingReport:
     stale: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     warnings: tuple[str, ...] = ()
+    watched: Watched | None = None
 
 
 @dataclass(frozen=True)
@@ -219,6 +247,7 @@ def count_recording(
     *,
     allow_missing: bool = False,
     keep: Keep | None = None,
+    watch: Watch | None = None,
 ) -> RecordingReport:
     """Count the transitions of one recording, among the ticks that `keep` does not leave out."""
     counter = TransitionCounter(abstraction.vocabulary, spec.learning.end, validity.allows)
@@ -226,11 +255,15 @@ def count_recording(
     failures: Counter[str] = Counter()
     inactive = invalid = 0
     with open_recording(path) as recording:
+        abstraction = unseeing(abstraction, recording.digest())
+        watcher = None if watch is None else watch(abstraction)
         for snapshot, seen, action, problem in observe(
             recording, spec, abstraction, progress, allow_missing=allow_missing
         ):
             if keep is not None and not keep(snapshot.tick):
                 continue
+            if watcher is not None:
+                watcher.add(snapshot)
             observation = seen.observation
             state = observation.state
             if observation.active is not True:
@@ -254,7 +287,10 @@ def count_recording(
             transitions=sum(counts.transitions.values()),
         )
         warnings = tuple(recording.warnings)
-    return RecordingReport(provenance, counts, inactive, invalid, stale, failures, warnings)
+    watched = None if watcher is None else watcher.result()
+    return RecordingReport(
+        provenance, counts, inactive, invalid, stale, failures, warnings, watched
+    )
 
 
 def learn(
@@ -267,6 +303,8 @@ def learn(
     enough: Enough | None = None,
     allow_missing: bool = False,
     keep: Keep | None = None,
+    watch: Watch | None = None,
+    copies: Copies | None = None,
 ) -> Learned:
     """Learn a model from recordings.
 
@@ -282,6 +320,11 @@ def learn(
     keep : callable, optional
         Tells whether a tick counts; all do by default. With `jobs` it must travel between
         processes.
+    watch : callable, optional
+        Makes the watcher of each recording, given its abstraction; the model then keeps the counts
+        of recordings apart.
+    copies : Copies, optional
+        What is done about recordings that hold the same data; they are an error by default.
 
     Raises
     ------
@@ -292,20 +335,23 @@ def learn(
     """
     validity = abstraction.validity(spec)
     reading = (
-        in_processes(paths, _work, (spec, abstraction, allow_missing, keep), jobs, progress)
+        in_processes(paths, _work, (spec, abstraction, allow_missing, keep, watch), jobs, progress)
         if jobs > 1 and len(paths) > 1
-        else _serial(paths, spec, abstraction, validity, progress, allow_missing, keep)
+        else _serial(paths, spec, abstraction, validity, progress, allow_missing, keep, watch)
     )
     reports: list[RecordingReport] = []
+    copies, read = copies or Copies(allowed=False), 0
     with closing(reading):
-        for report in reading:
+        for path, report in zip(paths, reading, strict=False):
+            read += 1
+            if not copies.is_new(path, report.provenance.digest):
+                continue
             reports.append(report)
-            refuse_duplicates(paths[: len(reports)], reports)
             if enough is not None:
                 so_far = assemble(reports, spec, abstraction, validity)
                 if enough(so_far.model) >= 1.0:
                     break
-    unread = tuple(paths[len(reports) :])
+    unread = tuple(paths[read:])
     return replace(assemble(reports, spec, abstraction, validity), unread=unread)
 
 
@@ -329,30 +375,37 @@ def assemble(
         forbid=validity.forbidden_matrix,
         provenance=tuple(report.provenance for report in reports),
         grown=abstraction.grown,
+        danger=abstraction.fitted,
     )
-    return Learned(model, reports, total.result.triples)
+    shards = tuple(_shard(report, model) for report in reports if report.watched is not None)
+    return Learned(replace(model, shards=shards), reports, total.result.triples)
 
 
-def refuse_duplicates(paths: Sequence[Path], reports: Sequence[RecordingReport]) -> None:
-    """Raise RecordingError if two recordings hold the same data."""
-    seen: dict[str, Path] = {}
-    for path, report in zip(paths, reports, strict=True):
-        digest = report.provenance.digest
-        if digest in seen:
-            raise RecordingError(
-                f"holds the same data as {seen[digest]}",
-                file=path,
-                accepted="each recording once: counting it twice would feign certainty",
-            )
-        seen[digest] = path
+def _shard(report: RecordingReport, model: CountModel) -> Shard:
+    """Return what a recording gave, as the model keeps it; states that it lacks are left out."""
+    assert report.watched is not None
+    source, index = report.provenance, model.index
+    moves = sorted((index[i], index[j], n) for (i, j), n in report.counts.transitions.items())
+    shard = Shard(
+        source.digest or source.recording,
+        np.array(moves, dtype=np.int64).reshape(-1, 3),
+    )
+    places = np.array([index.get(code, -1) for code in report.watched.codes], dtype=np.int64)
+    about = Shard("", np.zeros((0, 3), dtype=np.int64), report.watched.outcomes).moved(places)
+    return replace(shard, outcomes=about.outcomes)
 
 
 def _work(
-    path: Path, spec: MonitorSpec, abstraction: Abstraction, allow_missing: bool, keep: Keep | None
+    path: Path,
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    allow_missing: bool,
+    keep: Keep | None,
+    watch: Watch | None,
 ) -> RecordingReport:
     validity = abstraction.validity(spec)
     return count_recording(
-        path, spec, abstraction, validity, allow_missing=allow_missing, keep=keep
+        path, spec, abstraction, validity, allow_missing=allow_missing, keep=keep, watch=watch
     )
 
 
@@ -364,11 +417,19 @@ def _serial(
     progress: Progress | None,
     allow_missing: bool,
     keep: Keep | None,
+    watch: Watch | None,
 ) -> Generator[RecordingReport, None, None]:
     for path in paths:
         tell = None if progress is None else partial(progress, path)
         report = count_recording(
-            path, spec, abstraction, validity, tell, allow_missing=allow_missing, keep=keep
+            path,
+            spec,
+            abstraction,
+            validity,
+            tell,
+            allow_missing=allow_missing,
+            keep=keep,
+            watch=watch,
         )
         if progress is not None:
             progress(path, 1.0)

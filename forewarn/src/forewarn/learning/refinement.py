@@ -90,6 +90,7 @@ class Refiner:
             )
         if not self._linked.initial():
             raise CheckingError("no run begins in a known state", accepted="known variables")
+        self._first_runs = self._linked.trie.first_runs()  # no split moves an endpoint
 
     def refine(self, question: Question, limits: Limits, told: Told = lambda *_: None) -> Refined:
         """Split leaves until the bound holds, is really broken, or nothing helps.
@@ -254,20 +255,20 @@ class Refiner:
     def _best(self, leaf: str, growth: Growth) -> Choice | None:
         """Return what best tells apart how the states of a leaf go on."""
         trie = self._linked.trie
-        rows: list[tuple[Concrete, Hashable]] = []
+        rows: list[tuple[Concrete, Hashable, int]] = []
         for endpoint in sorted(self._linked.by_leaf[leaf].endpoints):
             for there in trie.following(endpoint):
                 edge = (trie.action[there], self._linked.vertex(there))
-                rows += [(trie.state[endpoint], edge)] * trie.runs[there]
+                first = self._first_runs[there]
+                runs = range(first, first + trie.runs[there])
+                rows += [(trie.state[endpoint], edge, run) for run in runs]
             if len(rows) > MOST_EXAMPLES:
                 break
-        if len({kind for _, kind in rows}) < 2:
+        states, kinds, numbers = zip(*rows, strict=True) if rows else ((), (), ())
+        if len({*kinds}) < 2:
             return None
-        examples = Examples(
-            {name: [state[i] for state, _ in rows] for i, name in enumerate(self._variables)},
-            [kind for _, kind in rows],
-            [0] * len(rows),
-        )
+        columns = zip(*states, strict=True)
+        examples = Examples(dict(zip(self._variables, columns, strict=False)), kinds, numbers)
         path = self._path(leaf)
         if len(path) > MAX_DEPTH:  # the goal stands before the tree
             return None

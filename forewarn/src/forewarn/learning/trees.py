@@ -24,9 +24,9 @@ from forewarn.learning.candidates import (
     Scale,
     Truth,
     candidates,
-    thresholds_between,
     xlog2x,
 )
+from forewarn.learning.thresholds import thresholds_between
 from forewarn.states.tree.nodes import MAX_DEPTH, MAX_LEAVES, Leaf, Node, Split
 
 Rows = NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.config.fields import Rate
+from forewarn.config.fields import Rate, is_rate
 from forewarn.errors import FormulaError
 from forewarn.logic.automaton import MAX_ATOMS, Automaton
 from forewarn.logic.lowering import lower_formula
@@ -52,7 +52,7 @@ def compile_formula(
         satisfies it; it has too many atoms or its automaton too many states; `paper_counting`
         is asked for something else than a bounded response.
     """
-    if rate != "steps" and not (np.isfinite(rate) and rate > 0):
+    if not is_rate(rate):
         raise FormulaError(f"a rate of {rate} Hz", accepted="a number greater than 0, or steps")
     clock = clock_of(rate)
     atoms = atoms_of(formula)

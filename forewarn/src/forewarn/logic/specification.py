@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -16,7 +16,9 @@ from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula, Not, atoms_of
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.abstraction import Abstraction
+from forewarn.states.danger import DangerFit
 from forewarn.states.kinds import build_states
+from forewarn.states.misreading import misreadings
 
 
 @dataclass(frozen=True)
@@ -34,25 +36,22 @@ class CompiledSpec:
     automata: tuple[Automaton, ...]
 
 
-def compile_spec(spec: MonitorSpec) -> CompiledSpec:
+def compile_spec(spec: MonitorSpec, fitted: Sequence[DangerFit] = ()) -> CompiledSpec:
     """Compile signals, predicates and properties.
+
+    Parameters
+    ----------
+    spec : MonitorSpec
+        The monitor file.
+    fitted : sequence of DangerFit
+        Danger scores of the model; others are unknown at every moment.
 
     Raises
     ------
     ConfigError
         For everything that is wrong with expressions, names and formulas, all at once.
     """
-    errors: list[InputError] = [
-        ConfigError(
-            f"{name!r} is a word of the formula language",
-            file=spec.file,
-            key=f"{section}.{name}",
-            accepted="another name",
-        )
-        for section in ("predicates", "terminal")
-        for name in getattr(spec, section)
-        if name in RESERVED
-    ]
+    errors: list[InputError] = [*_reserved(spec)]
     unit = clock_of(spec.rate).unit
     formulas: dict[str, Formula] = {}
     for name, section in spec.properties.items():
@@ -63,31 +62,102 @@ def compile_spec(spec: MonitorSpec) -> CompiledSpec:
     inline = [atom for formula in formulas.values() for atom in atoms_of(formula)]
     abstraction = None
     try:
-        abstraction = build_states(spec, inline)
+        abstraction = build_states(spec, inline, fitted)
     except ConfigErrors as found:
         errors += found.errors
     if abstraction is None or errors:
         raise ConfigErrors(errors)
-    automata = []
+    errors += _circular(spec, abstraction, formulas)
+    try:
+        misreadings(spec, abstraction)
+    except ConfigErrors as found:
+        errors += found.errors
+    automata, problems = _automata(spec, abstraction, formulas)
+    errors += problems
+    errors += _estimators(spec, abstraction)
+    if errors:
+        raise ConfigErrors(errors)
+    return CompiledSpec(spec, abstraction, tuple(automata))
+
+
+def _reserved(spec: MonitorSpec) -> Iterator[ConfigError]:
+    """Yield an error for each name that formulas would read as a word of their language."""
+    for section in ("predicates", "terminal"):
+        for name in getattr(spec, section):
+            if name in RESERVED:
+                yield ConfigError(
+                    f"{name!r} is a word of the formula language",
+                    file=spec.file,
+                    key=f"{section}.{name}",
+                    accepted="another name",
+                )
+
+
+def _automata(
+    spec: MonitorSpec, abstraction: Abstraction, formulas: Mapping[str, Formula]
+) -> tuple[list[Automaton], list[InputError]]:
+    """Return the automata of the formulas, and what is wrong with those that have none."""
+    found: list[Automaton] = []
+    errors: list[InputError] = []
+    known = ", ".join(abstraction.vocabulary.atoms)
     for name, formula in formulas.items():
         key = f"properties.{name}.formula"
         unknown = [atom for atom in atoms_of(formula) if abstraction.resolve(atom) is None]
-        known = abstraction.vocabulary.atoms
         errors += [
-            ConfigError(
-                f"unknown name {atom!r}", file=spec.file, key=key, accepted=", ".join(known)
-            )
+            ConfigError(f"unknown name {atom!r}", file=spec.file, key=key, accepted=known)
             for atom in unknown
         ]
         if unknown:
             continue
         try:
-            automata.append(_automaton(spec, spec.properties[name], formula, abstraction))
+            found.append(_automaton(spec, spec.properties[name], formula, abstraction))
         except FormulaError as error:
             errors.append(error.located(file=spec.file, key=key))
-    if errors:
-        raise ConfigErrors(errors)
-    return CompiledSpec(spec, abstraction, tuple(automata))
+    return found, errors
+
+
+def _estimators(spec: MonitorSpec, abstraction: Abstraction) -> Iterator[ConfigError]:
+    for name, section in spec.properties.items():
+        if section.estimator != "chain" and spec.bounds.kind == "sound":
+            yield ConfigError(
+                f"sound bounds are the chain's, and the estimator is {section.estimator}",
+                file=spec.file,
+                key=f"properties.{name}.estimator",
+                accepted="chain; or bounds of the kind credible, which then come from recordings "
+                "drawn with replacement, or none",
+            )
+        for score in section.scores:
+            if score not in abstraction.signals:
+                yield ConfigError(
+                    f"there is no signal {score!r}",
+                    file=spec.file,
+                    key=f"properties.{name}.scores",
+                    accepted=", ".join(abstraction.signals),
+                )
+
+
+def _circular(
+    spec: MonitorSpec, abstraction: Abstraction, formulas: Mapping[str, Formula]
+) -> Iterator[InputError]:
+    """Yield what a danger score decides although it decides what the score is fitted to."""
+    learned = abstraction.learned
+    if not learned:
+        return
+    for name, score in spec.danger.items():
+        atoms = atoms_of(formulas[score.property])
+        resolved = [abstraction.resolve(atom) for atom in atoms]
+        judged = [f"predicates.{found[0]}" for found in resolved if found is not None]
+        ends = [key for key in abstraction.conditions if key.startswith("terminal.")]
+        for key in (*judged, *ends, *abstraction.phases):
+            if key in learned:
+                yield ConfigError(
+                    f"{key} depends on a danger score, and the violations of {score.property} "
+                    "depend on it",
+                    file=spec.file,
+                    key=f"danger.{name}.for",
+                    accepted="a property whose formula, with terminal labels, active_when and "
+                    "intervened_when, depends on no danger score",
+                )
 
 
 def _automaton(

@@ -101,6 +101,10 @@ class Recalibration:
         found[inner] = change(found[inner])
         return found
 
+    def at(self, risk: float) -> float:
+        """Return one calibrated risk."""
+        return float(self(np.array([risk]))[0])
+
     def _interpolated(self, risk: Floats) -> Floats:
         x = np.array([0.0, *(risk for risk, _ in self.knots), 1.0])
         y = np.array([0.0, *(share for _, share in self.knots), 1.0])

@@ -49,8 +49,8 @@ class Chain:
     unseen: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        _check_probabilities(self.sparse, "transition probabilities")
-        _check_probabilities(self.supports, "prior distributions")
+        check_probabilities(self.sparse, "transition probabilities")
+        check_probabilities(self.supports, "prior distributions")
         if not np.isfinite(self.prior).all() or (self.prior < 0).any():
             raise CheckingError("prior weights must be finite and not negative")
         total = np.asarray(self.sparse.sum(axis=1)).ravel() + self.prior
@@ -161,13 +161,13 @@ class Chain:
         )
 
 
-def _check_probabilities(matrix: sparse.csr_matrix, what: str) -> None:
-    data = matrix.data
-    bad = ~np.isfinite(data) | (data < 0)
-    if bad.any():
-        coo = matrix.tocoo()
-        at = int(np.flatnonzero(~np.isfinite(coo.data) | (coo.data < 0))[0])
-        raise CheckingError(
-            f"{what}: entry [{coo.row[at]}, {coo.col[at]}] is {coo.data[at]}",
-            accepted="finite numbers >= 0",
-        )
+def check_probabilities(matrix: sparse.csr_matrix, what: str) -> None:
+    """Refuse entries that are negative or not finite; raises CheckingError."""
+    if (np.isfinite(matrix.data) & (matrix.data >= 0)).all():
+        return
+    coo = matrix.tocoo()
+    at = int(np.flatnonzero(~np.isfinite(coo.data) | (coo.data < 0))[0])
+    raise CheckingError(
+        f"{what}: entry [{coo.row[at]}, {coo.col[at]}] is {coo.data[at]}",
+        accepted="finite numbers >= 0",
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -170,6 +171,28 @@ class Reader:
             raise self._wrong(key, value, f"a list of at most {limit} items")
         return value
 
+    def numbers(self, key: str, limit: int) -> tuple[float, ...]:
+        """Return a list of at most `limit` finite numbers."""
+        items = self.items(key, limit)
+        for i, value in enumerate(items):
+            plain = isinstance(value, int | float) and not isinstance(value, bool)
+            if not plain or not -sys.float_info.max <= value <= sys.float_info.max:
+                raise self._wrong(f"{key}[{i}]", value, "a finite number")
+        return tuple(map(float, items))
+
+    def whole_numbers(self, key: str, low: int, high: int, limit: int) -> tuple[int, ...]:
+        """Return a list of at most `limit` whole numbers within ``low..high``."""
+        items = self.items(key, limit)
+        return tuple(self.whole(f"{key}[{i}]", value, low, high) for i, value in enumerate(items))
+
+    def texts(self, key: str, limit: int) -> tuple[str, ...]:
+        """Return a list of at most `limit` texts."""
+        items = self.items(key, limit)
+        for i, value in enumerate(items):
+            if not isinstance(value, str):
+                raise self._wrong(f"{key}[{i}]", value, "text")
+        return tuple(items)
+
     def child(self, key: str) -> Reader:
         """Return a nested object."""
         return Reader(self.get(key, "an object"), self._key(key))
@@ -253,6 +276,25 @@ class Reader:
             columns.extend(targets)
             rows.extend([row] * len(targets))
         return sparse.csr_matrix((values, (rows, columns)), shape=(n, n), dtype=np.int64)
+
+    def columns(self, key: str, ranges: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+        """Return a table of whole numbers, stored by columns, each of which has its range.
+
+        Returns
+        -------
+        ndarray of int64, shape (rows, columns)
+        """
+        items = self.items(key, len(ranges))
+        rows = len(items[0]) if items and isinstance(items[0], list) else 0
+        if len(items) != len(ranges) or rows > MAX_FORBIDDEN:
+            raise self._wrong(key, items, f"{len(ranges)} lists")
+        found = np.zeros((rows, len(ranges)), dtype=np.int64)
+        for i, (column, (low, high)) in enumerate(zip(items, ranges, strict=True)):
+            if not isinstance(column, list) or len(column) != rows:
+                raise self._wrong(f"{key}[{i}]", column, "lists of equal length")
+            for k, value in enumerate(column):
+                found[k, i] = self.whole(f"{key}[{i}][{k}]", value, low, high)
+        return found
 
     def forbidden(self, key: str, n: int) -> sparse.csr_matrix:
         """Return the forbidden transitions from ``[[rows], [columns]]`` items."""

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.config.fields import Rate
+from forewarn.config.fields import Rate, is_rate
 from forewarn.errors import ModelError
 from forewarn.models.calibration_map import Recalibration
+from forewarn.models.estimates import Estimate
 from forewarn.models.process import DecisionProcess, Steps, check_steps, estimate_process
+from forewarn.models.shards import Shard, digest_of
+from forewarn.states.danger import DangerFit
 from forewarn.states.interface import StateSpace, is_terminal
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
@@ -134,6 +137,12 @@ class CountModel:
         Forewarn imposed, which are not part of it. Neither probabilities nor seeds depend on it.
     grown : tuple of str
         Beginnings of the digests of recordings that the states were learned from, in rising order.
+    shards : tuple of Shard
+        What recordings gave by themselves, where it was kept; part of `counts`.
+    danger : tuple of DangerFit
+        Danger scores, which the abstraction's digest covers.
+    estimates : tuple of Estimate
+        What the risk of some properties is made of.
     """
 
     vocabulary: StateSpace
@@ -150,6 +159,9 @@ class CountModel:
     recalibration: tuple[Recalibration, ...] = ()
     steps: Steps = ()
     grown: tuple[str, ...] = ()
+    shards: tuple[Shard, ...] = ()
+    danger: tuple[DangerFit, ...] = ()
+    estimates: tuple[Estimate, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.states)
@@ -187,9 +199,10 @@ class CountModel:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that determines probabilities."""
-        if not self.recalibration:
-            return self.seed
-        return hashlib.sha256((self.seed + repr(self.recalibration)).encode()).hexdigest()
+        more = repr(self.recalibration) if self.recalibration else ""
+        more += digest_of(self.shards) if self.shards else ""
+        more += repr(self.estimates) if self.estimates else ""
+        return hashlib.sha256((self.seed + more).encode()).hexdigest() if more else self.seed
 
     @cached_property
     def seed(self) -> str:
@@ -221,7 +234,7 @@ class CountModel:
 
 
 def _check(model: CountModel, n: int) -> None:
-    if model.rate != "steps" and (not np.isfinite(model.rate) or model.rate <= 0):
+    if not is_rate(model.rate):
         raise ModelError(
             f"{model.rate!r} is no rate", accepted="a finite number > 0, or steps", key="rate"
         )
@@ -240,7 +253,8 @@ def _check(model: CountModel, n: int) -> None:
             f"counts of type {model.counts.dtype}", accepted="whole numbers", key="transitions"
         )
     if model.counts.nnz and model.counts.data.min() < 0:
-        row, column = (int(part[model.counts.tocoo().data.argmin()]) for part in _coo(model.counts))
+        coo = model.counts.tocoo()
+        row, column = (int(part[coo.data.argmin()]) for part in (coo.row, coo.col))
         raise ModelError(
             f"negative count {model.counts[row, column]} from {model.name(row)!r} to "
             f"{model.name(column)!r}",
@@ -254,6 +268,15 @@ def _check(model: CountModel, n: int) -> None:
                 accepted="none: a terminal state absorbs",
                 key="transitions",
             )
+    if model.shards:
+        rows = np.concatenate([shard.transitions for shard in model.shards])
+        apart = sparse.csr_matrix((rows[:, 2], (rows[:, 0], rows[:, 1])), shape=(n, n))
+        if (apart > model.counts).nnz:
+            raise ModelError(
+                "recordings have more transitions than the model",
+                accepted="at most as many transitions of each kind",
+                key="shards",
+            )
     clash = model.counts.multiply(model.forbidden).tocoo()
     if clash.nnz and clash.data.any():
         row, column = int(clash.row[0]), int(clash.col[0])
@@ -262,11 +285,6 @@ def _check(model: CountModel, n: int) -> None:
             accepted="none for transitions that a constraint forbids",
             key="transitions",
         )
-
-
-def _coo(matrix: sparse.csr_matrix) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    coo = matrix.tocoo()
-    return coo.row, coo.col
 
 
 def state_order(states: Iterable[int]) -> tuple[int, ...]:
@@ -289,6 +307,7 @@ def with_states(model: CountModel, states: Sequence[int]) -> CountModel:
         counts=_moved(model.counts, target, len(states), np.int64),
         starts=starts,
         forbidden=_moved(model.forbidden, target, len(states), np.bool_),
+        shards=tuple(shard.moved(target) for shard in model.shards),
     )
 
 

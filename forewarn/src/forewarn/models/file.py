@@ -18,6 +18,7 @@ from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import check_output, write_output
 from forewarn.models import calibration_map as recalibration
+from forewarn.models import estimates, shards
 from forewarn.models.checked_json import MAX_BYTES, Reader, parse_json, read_json
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
@@ -27,6 +28,7 @@ from forewarn.models.counts import (
     state_order,
     with_states,
 )
+from forewarn.models.danger_file import dump_danger, parse_danger
 from forewarn.models.process import add_up, dump_steps, parse_steps
 from forewarn.states.interface import PREDICATES, StateSpace
 
@@ -34,6 +36,9 @@ FORMAT = "forewarn-model"
 VERSION = 1
 RECALIBRATED = 2  # who does not know of maps must not take the chain's risk for the model's
 OTHER_STATES = 3  # who does not know of kinds must not take the states for predicates
+ESTIMATED = 4  # who does not know of estimates, or of danger scores, must not take the chain's risk
+VERSIONS = (VERSION, RECALIBRATED, OTHER_STATES, ESTIMATED)
+DANGER = "danger"
 RECALIBRATION = "recalibration"
 MAX_STATES = 1 << 17
 MAX_COUNT = 1 << 40
@@ -104,7 +109,8 @@ def parse_model(data: bytes) -> CountModel:
 def merge_models(models: Iterable[CountModel]) -> CountModel:
     """Add up the counts of models of one abstraction.
 
-    Maps that calibrate risks are left out: they were fitted to one of the chains alone.
+    Maps that calibrate risks, and what risks are made of, are left out: they were fitted to one of
+    the models alone.
 
     Raises
     ------
@@ -133,18 +139,26 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
         recalibration=(),
         steps=add_up(part.steps for part in parts),
         grown=tuple(sorted({mark for part in parts for mark in part.grown})),
+        shards=tuple(shard for part in wide for shard in part.shards),
+        estimates=(),
     )
 
 
 def canonical(model: CountModel) -> CountModel:
     """Return `model` as it is in whatever order its recordings were read and merged."""
     tidy = with_states(model, state_order(model.states))
-    return replace(tidy, provenance=tuple(sorted(model.provenance, key=astuple)))
+    return replace(
+        tidy,
+        provenance=tuple(sorted(model.provenance, key=astuple)),
+        shards=tuple(sorted(tidy.shards, key=lambda shard: shard.recording)),
+    )
 
 
 def _check_same(first: CountModel, other: CountModel) -> None:
     pairs: list[tuple[str, object, object]] = [
         ("rate", first.rate, other.rate),
+        # Before the predicates, which may be cuts of a score.
+        (DANGER, _fits(first), _fits(other)),
         ("space.kind", first.vocabulary.kind, other.vocabulary.kind),
         ("predicates", first.vocabulary.predicates, other.vocabulary.predicates),
         ("terminals", first.vocabulary.terminals, other.vocabulary.terminals),
@@ -160,9 +174,15 @@ def _check_same(first: CountModel, other: CountModel) -> None:
                 ours, theirs = own, [name for name in theirs if name not in ours]
             raise ModelError(
                 f"models of different {key} cannot be merged: {ours!r} and {theirs!r}",
-                accepted="models learned with the same monitor file",
+                accepted="models with the same fit: `forewarn learn --add-to` takes it over"
+                if key == DANGER
+                else "models learned with the same monitor file",
                 key=key,
             )
+
+
+def _fits(model: CountModel) -> tuple[str, ...]:
+    return tuple(f"{fit.name} {fit.digest[:12]}" for fit in model.danger)
 
 
 def dump_model(model: CountModel) -> str:
@@ -170,6 +190,7 @@ def dump_model(model: CountModel) -> str:
     space = model.vocabulary
     other = space.kind != PREDICATES
     version = OTHER_STATES if other else RECALIBRATED if model.recalibration else VERSION
+    version = ESTIMATED if model.shards or model.estimates or model.danger else version
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": version,
@@ -196,9 +217,19 @@ def dump_model(model: CountModel) -> str:
         lists["actions"] = lambda: steps
     if model.grown:
         lists["grown"] = lambda: model.grown
+    if model.danger:
+        fits = dump_danger(model.danger)
+        lists[DANGER] = lambda: fits
     if model.recalibration:
         maps = recalibration.dump(model.recalibration)
         lists[RECALIBRATION] = lambda: maps
+    if model.shards:
+        judged = shards.judged_in(model.shards)
+        lists["judged"] = lambda: shards.dump_judged(judged)
+        lists["shards"] = lambda: (shards.dump(shard, judged) for shard in model.shards)
+    if model.estimates:
+        chosen = estimates.dump(model.estimates)
+        lists["estimates"] = lambda: chosen
     checksum = _checksum({**head, **lists})
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, items in lists.items():
@@ -273,13 +304,13 @@ def _rate(reader: Reader) -> Rate:
 def _parse(reader: Reader) -> CountModel:
     reader.expect("format", FORMAT)
     version = reader.integer("version", 1, 1 << 30)
-    if version not in (VERSION, RECALIBRATED, OTHER_STATES):
+    if version not in VERSIONS:
         raise ModelError(
             f"version {version} is not known",
-            accepted=f"version {VERSION}, {RECALIBRATED} or {OTHER_STATES}",
+            accepted=f"version {', '.join(map(str, VERSIONS[:-1]))} or {VERSIONS[-1]}",
             key="version",
         )
-    mapped = version == RECALIBRATED or (version == OTHER_STATES and RECALIBRATION in reader.value)
+    mapped = version == RECALIBRATED or (version >= OTHER_STATES and RECALIBRATION in reader.value)
     maps = reader.children(RECALIBRATION) if mapped else []
     content = {k: v for k, v in reader.value.items() if k != "checksum"}
     if reader.text("checksum") != _checksum(content):
@@ -288,7 +319,8 @@ def _parse(reader: Reader) -> CountModel:
             accepted="a file as `forewarn learn` or `forewarn merge` wrote it",
             key="checksum",
         )
-    vocabulary = _space(reader) if version == OTHER_STATES else reader.space(PREDICATES)
+    other = version == OTHER_STATES or (version == ESTIMATED and "space" in reader.value)
+    vocabulary = _space(reader) if other else reader.space(PREDICATES)
     states = reader.states(vocabulary, MAX_STATES)
     n = len(states)
     smoothing = reader.child("smoothing")
@@ -324,4 +356,15 @@ def _parse(reader: Reader) -> CountModel:
         recalibration=recalibration.parse(maps),
         steps=parse_steps(steps, vocabulary, MAX_COUNT),
         grown=_grown(reader),
+        shards=_shards(reader, n) if version == ESTIMATED else (),
+        danger=parse_danger(reader.children(DANGER) if DANGER in reader.value else []),
+        estimates=estimates.parse(_optional(reader, "estimates")) if version == ESTIMATED else (),
     )
+
+
+def _optional(reader: Reader, key: str) -> list[Reader]:
+    return reader.children(key) if key in reader.value else []
+
+
+def _shards(reader: Reader, n: int) -> tuple[shards.Shard, ...]:
+    return shards.parse(_optional(reader, "shards"), _optional(reader, "judged"), n)

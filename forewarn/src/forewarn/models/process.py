@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import CheckingError, ModelError
-from forewarn.models.chain import ROW_TOLERANCE
+from forewarn.models.chain import ROW_TOLERANCE, check_probabilities
 from forewarn.models.checked_json import Reader
 from forewarn.states.interface import StateSpace, is_terminal
 
@@ -180,9 +180,7 @@ class DecisionProcess:
     unseen: Mask | None = None
 
     def __post_init__(self) -> None:
-        data = self.matrix.data
-        if not np.isfinite(data).all() or (data < 0).any():
-            raise CheckingError("a transition probability is negative or not finite")
+        check_probabilities(self.matrix, "transition probabilities")
         total = np.asarray(self.matrix.sum(axis=1)).ravel()
         wrong = np.flatnonzero(np.abs(total - 1.0) > ROW_TOLERANCE)
         if wrong.size:

@@ -83,6 +83,22 @@ class Trie:
             for _ in range(ended):
                 yield path[::-1]
 
+    def first_runs(self) -> dict[int, int]:
+        """Return for each endpoint the number of its first run, where runs that share are next.
+
+        The runs through an endpoint have `runs` numbers in a row, and those of endpoints on
+        different branches have none in common.
+        """
+        found, waiting = {ROOT: 0}, [ROOT]
+        while waiting:
+            endpoint = waiting.pop()
+            number = found[endpoint]
+            for there in self.following(endpoint):
+                found[there] = number
+                number += self.runs[there]
+                waiting.append(there)
+        return found
+
     def endpoints(self) -> Iterator[int]:
         """Yield all endpoints but the root."""
         return iter(self._children.values())

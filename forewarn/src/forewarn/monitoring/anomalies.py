@@ -21,9 +21,9 @@ from forewarn.errors import RecordingError
 from forewarn.monitoring.surprise import What
 
 Floats = NDArray[np.float64]
-Rule = Literal["conformal", "prefix", "normal", "quantile", "checkpoints"]
+Rule = Literal["conformal", "prefix", "cusum", "normal", "quantile", "checkpoints"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-PROMISING: tuple[Rule, ...] = ("conformal", "prefix")
+PROMISING: tuple[Rule, ...] = ("conformal", "prefix", "cusum")
 LIVE_RULES: tuple[Rule, ...] = (*PROMISING, "checkpoints")
 """Rules that judge a run while it lasts."""
 
@@ -101,6 +101,10 @@ class Calibration:
         How far each of the remaining runs fell below `reference` (`deviation`), rising.
     steps : tuple of (surprise, weight)
         Every surprise that occurred, rising; each run weighs 1, whatever its length.
+    reference_steps : tuple of (surprise, weight)
+        Those of every other run, the first one among them.
+    sums : tuple of float
+        The greatest sum of evidence that each of the remaining runs reached (`cusum`), rising.
     """
 
     model: str
@@ -116,6 +120,8 @@ class Calibration:
     reference: tuple[Checkpoint, ...]
     deviations: tuple[float, ...]
     steps: tuple[tuple[float, float], ...]
+    reference_steps: tuple[tuple[float, float], ...]
+    sums: tuple[float, ...]
 
     def __post_init__(self) -> None:
         """Raise RecordingError if the rule could not tell of any run."""
@@ -136,30 +142,26 @@ class Calibration:
 
     def step_p(self, surprises: Sequence[float]) -> Floats:
         """Return the p-value of each surprise among those of a step of a random normal run."""
-        values, above = self._steps
-        # Weights are shares of runs: their sum is the number of runs but for rounding.
-        greater = above[np.searchsorted(values, surprises, side="left")]
-        found = (1.0 + greater) / (len(self.greatest) + 1.0)
-        return np.asarray(np.minimum(found, 1.0), dtype=np.float64)
+        return self._steps.p_values(surprises)
 
     @cached_property
-    def _steps(self) -> tuple[Floats, Floats]:
-        """Surprises that occurred, and the weight of those that are at least as great."""
-        weights = np.cumsum([weight for _, weight in self.steps][::-1])[::-1]
-        return np.array([value for value, _ in self.steps]), np.append(weights, 0.0)
+    def _steps(self) -> StepShares:
+        return StepShares.of(self.steps, len(self.greatest))
+
+    @cached_property
+    def _reference_steps(self) -> StepShares:
+        return StepShares.of(self.reference_steps, (len(self.greatest) + 1) // 2)
 
     @property
     def scores(self) -> tuple[float, ...]:
         """What `score` gives for past runs."""
-        by_rule = {"conformal": self.greatest, "prefix": self.deviations}
+        by_rule = {"conformal": self.greatest, "prefix": self.deviations, "cusum": self.sums}
         return by_rule.get(self.rule) or tuple(-value for value in self.likelihoods)
 
     def score(self, surprises: Sequence[float]) -> float:
         """Return how anomalous a run is: the same for a past run and a new one."""
-        if self.rule == "conformal":
-            return max(surprises)
-        if self.rule == "prefix":
-            return float(deviation(self.reference, surprises)[-1])
+        if self.rule in PROMISING:
+            return float(self.path(surprises)[-1])
         return math.fsum(surprises)
 
     def judge(self, surprises: Sequence[float]) -> Finding:
@@ -181,24 +183,33 @@ class Calibration:
         """Return what a rule that judges a run while it lasts compares, after each transition."""
         if self.rule == "conformal":
             return np.asarray(np.maximum.accumulate(surprises))
+        if self.rule == "cusum":
+            return cusum(self._reference_steps, surprises)
         return deviation(self._at.values(), surprises)
 
-    def advance(self, value: float, transitions: int, surprise: float, likelihood: float) -> float:
-        """Return the next value of `path`, from the one before it.
+    def advance(
+        self, value: float, level: float, transitions: int, surprise: float, likelihood: float
+    ) -> tuple[float, float]:
+        """Return the next value of `path`, and the sum of evidence, from those before it.
 
         Parameters
         ----------
         value : float
             The value before; NaN at the first transition.
+        level : float
+            The sum before, 0 at the first; it stays so unless the rule adds evidence up.
         transitions : int
             Number of this transition, from 1.
         surprise, likelihood : float
             Of this transition, and of all so far.
         """
-        if self.rule != "conformal":
+        if self.rule == "cusum":
+            p_value = float(self._reference_steps.p_values([surprise])[0])
+            surprise = level = max(level + evidence(p_value), 0.0)
+        elif self.rule != "conformal":
             checkpoint = self._at.get(transitions)
             surprise = 0.0 if checkpoint is None else checkpoint.fall(likelihood)
-        return value if surprise <= value else surprise
+        return value if surprise <= value else surprise, level
 
     @cached_property
     def _at(self) -> Mapping[int, Checkpoint]:
@@ -208,7 +219,7 @@ class Calibration:
 
     @property
     def _past(self) -> tuple[float, ...]:
-        return self.greatest if self.rule == "conformal" else self.deviations
+        return self.scores
 
     @cached_property
     def limit(self) -> float:
@@ -222,6 +233,60 @@ class Calibration:
     def p_value(self, value: float) -> float:
         """Return the conformal p-value of a value of `path`."""
         return conformal_p(self._past, value)
+
+
+class StepShares(NamedTuple):
+    """Surprises of the steps of normal runs.
+
+    Attributes
+    ----------
+    values : ndarray
+        Surprises that occurred, rising.
+    above : ndarray
+        Weight of those that are at least as great; of none at the end.
+    runs : int
+        How many runs they are from, each of weight 1.
+    """
+
+    values: Floats
+    above: Floats
+    runs: int
+
+    @classmethod
+    def of(cls, steps: Sequence[tuple[float, float]], runs: int) -> StepShares:
+        """Return the shares of surprises with their weights."""
+        weights = np.cumsum([weight for _, weight in steps][::-1])[::-1]
+        return cls(np.array([value for value, _ in steps]), np.append(weights, 0.0), runs)
+
+    def p_values(self, surprises: Sequence[float]) -> Floats:
+        """Return the p-value of each surprise among those of a step of a random one of the runs."""
+        # Weights are shares of runs: their sum is the number of runs but for rounding.
+        greater = self.above[np.searchsorted(self.values, surprises, side="left")]
+        found = (1.0 + greater) / (self.runs + 1.0)
+        return np.asarray(np.minimum(found, 1.0), dtype=np.float64)
+
+
+def evidence(p_value: float) -> float:
+    """Return the logarithm of ``1 / (2 sqrt(p))``, a bet that pays where p-values are small.
+
+    Its exponential has the mean 1 over uniform p-values (Vovk, Nouretdinov and Gammerman, 2003).
+    """
+    return -0.5 * math.log(p_value) - math.log(2.0)
+
+
+def cusum(reference: StepShares, surprises: Sequence[float]) -> Floats:
+    """Return the greatest evidence of a change so far, shape (transitions,).
+
+    The sum of the evidence of each step begins anew at 0 whenever it falls below (Page's CUSUM on
+    a conformal martingale: Vovk et al., "Retrain or not retrain", 2021). Steps of a run depend on
+    each other, so that no limit for the sum follows from the steps; it comes from whole runs.
+    """
+    found, level, greatest = [], 0.0, 0.0
+    for p_value in reference.p_values(surprises).tolist():
+        level = max(level + evidence(p_value), 0.0)
+        greatest = max(greatest, level)
+        found.append(greatest)
+    return np.array(found)
 
 
 def conformal_p(past: Sequence[float], value: float) -> float:
@@ -276,9 +341,13 @@ def least_runs(rule: Rule, alpha: float) -> int:
     conformal = math.ceil(1.0 / alpha) - 1
     while 1.0 / (conformal + 1) > alpha:
         conformal += 1
-    return {"conformal": conformal, "prefix": max(4, 2 * conformal), "quantile": conformal}.get(
-        rule, 2
-    )
+    least = {
+        "conformal": conformal,
+        "prefix": max(4, 2 * conformal),
+        "cusum": max(8, 2 * conformal),  # of fewer steps no p-value is small enough to count
+        "quantile": conformal,
+    }
+    return least.get(rule, 2)
 
 
 def calibrate(
@@ -306,11 +375,8 @@ def calibrate(
         If they are too few, or too short for checkpoints.
     """
     runs = [run for run in runs if len(run)]
-    weights: dict[float, float] = {}
-    for run in runs:
-        for value in run:
-            weights[value] = weights.get(value, 0.0) + 1.0 / len(run)
-    reference = find_checkpoints(runs[::2], every)
+    reference, reference_steps = find_checkpoints(runs[::2], every), _weighted(runs[::2])
+    shares = StepShares.of(reference_steps, len(runs[::2]))
     return Calibration(
         model,
         abstraction,
@@ -324,8 +390,19 @@ def calibrate(
         find_checkpoints(runs, every),
         reference,
         tuple(sorted(float(deviation(reference, run)[-1]) for run in runs[1::2])),
-        tuple(sorted(weights.items())),
+        _weighted(runs),
+        reference_steps,
+        tuple(sorted(float(cusum(shares, run)[-1]) for run in runs[1::2])),
     )
+
+
+def _weighted(runs: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:
+    """Return every surprise that occurred, rising, with its weight; each run weighs 1."""
+    weights: dict[float, float] = {}
+    for run in runs:
+        for value in run:
+            weights[value] = weights.get(value, 0.0) + 1.0 / len(run)
+    return tuple(sorted(weights.items()))
 
 
 def _first(path: Floats, limit: float) -> int | None:

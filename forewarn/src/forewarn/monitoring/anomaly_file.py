@@ -14,7 +14,7 @@ from forewarn.monitoring.anomalies import RULES, Calibration, Checkpoint
 from forewarn.monitoring.surprise import WHATS
 
 FORMAT = "forewarn-anomalies"
-VERSION = 1
+VERSION = 2
 MAX_RUNS = 1 << 20
 MAX_STEPS = 1 << 22
 _CHECKPOINT = "[steps, runs, mean, deviation]"
@@ -89,10 +89,9 @@ def _parse(reader: Reader) -> Calibration:
             accepted=f"{len(greatest)}, as many as runs, and {len(greatest) // 2}",
             key="likelihoods",
         )
-    steps = [_numbers(reader, f"steps[{i}]", item, 2) for i, item in _items(reader, "steps")]
-    values = [value for value, _ in steps]
-    if not steps or values != sorted(set(values)) or min(weight for _, weight in steps) <= 0:
-        raise ModelError("are not in order", accepted="rising, with weights > 0", key="steps")
+    sums = _rising(reader, "sums")
+    if len(sums) != len(greatest) // 2:
+        raise ModelError(f"{len(sums)} sums", accepted=f"{len(greatest) // 2}", key="sums")
     return Calibration(
         reader.text("model"),
         reader.text("abstraction"),
@@ -106,8 +105,18 @@ def _parse(reader: Reader) -> Calibration:
         _checkpoints(reader, "checkpoints"),
         _checkpoints(reader, "reference"),
         deviations,
-        tuple((value, weight) for value, weight in steps),
+        _weighted(reader, "steps"),
+        _weighted(reader, "reference_steps"),
+        sums,
     )
+
+
+def _weighted(reader: Reader, key: str) -> tuple[tuple[float, float], ...]:
+    steps = [_numbers(reader, f"{key}[{i}]", item, 2) for i, item in _items(reader, key)]
+    values = [value for value, _ in steps]
+    if not steps or values != sorted(set(values)) or min(weight for _, weight in steps) <= 0:
+        raise ModelError("are not in order", accepted="rising, with weights > 0", key=key)
+    return tuple((value, weight) for value, weight in steps)
 
 
 def _items(reader: Reader, key: str) -> list[tuple[int, Any]]:

@@ -6,7 +6,6 @@ report all look up the same calibrated risk, to the last bit; records and verdic
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,13 +13,17 @@ import numpy as np
 
 from forewarn.checking.interface import RiskTable
 from forewarn.config import MonitorSpec
+from forewarn.config.sections import PropertySpec
 from forewarn.errors import ModelError
 from forewarn.models import CountModel
 from forewarn.models.calibration_map import Recalibration
+from forewarn.signals.clock import Clock, within
+from forewarn.signals.clock_kinds import clock_of
 
 
 def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration | None]:
     """Return the map of every property; raises ModelError if one belongs to another formula."""
+    clock = clock_of(model.rate)
     maps = {calibration_map.name: calibration_map for calibration_map in model.recalibration}
     for name, section in spec.properties.items():
         found = maps.get(name)
@@ -28,9 +31,8 @@ def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration 
             section.formula, section.horizon, section.paper_counting
         ):
             raise ModelError(
-                f"the model calibrates the risk of {name!r} for {_asked(found)}; the monitor file "
-                f"says {section.formula!r} within {_horizon(section.horizon)}"
-                + (", by the paper's counting" if section.paper_counting else ""),
+                f"the model calibrates the risk of {name!r} for {_asked(found, clock)}; "
+                f"the monitor file says {_asked(section, clock)}",
                 key=f"properties.{name}",
                 accepted="the formula and horizon it was fitted for; or learn and calibrate again; "
                 "or `forewarn merge MODEL -o FILE`, which leaves calibrations out",
@@ -38,13 +40,9 @@ def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration 
     return {name: maps.get(name) for name in spec.properties}
 
 
-def _asked(found: Recalibration) -> str:
-    counting = ", by the paper's counting" if found.paper_counting else ""
-    return f"{found.formula!r} within {_horizon(found.horizon)}{counting}"
-
-
-def _horizon(horizon: float) -> str:
-    return "an unbounded horizon" if math.isinf(horizon) else f"{horizon:g} s"
+def _asked(asked: Recalibration | PropertySpec, clock: Clock) -> str:
+    counting = ", by the paper's counting" if asked.paper_counting else ""
+    return f"{asked.formula!r} {within(clock, asked.horizon)}{counting}"
 
 
 def unused(found: Recalibration) -> str:

@@ -118,9 +118,10 @@ def _remembers(spec: MonitorSpec, name: str, above: tuple[str, ...]) -> bool:
     value = spec.signals[name].value
     if value is None or not spec.signals[name].is_derived or name in above:
         return False
-    return parse_expression(value).remembers or any(
-        _remembers(spec, needed, (*above, name)) for needed in _inputs(spec, name)
-    )
+    expression = parse_expression(value)
+    if expression.remembers or expression.names & spec.danger.keys():
+        return True
+    return any(_remembers(spec, needed, (*above, name)) for needed in _inputs(spec, name))
 
 
 def _used(spec: MonitorSpec) -> set[str]:
@@ -132,4 +133,6 @@ def _used(spec: MonitorSpec) -> set[str]:
     for section in spec.properties.values():
         texts += atoms_of(parse_formula(section.formula))
     names = {name for text in texts for name in parse_expression(text).names}
+    for score in spec.danger.values():
+        names |= {*spec.signals} if score.signals is None else {*score.signals}
     return (names | spec.bins.keys()) & spec.signals.keys()

@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
+import numpy as np
+
 from forewarn.checking.action_risk import RiskOfActions, risk_of_actions
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
-from forewarn.checking.least_risk import LeastRisk, least_risk
+from forewarn.checking.least_risk import least_risk
 from forewarn.checking.model_process import process_of_model
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.process_bounds import CountedProcess
+from forewarn.checking.process_product import ProcessRisk
 from forewarn.checking.sound import sound_table
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, PropertySpec
-from forewarn.errors import CheckingError, ConfigError, ModelError
+from forewarn.errors import CheckingError, ConfigError
+from forewarn.learning.estimates.choice import in_words
 from forewarn.logic import Automaton
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import Chain, CountModel, estimate_chain
-from forewarn.models.counts import END_LABEL
+from forewarn.models.calibration_map import Recalibration
+from forewarn.models.estimates import Estimate
 from forewarn.monitoring import shielding
 from forewarn.monitoring.apply_calibration import calibrated, maps_of, unused
+from forewarn.monitoring.belief import Filter
+from forewarn.monitoring.estimated import Estimated, estimated_table, estimates_of
 from forewarn.monitoring.likely_path import look_ahead
+from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.shielding import build_shield
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
-from forewarn.signals.clock_kinds import by_clock
+from forewarn.monitoring.tables import CompiledProperty, LoadedModel, Scored, compile_property
+from forewarn.signals.clock import horizon_ticks
 from forewarn.states.interface import Admission, StateSpace
+from forewarn.states.misreading import misreadings
 
 __all__ = [
     "CompiledSpec",
     "build_monitor",
     "build_without_bounds",
-    "check_model",
+    "compile_for",
     "compile_spec",
+    "with_estimates",
     "with_policies",
     "with_section",
 ]
+
+
+def compile_for(spec: MonitorSpec, model: CountModel | None) -> CompiledSpec:
+    """Compile a monitor file with the danger scores of its model; raises ConfigError."""
+    return compile_spec(spec, () if model is None else model.danger)
 
 
 def build_monitor(
@@ -78,28 +92,96 @@ def build_monitor(
     questions = _questions(compiled, vocabulary, model.states if model else ())
     tables: Sequence[RiskTable | None] = [None] * len(questions)
     raw: Sequence[RiskTable | None] = tables
+    estimates: Sequence[Estimate | None] = [None] * len(questions)
+    scored: Sequence[Scored | None] = [None] * len(questions)
     chain = None
     if model is not None:
         maps = maps_of(spec, model)
-        raw = _solve(model, questions, spec.bounds, solver, validity)
+        estimates = estimates_of(compiled, model, questions)
+        raw = _solve_all(model, questions, estimates, spec.bounds, solver, validity)
+        made = [
+            None
+            if estimate is None or estimate.is_chain
+            else estimated_table(model, question, estimate, table, spec.bounds)
+            for question, estimate, table in zip(questions, estimates, raw, strict=True)
+        ]
         tables = [
-            calibrated(table, calibration_map)
-            for table, calibration_map in zip(raw, maps.values(), strict=True)
+            calibrated(table if one is None else one.table, calibration_map)
+            for table, one, calibration_map in zip(raw, made, maps.values(), strict=True)
+        ]
+        scored = [
+            _scored(compiled, name, one, maps[name])
+            for name, one in zip(spec.properties, made, strict=True)
         ]
         chain = estimate_chain(model)
     process = cache(lambda: _process(compiled, model))
     least = _of_process(compiled, questions, model, process, "figure", "pmin", least_risk)
     done = _of_process(compiled, questions, model, process, "risk_of", "action", risk_of_actions)
     properties = tuple(
-        replace(prop, least=least.get(prop.name), of_actions=done.get(prop.name))
-        for prop in _properties(compiled, chain, questions, tables, raw)
+        replace(
+            prop,
+            least=least.get(prop.name),
+            of_actions=done.get(prop.name),
+            scored=pushed,
+            estimate=estimate,
+        )
+        for prop, pushed, estimate in zip(
+            _properties(compiled, chain, questions, tables, raw), scored, estimates, strict=True
+        )
     )
     notes = _notes(spec, model, tables)
+    notes += tuple(
+        f"{one.judged.name}: the risk is {in_words(one)}"
+        for one in estimates
+        if one is not None and one.is_chain
+    )
     notes += tuple(f"{name}: pmin: {note}" for name, one in least.items() for note in one.notes)
     notes += tuple(f"{name}: risk_of: {note}" for name, one in done.items() for note in one.notes)
     shield = build_shield(compiled, model, process)
     notes += shielding.notes(compiled, model, shield)
-    return Monitor(spec, abstraction, properties, loaded, notes, shield=shield)
+    asked = spec.noise is not None or any(p.figure == "expected" for p in spec.properties.values())
+    filter_ = None
+    if asked and loaded is not None and model is not None and chain is not None:
+        filter_ = _filter(compiled, loaded, model, chain)
+    return Monitor(spec, abstraction, properties, loaded, notes, shield=shield, filter=filter_)
+
+
+def _filter(compiled: CompiledSpec, loaded: LoadedModel, model: CountModel, chain: Chain) -> Filter:
+    """Return what beliefs are computed with."""
+    spec = compiled.spec
+    noise = misreadings(spec, compiled.abstraction)
+    width = len(compiled.abstraction.vocabulary.present)
+    remembered = sum(1 << number + width for number, _ in noise) if spec.history > 1 else 0
+    # Where a recording ended or an episode began, a state was seen, too.
+    seen = np.where(model.terminal, 0.0, (model.visits + model.starts).astype(np.float64))
+    return Filter(loaded, chain, seen, noise, remembered)
+
+
+def with_estimates(compiled: CompiledSpec, model: CountModel) -> CountModel:
+    """Return the model with what the risks of the properties are made of, chosen once.
+
+    Raises
+    ------
+    ModelError
+        If the model does not tell what followed, as an estimator needs.
+    """
+    check_model(compiled, model)
+    questions = _questions(compiled, model.vocabulary, model.states)
+    found = estimates_of(compiled, model, questions)
+    return replace(model, estimates=tuple(one for one in found if one is not None))
+
+
+def _scored(
+    compiled: CompiledSpec,
+    name: str,
+    made: Estimated | None,
+    calibration: Recalibration | None,
+) -> Scored | None:
+    if made is None or made.scored is None:
+        return None
+    signals = compiled.abstraction.signals
+    slots = tuple(map(signals.index, compiled.spec.scores_of(name)))
+    return Scored(made.scored, slots, made.weights, calibration)
 
 
 def _process(compiled: CompiledSpec, model: CountModel | None) -> CountedProcess:
@@ -107,7 +189,7 @@ def _process(compiled: CompiledSpec, model: CountModel | None) -> CountedProcess
     return process_of_model(model, confidence=compiled.spec.bounds.confidence)
 
 
-Solved = TypeVar("Solved", LeastRisk, RiskOfActions)
+Solved = TypeVar("Solved", ProcessRisk, RiskOfActions)
 
 
 def _of_process(
@@ -190,10 +272,27 @@ def _questions(
         Question(
             automaton,
             label_states(automaton, vocabulary, states),
-            None if section.horizon == math.inf else clock.ticks(section.horizon),
+            horizon_ticks(clock, section.horizon),
         )
         for section, automaton in zip(sections, compiled.automata, strict=True)
     ]
+
+
+def _solve_all(
+    model: CountModel,
+    questions: Sequence[Question],
+    estimates: Sequence[Estimate | None],
+    bounds: BoundsSpec,
+    solver: Checker | None,
+    validity: Admission,
+) -> list[RiskTable]:
+    """Return the chain's risks, without bounds where the risk is not the chain's."""
+    alone = [one is None or one.is_chain for one in estimates]
+    asked = [question for question, is_chain in zip(questions, alone, strict=True) if is_chain]
+    others = [question for question, is_chain in zip(questions, alone, strict=True) if not is_chain]
+    bounded = iter(_solve(model, asked, bounds, solver, validity))
+    point = iter(_solve(model, others, BoundsSpec(kind="none"), solver, validity))
+    return [next(bounded if is_chain else point) for is_chain in alone]
 
 
 def _solve(
@@ -215,65 +314,6 @@ def _solve(
         confidence=bounds.confidence,
         complete=validity.is_covered(model.states),
     )
-
-
-def check_model(compiled: CompiledSpec, model: CountModel) -> None:
-    """Check that `model` fits this abstraction; raises ModelError saying what differs."""
-    for problem in _differences(compiled, model):
-        raise problem
-
-
-def _differences(compiled: CompiledSpec, model: CountModel) -> Iterator[ModelError]:
-    vocabulary = compiled.abstraction.vocabulary
-    if not model.observed.any():
-        yield ModelError(
-            "the model has no visited state: nothing was learned",
-            key="states",
-            accepted="a model learned from recordings in which all predicates are known at times",
-        )
-    if model.rate != compiled.spec.rate:
-        yield ModelError(
-            f"the model was learned {by_clock(model.rate)}, the monitor file runs "
-            f"{by_clock(compiled.spec.rate)}",
-            key="rate",
-            accepted="equal clocks: learn again, or change clock or rate",
-        )
-    if model.vocabulary.kind != vocabulary.kind:
-        yield ModelError(
-            f"the model was learned with states of the kind {model.vocabulary.kind}",
-            key="space.kind",
-            accepted=f"{vocabulary.kind}, as the monitor file says: learn again",
-        )
-    for key, theirs, ours in (
-        ("predicates", model.vocabulary.predicates, vocabulary.predicates),
-        ("terminal", _declared_terminals(model), vocabulary.terminals),
-    ):
-        if theirs != ours:
-            missing = [n for n in ours if n not in theirs]
-            extra = [n for n in theirs if n not in ours]
-            detail = "; ".join(
-                f"{what} {', '.join(names)}"
-                for what, names in (("it lacks", missing), ("it has", extra))
-                if names
-            )
-            yield ModelError(
-                f"the model was learned with other {key}: {detail or 'in another order'}",
-                key=key,
-                accepted=", ".join(ours),
-            )
-    if model.digest != compiled.abstraction.digest:
-        yield ModelError(
-            f"the model was learned with another abstraction (digest {model.digest[:12]}, the "
-            f"monitor file has {compiled.abstraction.digest[:12]}): a signal, predicate, "
-            "constraint or timeout differs",
-            key="digest",
-            accepted="a model learned with this monitor file: learn again",
-        )
-
-
-def _declared_terminals(model: CountModel) -> tuple[str, ...]:
-    terminals = model.vocabulary.terminals
-    return terminals[:-1] if model.end == "absorb" and terminals[-1:] == (END_LABEL,) else terminals
 
 
 def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
@@ -298,6 +338,13 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
                     "in the monitor file",
                     key=f"properties.{name}.figure",
                     accepted="risk or upper; or pmin in the file",
+                )
+            if section.figure == "expected" and not monitor.fresh(compiled).belief:
+                raise ConfigError(
+                    "expected is followed from the first tick on, for properties whose figure it "
+                    "is in the monitor file, or for all where it has noise",
+                    key=f"properties.{name}.figure",
+                    accepted="risk or upper; or expected in the file, or noise: {}",
                 )
             if section.risk_of != before.risk_of:
                 raise ConfigError(

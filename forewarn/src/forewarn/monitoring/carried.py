@@ -24,7 +24,7 @@ import zstandard
 
 from forewarn.checking.action_risk import RiskOfActions
 from forewarn.checking.interface import RiskTable
-from forewarn.checking.least_risk import LeastRisk
+from forewarn.checking.process_product import ProcessRisk
 from forewarn.errors import RecordingError
 from forewarn.models.chain import Floats
 from forewarn.monitoring import shielding
@@ -38,7 +38,7 @@ TOLERANCE = 1e-6
 LARGEST = 1 << 30
 _HEAD = struct.Struct("<I")
 Tables = Mapping[str, Floats]
-Solved = TypeVar("Solved", RiskTable, LeastRisk, RiskOfActions)
+Solved = TypeVar("Solved", RiskTable, ProcessRisk, RiskOfActions)
 
 
 @dataclass
@@ -69,12 +69,15 @@ def tables_of(monitor: Monitor) -> dict[str, Floats]:
             found |= _arrays(f"{prop.name}.raw", prop.raw)
         found |= _arrays(f"{prop.name}.least", prop.least)
         found |= _arrays(f"{prop.name}.of_actions", prop.of_actions)
+        if prop.scored is not None:
+            found |= _arrays(f"{prop.name}.scored", prop.scored.table)
+            found[f"{prop.name}.weights"] = np.array(prop.scored.weights)
         if prop.outlook is not None and prop.outlook.steps is not None:
             found[f"{prop.name}.steps"] = prop.outlook.steps
     return found if monitor.shield is None else found | shielding.solved(monitor.shield)
 
 
-def _arrays(name: str, table: RiskTable | LeastRisk | RiskOfActions | None) -> dict[str, Floats]:
+def _arrays(name: str, table: RiskTable | ProcessRisk | None) -> dict[str, Floats]:
     if table is None:
         return {}
     return {
@@ -124,6 +127,12 @@ def _with_tables(compiled: CompiledProperty, tables: Tables) -> CompiledProperty
     if outlook is not None:
         steps = tables.get(f"{compiled.name}.steps")
         outlook = replace(outlook, table=raw, steps=steps, _memo={})
+    scored = compiled.scored
+    if scored is not None:
+        weights = tuple(tables[f"{compiled.name}.weights"].tolist())
+        scored = replace(
+            scored, table=taken(f"{compiled.name}.scored", scored.table), weights=weights
+        )
     return compile_property(
         compiled.name,
         compiled.spec,
@@ -138,6 +147,8 @@ def _with_tables(compiled: CompiledProperty, tables: Tables) -> CompiledProperty
         None
         if compiled.of_actions is None
         else taken(f"{compiled.name}.of_actions", compiled.of_actions),
+        scored,
+        compiled.estimate,
     )
 
 

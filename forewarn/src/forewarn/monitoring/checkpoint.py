@@ -1,4 +1,4 @@
-"""What a monitor must not forget when it crashes: pending obligations, alerts, counts, mutes.
+"""What a monitor must not forget when it crashes: obligations, alerts, counts, mutes, the run.
 
 A memory is plain data that goes through JSON. Between its tick and the first tick afterwards
 nothing was seen: those ticks count as unknown ones, so that an obligation that may have been broken
@@ -13,7 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forewarn.errors import RecordingError
+from forewarn.learning.transitions import Walk
+from forewarn.monitoring.belief import Belief
 from forewarn.monitoring.intervention import AdvisorState
+from forewarn.monitoring.live_anomaly import Detector, RunState, SurprisingStep
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.policy import RESTING, Level, PolicyState
@@ -23,20 +26,27 @@ Memory = dict[str, Any]
 
 
 def remember(watch: Watch) -> Memory:
-    """Return what a restart has to know; ``pending`` is false if no obligation or alert is."""
+    """Return what a restart has to know; ``pending`` is false if no obligation or alert is.
+
+    Where runs are watched for anomalies, it is another one after every tick.
+    """
     state = watch.session.state
     properties = properties_data(state)
-    fresh: list[Any] = [
-        [[compiled.automaton.initial], False, list(RESTING)]
-        for compiled in watch.monitor.properties
-    ]
     for prop in properties:
         if prop[2][0] == Level.NONE:
             prop[2][1] = 0  # since when there is no alert is of no interest
+    pending = any(
+        prop[:3] != [[initial], False, list(RESTING)]
+        # A belief that no obligation is pending is of no interest either.
+        or any(branch != initial for _, branch, _ in prop[3])
+        for prop, initial in zip(
+            properties, (prop.automaton.initial for prop in watch.monitor.properties), strict=True
+        )
+    )
     return {
         "key": key(watch.monitor),
         "tick": state.tick,
-        "pending": properties != fresh or watch.advisor.asking,
+        "pending": pending or watch.advisor.asking,
         "properties": properties,
         "violations": list(watch.violations),
         "advisor": list(watch.advisor),
@@ -44,13 +54,72 @@ def remember(watch: Watch) -> Memory:
         "heard": dict(watch.mutes.heard),
         "reasons": watch.mutes.reasons(),
         "mode": watch.spec.mode,
+        "run": run_data(watch.monitor.detector, state.run),
     }
 
 
+def run_data(detector: Detector | None, run: RunState | None) -> Memory | None:
+    """Return how far the run is that is watched for anomalies, as plain data; None if none is."""
+    if detector is None or run is None:
+        return None
+    worst = run.worst
+    step = worst._replace(surprise=_finite(worst.surprise), p_value=_finite(worst.p_value))
+    return {
+        "judged_by": detector.digest,
+        **run._asdict(),
+        "walk": list(run.walk),
+        "value": _finite(run.value),
+        "worst": list(step),
+    }
+
+
+def parse_run(monitor: Monitor, data: Mapping[str, Any] | None) -> RunState | None:
+    """Return what `run_data` was made of, None if another calibration judges runs now.
+
+    Raises ValueError, TypeError or KeyError if it makes no sense.
+    """
+    if data is None or monitor.detector is None or data["judged_by"] != monitor.detector.digest:
+        return None
+    walk = Walk(*data["walk"])
+    if walk.state is not None:
+        monitor.abstraction.vocabulary.name(walk.state)  # it raises if there is no such state
+    step = SurprisingStep(*data["worst"])
+    worst = step._replace(
+        surprise=_number(step.surprise),
+        p_value=_number(step.p_value),
+        expected=tuple(map(str, step.expected)),
+        expected_probabilities=tuple(map(float, step.expected_probabilities)),
+    )
+    return RunState(
+        walk,
+        int(data["number"]),
+        int(data["begun"]),
+        int(data["transitions"]),
+        float(data["likelihood"]),
+        _number(data["value"]),
+        int(data["since"]),
+        worst,
+        float(data["level"]),
+    )
+
+
+def _finite(value: float) -> Any:
+    return None if math.isnan(value) else value
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
 def properties_data(state: MonitorState) -> list[Any]:
-    """Return where automata and policies stand, as plain data."""
+    """Return where automata, policies and beliefs stand, as plain data."""
     return [
-        [list(prop.branches), prop.latched, [int(prop.policy.level), *prop.policy[1:]]]
+        [
+            list(prop.branches),
+            prop.latched,
+            [int(prop.policy.level), *prop.policy[1:]],
+            [list(entry) for entry in prop.belief],
+        ]
         for prop in state.properties
     ]
 
@@ -58,13 +127,32 @@ def properties_data(state: MonitorState) -> list[Any]:
 def parse_properties(monitor: Monitor, data: Iterable[Any]) -> tuple[PropertyState, ...]:
     """Return what `properties_data` was made of; raises ValueError or TypeError."""
     properties = []
-    for compiled, (branches, latched, policy) in zip(monitor.properties, data, strict=True):
+    for compiled, (branches, latched, policy, *told) in zip(monitor.properties, data, strict=True):
         known = tuple(int(branch) for branch in branches)
-        if not known or not all(0 <= q < len(compiled.live.following) for q in known):
+        belief = _belief(told[0]) if told else ()  # none in memories of earlier versions
+        if not known or not all(
+            0 <= q < len(compiled.live.following) for q in (*known, *(q for _, q, _ in belief))
+        ):
             raise ValueError(f"automaton states {known} of {compiled.name}")
         found = PolicyState(*policy)._replace(level=Level(policy[0]))
-        properties.append(PropertyState(known, bool(latched), found))
+        asked = monitor.fresh(compiled).belief
+        properties.append(
+            PropertyState(known, bool(latched), found, belief or asked if asked else ())
+        )
     return tuple(properties)
+
+
+def _belief(data: Iterable[Any]) -> Belief:
+    found = tuple(
+        (None if code is None else int(code), int(branch), float(probability))
+        for code, branch, probability in data
+    )
+    if found and not (
+        all(probability > 0 for *_, probability in found)
+        and math.isclose(math.fsum(probability for *_, probability in found), 1.0)
+    ):
+        raise ValueError("a belief whose probabilities do not add up to 1")
+    return found
 
 
 def key(monitor: Monitor) -> str:
@@ -125,14 +213,16 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
         known = set(watch.names)
         if len(violations) != len(known) or not mutes.keys() | heard.keys() <= known:
             raise ValueError("it knows other properties")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordingError(f"the memory makes no sense: {error!r}") from error
     watch.recall(state, violations, advisor, Mutes(mutes, watch.mutes.waiting, heard, reasons))
 
 
 def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorState:
+    run = parse_run(monitor, memory.get("run"))
     if not memory["pending"]:
-        return monitor.start()
+        return monitor.start()._replace(run=run)
     properties = parse_properties(monitor, memory["properties"])
     tick = int(memory["tick"])
-    return MonitorState(tick, first, False, properties, monitor.abstraction.nothing_seen(tick))
+    past = monitor.abstraction.nothing_seen(tick)
+    return MonitorState(tick, first, False, properties, past, run)

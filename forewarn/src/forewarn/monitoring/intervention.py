@@ -11,9 +11,9 @@ from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, WARN
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.risk_rows import RiskRow, compared
+from forewarn.monitoring.risk_rows import RiskRow, compared, never_seen
 from forewarn.monitoring.shielding import Advice, Alternative
-from forewarn.signals.clock import Clock
+from forewarn.signals.clock import Clock, within
 from forewarn.signals.ticks import Grid
 
 
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 
 WARNING = Answer(WARN, None)
 SECONDS = Grid(1.0)
-FIGURE_NAMES = ("risk", "upper bound", "least risk of all choices")
+FIGURE_NAMES = ("risk", "upper bound", "least risk of all choices", "expected risk")
 NO_ANSWERS: Mapping[str, Answer] = MappingProxyType({})
 
 
@@ -170,7 +170,7 @@ def _due(chain: Sequence[Answer], lasted: int) -> Answer:
 def _answer(row: RiskRow, due: Answer, unseen: Mapping[str, Answer]) -> Answer:
     if row.level == Level.ACT:
         return due
-    return WARNING if row.in_model else unseen.get(row.property, WARNING)
+    return WARNING if not never_seen(row) else unseen.get(row.property, WARNING)
 
 
 def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
@@ -182,21 +182,23 @@ def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
 def reason_of(row: RiskRow, clock: Clock) -> str:
     """Return why a property alerts, in one sentence."""
     threshold = row.threshold_act if row.level == Level.ACT else row.threshold_warn
-    if not row.in_model:
+    if never_seen(row):
         return f"{row.property}: the model has never seen this state, the risk is unknown"
     figure, value = FIGURE_NAMES[row.figure], compared(row)
     if value != value:
         return f"{row.property}: nothing was seen done in this state, the least risk is unknown"
-    within = "ever" if math.isinf(row.horizon) else f"within {clock.say(row.horizon)}"
     missing = len(row.stale_signals)
     stale = f", with {missing} stale signal{'s' if missing > 1 else ''}" if missing else ""
+    said = f"{row.property}: {figure} {value:.3f} {within(clock, row.horizon)}"
     if value >= threshold:
-        return f"{row.property}: {figure} {value:.3f} {within} is at least {threshold:g}{stale}"
-    return f"{row.property}: {figure} {value:.3f} {within}{stale}; the alert holds until it may end"
+        return f"{said} is at least {threshold:g}{stale}"
+    return f"{said}{stale}; the alert holds until it may end"
 
 
 def _evidence(row: RiskRow, clock: Clock) -> tuple[str, ...]:
     facts = [f"state: {row.state}", f"automaton: {' or '.join(row.automaton_state_names)}"]
+    if row.expected_restarted:
+        facts.append("what was read cannot follow by the model: the belief begins anew")
     for name, age in zip(row.stale_signals, row.stale_ages, strict=True):
         facts.append(
             f"{name} never arrived"

@@ -1,16 +1,17 @@
 """Surprise as it happens: every transition of a live session, and the run that it belongs to.
 
-A run is an episode: it begins with the first tick, after a terminal label, or when everything is
-set back; where `anomaly.run` says so also after that time. It is judged by what was calibrated on
-normal runs, from transition to transition, with the same numbers as `forewarn anomalies` finds
-when the run is over.
+A run is an episode: it begins with the first tick, after a terminal label, or after a reset. With
+`anomaly.run`, it also ends after that time. After each transition it is compared with normal runs,
+and has the same numbers as `forewarn anomalies` finds when the run is over.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from forewarn.learning.transitions import Transition, Walk
@@ -70,8 +71,9 @@ def in_words(row: AnomalyRow) -> str:
     worst = row.worst
     if row.verdict == RunVerdict.NOT_JUDGED:
         return f"run {row.run}: no transition between known states yet"
-    known = math.isnan(row.p_value)
-    sure = f"{row.value:.3g} against {row.limit:.3g}" if known else f"p = {row.p_value:.3g}"
+    sure = f"p = {row.p_value:.3g}"
+    if math.isnan(row.p_value):
+        sure = f"{row.value:.3g} against {row.limit:.3g}"
     judged = "anomalous" if row.verdict == RunVerdict.ANOMALOUS else "like normal ones"
     done = f", {worst.action!r}" if worst.action else ""
     likeliest = ", ".join(
@@ -106,6 +108,8 @@ class RunState(NamedTuple):
         Tick with which the run became anomalous; -1 if it is not.
     worst : SurprisingStep
         The first of the most surprising transitions.
+    level : float
+        The sum of evidence, where the rule adds it up.
     """
 
     walk: Walk
@@ -116,6 +120,7 @@ class RunState(NamedTuple):
     value: float = NAN
     since: int = -1
     worst: SurprisingStep = NO_STEP
+    level: float = 0.0
 
     def broken(self) -> RunState:
         """Return the state when an intervention shapes what follows: that is no surprise."""
@@ -140,6 +145,11 @@ class Detector:
     calibration: Calibration
     longest: int | None = None
 
+    @cached_property
+    def digest(self) -> str:
+        """Return a digest of all that gives the state of a run its meaning."""
+        return hashlib.sha256(repr((self.calibration, self.longest)).encode()).hexdigest()
+
     def enter(
         self, before: RunState | None, tick: int, observation: Observed, action: str | None
     ) -> tuple[RunState, AnomalyRow]:
@@ -161,13 +171,18 @@ class Detector:
         calibration, predictor = self.calibration, self.predictor
         surprise = predictor.surprise(transition).of(calibration.what)
         transitions, likelihood = run.transitions + 1, run.likelihood - surprise
-        value = calibration.advance(run.value, transitions, surprise, likelihood)
+        value, level = calibration.advance(run.value, run.level, transitions, surprise, likelihood)
         step = self._step(transition, surprise)
         # As `max` does: of equals the first stays.
         worst = run.worst if surprise <= run.worst.surprise else step
         since = tick if run.since < 0 and value > calibration.limit else run.since
         return run._replace(
-            transitions=transitions, likelihood=likelihood, value=value, since=since, worst=worst
+            transitions=transitions,
+            likelihood=likelihood,
+            value=value,
+            since=since,
+            worst=worst,
+            level=level,
         ), step
 
     def _step(self, transition: Transition, surprise: float) -> SurprisingStep:

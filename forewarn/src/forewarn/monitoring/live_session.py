@@ -24,7 +24,7 @@ from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, TickResu
 from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
 from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.mutes import Muted, Mutes
-from forewarn.monitoring.policy import RESTING, Level, release
+from forewarn.monitoring.policy import Level, release
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 from forewarn.signals.clock import Payload
@@ -212,10 +212,7 @@ class Watch:
         for index, name in enumerate(self.names):
             if name in chosen:
                 self.violations[index] = 0
-        fresh = {
-            prop.name: PropertyState((prop.automaton.initial,), False, RESTING)
-            for prop in self.monitor.properties
-        }
+        fresh = {prop.name: self.monitor.fresh(prop) for prop in self.monitor.properties}
         self._replace({name: fresh[name] for name in chosen})
         if set(chosen) == set(self.names):  # another episode
             self.session.state = self.session.state._replace(run=None)

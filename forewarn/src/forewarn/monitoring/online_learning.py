@@ -83,9 +83,8 @@ class OnlineLearner:
 
         It may be called in another thread, for a large model takes long to be put together.
 
-
-        Maps that calibrate risks stay: what they mend comes from the abstraction, and a risk that
-        jumps in mid-session would mislead more.
+        Maps that calibrate risks stay, and so does what risks are made of: what they mend comes
+        from the abstraction, and a risk that jumps in mid-session would mislead more.
         """
         self._taken = self._counted
         counts = self._counter.result
@@ -100,6 +99,11 @@ class OnlineLearner:
             forbid=self._validity.forbidden_matrix,
             provenance=(source,),
             grown=self._base.grown,
+            danger=self._base.danger,
         )
         base = self._base
-        return lambda: replace(merge_models([base, learned]), recalibration=base.recalibration)
+        return lambda: replace(
+            merge_models([base, learned]),
+            recalibration=base.recalibration,
+            estimates=base.estimates,
+        )

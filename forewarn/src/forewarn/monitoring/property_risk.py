@@ -9,10 +9,10 @@ import numpy as np
 
 from forewarn.checking.action_risk import RiskOfActions
 from forewarn.checking.interface import RiskTable
-from forewarn.checking.least_risk import LeastRisk
+from forewarn.checking.process_product import ProcessRisk
 from forewarn.models.chain import Floats
 from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step
-from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
+from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel, Scored
 from forewarn.monitoring.verdict import LeastFigure, PropertyStatus
 from forewarn.states.interface import Observed
 
@@ -47,6 +47,34 @@ def look_up(compiled: CompiledProperty, row: int, automaton: int) -> Risk:
     return Risk(value, compiled.lower[index], compiled.upper[index], True)
 
 
+def scored_risk(scored: Scored, row: int, automaton: int, odds: float) -> Risk:
+    """Return the risk of a product state whose odds scores multiply; what is certain stays so."""
+    values, lowest, highest, width = scored.views
+    index = row * width + automaton
+    value: float = values[index]
+    if value != value:
+        return UNSEEN
+    calibration = scored.calibration
+    value = value * odds / (1.0 - value + value * odds)
+    if calibration is not None:
+        value = calibration.at(value)
+    if lowest is None or highest is None:
+        return Risk(value, NAN, NAN, True)
+    lower: float = lowest[index]
+    upper: float = highest[index]
+    lower = lower * odds / (1.0 - lower + lower * odds)
+    upper = upper * odds / (1.0 - upper + upper * odds)
+    if calibration is not None:
+        lower, upper = calibration.at(lower), calibration.at(upper)
+    return Risk(value, lower, upper, True)
+
+
+def pushed(scored: Scored, values: Floats, odds: float) -> Floats:
+    """Return risks whose odds scores multiply, of any shape."""
+    values = values * odds / (1.0 - values + values * odds)
+    return values if scored.calibration is None else scored.calibration(values)
+
+
 def risk_of_action(table: RiskOfActions, row: int, automaton: int, action: str | None) -> Risk:
     """Return the risk of what is being done; of the recorded mix where that is not known."""
     if action:
@@ -66,7 +94,8 @@ def uncertain_risk(
     branches: tuple[int, ...],
     observation: Observed,
     row: int | None,
-    table: RiskTable | LeastRisk | RiskOfActions,
+    table: RiskTable | ProcessRisk,
+    odds: float | None = None,
 ) -> Risk:
     """Return the worst risk over all product states that agree with what is known.
 
@@ -76,8 +105,10 @@ def uncertain_risk(
         Where the live automaton may have been before.
     row : int or None
         The state's row in the tables, where it is known and the model has it.
-    table : RiskTable, LeastRisk or RiskOfActions
+    table : RiskTable or ProcessRisk
         What is looked up.
+    odds : float, optional
+        What the scores multiply odds by; `table` is then the property's scored one.
     """
     found = model.compatible(observation)
     if observation.state is not None and not observation.ended:
@@ -93,7 +124,10 @@ def uncertain_risk(
     columns = np.where(outcome == NOTHING, live.following[at], live.initial)
 
     def looked_up(cells: Floats) -> Floats:
-        return np.where(outcome == NOTHING, cells[rows, columns], certain)
+        found = cells[rows, columns]
+        if odds is not None and compiled.scored is not None:
+            found = pushed(compiled.scored, found, odds)
+        return np.where(outcome == NOTHING, found, certain)
 
     values = looked_up(table.values)
     # That a label may have ended all is no knowledge of a state that was never seen.

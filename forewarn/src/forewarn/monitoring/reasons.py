@@ -43,7 +43,8 @@ class Reasons(NamedTuple):
     Attributes
     ----------
     risk : float
-        The risk, in [0, 1].
+        The chain's risk, in [0, 1], before anything calibrates it or other estimates join it: ways,
+        times and changes are the chain's.
     expected_time : float
         Expected seconds to the violation, given that there is one within the horizon; NaN where
         that has no meaning.

@@ -34,6 +34,8 @@ FORMAT = "1"
 SPEC_NAME = "monitor.yaml"
 PACKED = ".zst"
 ANOMALY_NAME = f"anomaly.json{PACKED}"
+MODEL_NAME = f"model-{{}}.json{PACKED}"
+FIRST_MODEL = MODEL_NAME.format(1)
 NO_RULES: Mapping[str, bytes] = MappingProxyType({})
 RISK_TYPE = "forewarn_msgs/msg/RiskArray"
 ANOMALY_TYPE = "forewarn_msgs/msg/Anomaly"
@@ -59,6 +61,21 @@ class Names(NamedTuple):
     def observed(self) -> str:
         """Topic of what was observed, where the type of processor has a part in that."""
         return f"{self.node}/debug/observed"
+
+    @property
+    def intervention(self) -> str:
+        """Topic of what the planner is asked to do."""
+        return f"{self.node}/output/intervention"
+
+    @property
+    def state(self) -> str:
+        """Topic of signals and predicates."""
+        return f"{self.node}/debug/state"
+
+    @property
+    def moments(self) -> str:
+        """Topic, in files of incidents only, of what happened when."""
+        return f"{self.node}/incident/moments"
 
     @property
     def anomaly(self) -> str:
@@ -119,7 +136,6 @@ class RecordWriter:
         self._writer = RecordingWriter(path)
         self._types = dict(types)
         self._types[names.risk] = installed_message_type(RISK_TYPE)
-        self._definitions: dict[str, str] = {}
         self._shift_ns = 0
         self._decided_ns = 0
         self._newest_ns = 0
@@ -204,7 +220,7 @@ class RecordWriter:
     def model(self, model: CountModel, ready: Packed | None = None) -> str:
         """Attach a model, which `ready` may hold, and return the name of the attachment."""
         self._models += 1
-        name = f"model-{self._models}.json{PACKED}"
+        name = MODEL_NAME.format(self._models)
         data = _packed(dump_model(model).encode()) if ready is None else ready.model
         self._writer.attach(name, data, "application/zstd")
         return name
@@ -221,10 +237,5 @@ class RecordWriter:
         self._writer.close()
 
     def _write(self, topic: str, time_ns: int, payload: bytes) -> None:
-        mtype = self._types[topic]
-        definition = self._definitions.get(topic)
-        if definition is None:
-            definition, _ = mtype.typestore.generate_msgdef(mtype.name, ros_version=2)
-            self._definitions[topic] = definition
         self._newest_ns = max(self._newest_ns, time_ns)
-        self._writer.write(topic, mtype.name, definition, time_ns, payload)
+        self._writer.write_typed(topic, self._types[topic], time_ns, payload)

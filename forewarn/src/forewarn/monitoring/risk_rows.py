@@ -60,11 +60,19 @@ class RiskRow(NamedTuple):
     pmin: float = math.nan
     pmin_lower: float = math.nan
     pmin_upper: float = math.nan
+    expected: float = math.nan
+    expected_left_out: float = math.nan
+    expected_restarted: bool = False
 
 
 def compared(row: RiskRow) -> float:
     """Return what is compared with the thresholds."""
-    return (row.probability, row.upper, row.pmin)[row.figure]
+    return (row.probability, row.upper, row.pmin, row.expected)[row.figure]
+
+
+def never_seen(row: RiskRow) -> bool:
+    """Tell whether the model knows no state that agrees with what is read, as the figure goes."""
+    return row.expected != row.expected if row.figure == 3 else not row.in_model
 
 
 def risk_rows(
@@ -126,7 +134,7 @@ def _row(
     names = compiled.automaton.names
     announced = compiled.announced
     bounded = announced.bounds_kind
-    # By place: 28 fields by their names would take a fifth of a tick.
+    # By place: 31 fields by their names would take a fifth of a tick.
     return RiskRow(
         compiled.name,
         tick,
@@ -149,6 +157,7 @@ def _row(
         expected,
         path,
         *verdict.least,
+        *verdict.expected,
     )
 
 

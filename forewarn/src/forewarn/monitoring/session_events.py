@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,7 +28,7 @@ class Activate:
     Attributes
     ----------
     rate : float or 'steps'
-        Ticks per second, or its clock is steps, on which no player can lie in wait.
+        Ticks per second, which tell a player when ticks are due; ``steps`` tell nobody.
     settle_ns : int
         How much later than its tick an evaluation happens.
     inputs : mapping of str to str
@@ -119,12 +119,13 @@ class Mute:
 
 @dataclass(frozen=True)
 class Acknowledge:
-    """An operator took note of what a damaged journal has lost."""
+    """An operator took note of alerts, by their numbers, or of what a damaged journal has lost."""
 
     kind: ClassVar[str] = "acknowledge"
     lost: str
     requester: str | None = None
     reason: str | None = None
+    alerts: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,9 @@ class ModelChange:
 
 @dataclass(frozen=True)
 class GoalDecided:
-    """A guard has decided about a goal; it takes no effect but by the goal's message.
+    """A guard has decided about a goal; a replay compares what it decides itself.
+
+    The session changes by the message of the goal, not by this event.
 
     Attributes
     ----------
@@ -218,20 +221,7 @@ Known = (
 Event = Known | UnknownEvent
 
 _KINDS: dict[str, type[Any]] = {
-    kind.kind: kind
-    for kind in (
-        Activate,
-        ClockHeard,
-        Start,
-        Recall,
-        Reset,
-        Release,
-        Mute,
-        Acknowledge,
-        PolicyChange,
-        ModelChange,
-        GoalDecided,
-    )
+    kind.kind: kind for kind in get_args(Known) if kind is not Beginning
 }
 
 

@@ -30,7 +30,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask
-from forewarn.signals.clock import Clock
+from forewarn.signals.clock import Clock, horizon_ticks, within
 from forewarn.states.interface import StateSpace, is_terminal
 
 FIGURES = ActionRisk._fields[2:]
@@ -91,8 +91,7 @@ def build_shield(
                 f"the state {space.name(states[both[0]])!r} is failure and success",
                 accepted="formulas that never hold together",
             )
-        horizon = section.horizon
-        steps = None if math.isinf(horizon) else abstraction.clock.ticks(horizon)
+        steps = horizon_ticks(abstraction.clock, section.horizon)
         return shield_table(bounds, failure, success, section.at_least, steps)
     except CheckingError as error:
         raise error.located(file=spec.file, key="shield") from error
@@ -154,10 +153,10 @@ def advise_action(
         return Advice(
             "", f"nothing is recommended: nothing as strong as {asked} was seen in {name!r}", found
         )
-    span = None if table.horizon is None else clock.say(clock.duration(table.horizon))
-    within = "ever" if span is None else f"within {span}"
+    horizon = math.inf if table.horizon is None else clock.duration(table.horizon)
+    span = within(clock, horizon)
     told = (
-        f"{best.action!r} was seen {best.visits} times in {name!r}: failure {within} "
+        f"{best.action!r} was seen {best.visits} times in {name!r}: failure {span} "
         f"{_span(best.failure, best.failure_lower, best.failure_upper)}, success "
         f"{_span(best.success, best.success_lower, best.success_upper)}"
     )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from forewarn.checking.shield import ShieldTable
 from forewarn.config import MonitorSpec
+from forewarn.monitoring.belief import MAX_BLIND, Belief, Filter, beginning, follow
 from forewarn.monitoring.branches import Step, advance
 from forewarn.monitoring.live_anomaly import Detector, RunState
 from forewarn.monitoring.policy import RESTING, PolicyState, decide
@@ -26,11 +27,14 @@ from forewarn.monitoring.property_risk import (
     least_figure,
     look_up,
     risk_of_action,
+    scored_risk,
     uncertain_risk,
 )
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import (
+    NO_EXPECTED,
     NO_LEAST,
+    ExpectedFigure,
     LeastFigure,
     PropertyStatus,
     PropertyVerdict,
@@ -57,11 +61,14 @@ class PropertyState(NamedTuple):
         A violation was counted and its condition may not have cleared.
     policy : PolicyState
         Alert level and counters.
+    belief : Belief
+        How probable each product state is; empty if nobody asks.
     """
 
     branches: tuple[int, ...]
     latched: bool
     policy: PolicyState
+    belief: Belief = ()
 
 
 class MonitorState(NamedTuple):
@@ -102,6 +109,8 @@ class Moment(NamedTuple):
         Its row in the tables, where the model has it.
     action : str or None
         What is being done, where it is known and somebody asks.
+    values : sequence
+        Values of all signals in slot order; None where unknown.
     suspended : bool
         Values are missing, and only of signals whose staleness is to be ignored.
     waiting : bool
@@ -112,6 +121,7 @@ class Moment(NamedTuple):
     observation: Observed
     row: int | None
     action: str | None
+    values: Sequence[Any]
     suspended: bool
     waiting: bool
 
@@ -136,6 +146,8 @@ class Monitor:
         What tells runs that are unlike normal ones, if the monitor file asks for it.
     shield : ShieldTable or None
         What is safest in each state, if the monitor file asks for it and the model knows.
+    filter : Filter or None
+        What beliefs are computed with, if the monitor file asks for them and there is a model.
     """
 
     spec: MonitorSpec
@@ -145,6 +157,7 @@ class Monitor:
     notes: tuple[str, ...] = ()
     detector: Detector | None = None
     shield: ShieldTable | None = None
+    filter: Filter | None = None
 
     @property
     def bounded(self) -> bool:
@@ -171,10 +184,13 @@ class Monitor:
 
     def start(self) -> MonitorState:
         """Return the state before the first tick."""
-        fresh = tuple(
-            PropertyState((p.automaton.initial,), False, RESTING) for p in self.properties
-        )
-        return MonitorState(None, 0, False, fresh, None)
+        return MonitorState(None, 0, False, tuple(map(self.fresh, self.properties)), None)
+
+    def fresh(self, compiled: CompiledProperty) -> PropertyState:
+        """Return where a property stands before the first tick."""
+        initial = compiled.automaton.initial
+        asked = self.spec.noise is not None or compiled.spec.figure == "expected"
+        return PropertyState((initial,), False, RESTING, beginning(initial) if asked else ())
 
     def with_properties(self, properties: tuple[CompiledProperty, ...]) -> Monitor:
         """Return the monitor with other compiled properties: new thresholds, say."""
@@ -211,7 +227,9 @@ class Monitor:
                 action, reason = self.abstraction.done(values)
             if reason:
                 failed += (Failure("action", reason),)
-        moment = Moment(snapshot.tick, observation, row, action, snapshot.suspended, waiting)
+        moment = Moment(
+            snapshot.tick, observation, row, action, values, snapshot.suspended, waiting
+        )
         states, verdicts = [], []
         for compiled, before in zip(self.properties, state.properties, strict=True):
             after, verdict = self._property(compiled, before, moment)
@@ -279,7 +297,11 @@ class Monitor:
                 if after == before:
                     break
                 before = after
-            properties.append(before)
+            belief = before.belief
+            if self.filter is not None and belief:
+                for _ in range(min(ticks, MAX_BLIND)):
+                    belief, _ = follow(self.filter, compiled, belief, nothing)
+            properties.append(before._replace(belief=belief))
         return state._replace(properties=tuple(properties)), frozenset(missed)
 
     def _property(
@@ -288,10 +310,10 @@ class Monitor:
         before: PropertyState,
         moment: Moment,
     ) -> tuple[PropertyState, PropertyVerdict]:
-        tick, observation, row, action, suspended, waiting = moment
+        tick, observation, row, action, values, suspended, waiting = moment
         if observation.active is False:
             start = (compiled.automaton.initial,)
-            after = PropertyState(start, False, RESTING)
+            after = self.fresh(compiled)
             nothing = Step(start, start, False, PropertyStatus.INACTIVE, False, False)
             return after, _verdict(compiled, after, nothing, PropertyStatus.INACTIVE, NO_RISK)
         code = observation.state
@@ -304,37 +326,69 @@ class Monitor:
         elif status is ENDED:
             risk = OVER
         elif row is not None and len(branches) == 1 and status is not UNKNOWN:
-            risk = (
-                look_up(compiled, row, branches[0])
-                if compiled.of_actions is None
-                else risk_of_action(compiled.of_actions, row, branches[0], action)
-            )
+            if compiled.of_actions is not None:
+                risk = risk_of_action(compiled.of_actions, row, branches[0], action)
+            elif compiled.scored is not None and (odds := compiled.scored.odds(values)) is not None:
+                risk = scored_risk(compiled.scored, row, branches[0], odds)
+            else:
+                risk = look_up(compiled, row, branches[0])
         elif code is None and suspended:
             risk, status = NOT_JUDGED, UNKNOWN
         else:
             table = compiled.table if compiled.of_actions is None else compiled.of_actions
             assert table is not None and self.model is not None
-            risk = uncertain_risk(self.model, compiled, before.branches, observation, row, table)
+            odds = None if compiled.scored is None else compiled.scored.odds(values)
+            if compiled.scored is not None and odds is not None:
+                table = compiled.scored.table
+            risk = uncertain_risk(
+                self.model, compiled, before.branches, observation, row, table, odds
+            )
+        belief, expected = self._expected(compiled, before.belief, moment, risk)
         if waiting and status is not VIOLATED:  # which no missing signal can bring about
-            after = PropertyState(branches, step.latched, before.policy)
-            return after, _verdict(compiled, after, step, UNKNOWN, risk)
+            after = PropertyState(branches, step.latched, before.policy, belief)
+            return after, _verdict(compiled, after, step, UNKNOWN, risk, expected=expected)
         least = NO_LEAST
         if compiled.least is not None:
             least = least_figure(
                 self.model, compiled, before.branches, observation, row, step, risk
             )
-        figure = (risk.probability, risk.upper, least.probability)[compiled.announced.figure]
+        figure = (risk.probability, risk.upper, least.probability, expected.probability)[
+            compiled.announced.figure
+        ]
         if risk is NO_RISK:
             # Without a model only a violation raises an alert, so its end must release it.
             figure = 0.0
         elif risk is NOT_JUDGED:
             figure = NAN  # its upper bound of 1 must not alert either
         # Where nothing was seen done, the least risk is as unknown as in a state never seen.
-        known = compiled.spec.figure != "pmin" or figure == figure or risk is NOT_JUDGED
-        unseen = not (risk.in_model and known)
+        known = figure == figure or risk is NOT_JUDGED
+        unseen = not (risk.in_model and (compiled.spec.figure != "pmin" or known))
+        if compiled.spec.figure == "expected":
+            # Readings that were never seen may still tell what is likely, if they may be wrong.
+            unseen = not known
         policy = decide(compiled.rules, before.policy, tick, figure, unseen=unseen)
-        after = PropertyState(branches, step.latched, policy)
-        return after, _verdict(compiled, after, step, status, risk, least)
+        after = PropertyState(branches, step.latched, policy, belief)
+        return after, _verdict(compiled, after, step, status, risk, least, expected)
+
+    def _expected(
+        self,
+        compiled: CompiledProperty,
+        belief: Belief,
+        moment: Moment,
+        risk: Risk,
+    ) -> tuple[Belief, ExpectedFigure]:
+        """Return the belief about a property after a tick, and the mean risk over it."""
+        if not belief:
+            return belief, NO_EXPECTED
+        expected = NO_EXPECTED._replace(left_out=0.0)
+        if self.filter is not None and compiled.table is not None:
+            odds = None if compiled.scored is None else compiled.scored.odds(moment.values)
+            belief, expected = follow(
+                self.filter, compiled, belief, moment.observation, moment.action, odds
+            )
+        if expected.probability != expected.probability and (risk is CERTAIN or risk is OVER):
+            expected = expected._replace(probability=risk.probability)
+        return belief, expected
 
 
 def _verdict(
@@ -344,6 +398,7 @@ def _verdict(
     status: PropertyStatus,
     risk: Risk,
     least: LeastFigure = NO_LEAST,
+    expected: ExpectedFigure = NO_EXPECTED,
 ) -> PropertyVerdict:
     return PropertyVerdict(
         compiled.name,
@@ -358,4 +413,5 @@ def _verdict(
         after.policy.level,
         after.policy.since,
         least,
+        expected,
     )

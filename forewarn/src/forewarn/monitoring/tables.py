@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import exp, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 from forewarn.checking.action_risk import RiskOfActions
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, label_states
-from forewarn.checking.least_risk import LeastRisk
+from forewarn.checking.process_product import ProcessRisk
 from forewarn.config.sections import PropertySpec
 from forewarn.logic import Automaton
+from forewarn.models.calibration_map import Recalibration
+from forewarn.models.estimates import Estimate
+from forewarn.models.shards import LEAST_SCORE
 from forewarn.monitoring.branches import LiveAutomaton, Step, advance, live_automaton
 from forewarn.monitoring.likely_path import Outlook
 from forewarn.monitoring.policy import Rules
@@ -29,8 +33,8 @@ from forewarn.states.interface import (
 )
 
 MAX_MEMO = 1 << 12
-BOUNDS = {"none": 0, "credible": 1, "sound": 2}
-FIGURES = {"risk": 0, "upper": 1, "pmin": 2}
+BOUNDS = {"none": 0, "credible": 1, "sound": 2, "clustered": 3}
+FIGURES = {"risk": 0, "upper": 1, "pmin": 2, "expected": 3}
 
 
 class Compatible(NamedTuple):
@@ -127,6 +131,65 @@ class Announced(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Scored:
+    """A risk that scores of the moment push up or down.
+
+    Attributes
+    ----------
+    table : RiskTable
+        Risk of all product states, all scores being at even odds.
+    slots : tuple of int
+        Where the scores are among the values of signals.
+    weights : tuple of float
+        Of their log-odds.
+    calibration : Recalibration or None
+        What maps the sum to observed frequency.
+    """
+
+    table: RiskTable
+    slots: tuple[int, ...]
+    weights: tuple[float, ...]
+    calibration: Recalibration | None = None
+
+    @cached_property
+    def views(self) -> tuple[memoryview, memoryview | None, memoryview | None, int]:
+        """The table and its bounds, for the loop, and the length of a row."""
+        lower, upper = (_view(part) for part in (self.table.lower, self.table.upper))
+        values = _view(self.table.values)
+        assert values is not None
+        return values, lower, upper, self.table.values.shape[1]
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[int, float], ...]:
+        return tuple(zip(self.slots, self.weights, strict=True))
+
+    def odds(self, values: Sequence[Any] | Mapping[int, Any]) -> float | None:
+        """Return what scores among the values of signals multiply odds by.
+
+        None unless all of them are known and within [0, 1].
+        """
+        total = 0.0
+        for slot, weight in self._pairs:
+            score = values[slot]
+            if score is None or not 0.0 <= score <= 1.0:
+                return None
+            if score < LEAST_SCORE:
+                score = LEAST_SCORE
+            elif score > MOST_SCORE:
+                score = MOST_SCORE
+            total += weight * log(score / (1.0 - score))
+        return exp(total) if -LARGEST < total < LARGEST else exp(math.copysign(LARGEST, total))
+
+
+MOST_SCORE = 1.0 - LEAST_SCORE
+LARGEST = 300.0
+
+
+def _view(array: NDArray[np.float64] | None) -> memoryview | None:
+    return None if array is None else memoryview(np.ascontiguousarray(array).ravel().data)
+
+
+@dataclass(frozen=True)
 class CompiledProperty:
     """One property, ready for the loop.
 
@@ -148,12 +211,16 @@ class CompiledProperty:
         Letter class of each model state.
     outlook : Outlook or None
         What lies ahead of each product state; None without a model.
-    least : LeastRisk or None
+    least : ProcessRisk or None
         Least risk over all ways to choose; None unless it is the property's figure.
     raw : RiskTable or None
         What the chain says; `table` itself unless the model calibrates the risk.
     of_actions : RiskOfActions or None
         Risk of what is being done; None unless it is the property's.
+    scored : Scored or None
+        Risk where all scores are known; None without scores.
+    estimate : Estimate or None
+        What `table` is made of; None if it is the chain's, unasked.
     """
 
     name: str
@@ -169,8 +236,10 @@ class CompiledProperty:
     upper: memoryview | None = None
     outlook: Outlook | None = None
     raw: RiskTable | None = None
-    least: LeastRisk | None = None
+    least: ProcessRisk | None = None
     of_actions: RiskOfActions | None = None
+    scored: Scored | None = None
+    estimate: Estimate | None = None
     _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)
 
@@ -259,14 +328,12 @@ def compile_property(
     row_classes: NDArray[np.int64],
     outlook: Outlook | None = None,
     raw: RiskTable | None = None,
-    least: LeastRisk | None = None,
+    least: ProcessRisk | None = None,
     of_actions: RiskOfActions | None = None,
+    scored: Scored | None = None,
+    estimate: Estimate | None = None,
 ) -> CompiledProperty:
     """Flatten automaton and tables for the loop."""
-
-    def view(array: NDArray[np.float64] | None) -> memoryview | None:
-        return None if array is None else memoryview(np.ascontiguousarray(array).ravel().data)
-
     return CompiledProperty(
         name=name,
         spec=spec,
@@ -276,11 +343,13 @@ def compile_property(
         table=table,
         row_classes=row_classes,
         live=live_automaton(automaton, vocabulary),
-        values=None if table is None else view(table.values),
-        lower=None if table is None else view(table.lower),
-        upper=None if table is None else view(table.upper),
+        values=None if table is None else _view(table.values),
+        lower=None if table is None else _view(table.lower),
+        upper=None if table is None else _view(table.upper),
         outlook=outlook,
         raw=table if raw is None else raw,
         least=least,
         of_actions=of_actions,
+        scored=scored,
+        estimate=estimate,
     )

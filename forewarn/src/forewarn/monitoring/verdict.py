@@ -38,6 +38,28 @@ class LeastFigure(NamedTuple):
 NO_LEAST = LeastFigure(math.nan, math.nan, math.nan)
 
 
+class ExpectedFigure(NamedTuple):
+    """The mean risk over what the state may be, by all readings so far; see `belief`.
+
+    Attributes
+    ----------
+    probability : float
+        In [0, 1]; NaN where it is not asked for, and where no state of the model may be.
+    left_out : float
+        Share of the belief, in [0, 1], that the next moment does not start from: more than it can
+        hold. NaN where the figure is not asked for.
+    restarted : bool
+        What was read cannot be by the chain: the belief about the state begins anew.
+    """
+
+    probability: float
+    left_out: float
+    restarted: bool
+
+
+NO_EXPECTED = ExpectedFigure(math.nan, math.nan, False)
+
+
 class PropertyVerdict(NamedTuple):
     """One property at one tick.
 
@@ -63,6 +85,8 @@ class PropertyVerdict(NamedTuple):
         Tick at which the present level began.
     least : LeastFigure
         The least risk over all ways to choose, where it is the property's figure.
+    expected : ExpectedFigure
+        The mean risk over what the state may be, where it is asked for.
     """
 
     name: str
@@ -77,6 +101,7 @@ class PropertyVerdict(NamedTuple):
     level: Level
     alert_since: int
     least: LeastFigure = NO_LEAST
+    expected: ExpectedFigure = NO_EXPECTED
 
 
 class Verdict(NamedTuple):

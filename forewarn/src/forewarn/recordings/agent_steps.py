@@ -16,6 +16,12 @@ from forewarn.recordings.agent_calls import Call
 KEY = "run"
 """Signal that names the run, or numbers those of a file from 0."""
 
+PROPOSED = "proposed"
+"""Signal that names the call that is about to be made; the key `action` says the same."""
+
+OF_CALL = (PROPOSED, "arguments", "argument_names", "inputs")
+"""Signals that tell of this call."""
+
 LONGEST_TEXT = 20_000
 KEPT_OUTPUTS = 200_000
 
@@ -67,7 +73,7 @@ class Progress(NamedTuple):
         return {
             **self._known(run, [*map(list, self.inputs), arguments]),
             "action": call.action,
-            "proposed": call.action,
+            PROPOSED: call.action,
             "arguments": arguments,
             "argument_names": [name for name, _ in call.arguments],
         }
@@ -77,7 +83,7 @@ class Progress(NamedTuple):
         return {
             **self._known(run, [*map(list, self.inputs)]),
             "action": None,
-            "proposed": "",
+            PROPOSED: "",
             "arguments": [],
             "argument_names": [],
         }

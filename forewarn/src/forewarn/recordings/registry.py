@@ -21,6 +21,7 @@ from forewarn.recordings import agent_steps, agents, frames, rosbag1, rosbag2, t
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
+from forewarn.recordings.parts import PartRecording, divided
 from forewarn.recordings.runs import find_runs, open_run
 
 GROUP = "forewarn.recordings"
@@ -104,7 +105,8 @@ def open_recording(path: Path | str) -> Recording:
     Parameters
     ----------
     path : Path or str
-        A file, a folder of rosbag2, or the address of a run in a trace (`runs`).
+        A file, a folder of rosbag2, or the address of a run in a trace (`runs`) or of a part of
+        a recording (`parts`).
 
     Raises
     ------
@@ -113,6 +115,9 @@ def open_recording(path: Path | str) -> Recording:
     """
     path = Path(path)
     try:
+        if (found := divided(path)) is not None:
+            whole, part = found
+            return PartRecording(path, open_recording(whole), part)
         if (run := open_run(path)) is not None:
             return run
         return _open(path.parent if path.name == "metadata.yaml" else path)

@@ -71,6 +71,12 @@ def open_run(path: Path) -> TraceRun | None:
     return TraceRun(path, path.with_name(name), key, unquote(run))
 
 
+def trace_of(path: Path) -> Path | None:
+    """Return the trace that a run is in; None if the path is no address of a run."""
+    name, mark, _ = path.name.partition(MARK)
+    return path.with_name(name) if mark and not path.exists() else None
+
+
 def find_runs(path: Path, key: str) -> list[Path]:
     """Return the addresses of the runs of a trace in order of appearance, or the trace itself.
 

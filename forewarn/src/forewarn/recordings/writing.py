@@ -13,13 +13,16 @@ import io
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcap.writer import CompressionType, Writer
 
 from forewarn.errors import RecordingError
 from forewarn.files.outputs import create_output
 from forewarn.recordings.interface import TIME_LIMIT_NS
+
+if TYPE_CHECKING:
+    from forewarn.messages import MessageType
 
 PROFILE = "ros2"
 LIBRARY = "forewarn"
@@ -65,6 +68,7 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
         self._schemas: dict[tuple[str, str | bytes, str], int] = {}
         self._channels: dict[tuple[str, str, str | bytes, str], int] = {}
         self._sequences: dict[int, int] = {}
+        self._definitions: dict[str, str] = {}
         self._chunk_start_ns: int | None = None
         self._closed = False
         try:
@@ -137,6 +141,14 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
             self._writer.add_message(channel, time_ns, bytes(data), time_ns, sequence & 0xFFFFFFFF)
         except OSError as error:
             raise self._failed(error) from error
+
+    def write_typed(self, topic: str, mtype: MessageType, time_ns: int, data: bytes) -> None:
+        """Append one message of a type whose definition is known; see `write`."""
+        definition = self._definitions.get(topic)
+        if definition is None:
+            definition, _ = mtype.typestore.generate_msgdef(mtype.name, ros_version=2)
+            self._definitions[topic] = definition
+        self.write(topic, mtype.name, definition, time_ns, data)
 
     def write_text(self, topic: str, time_ns: int, text: str) -> None:
         """Append a text as a std_msgs/msg/String message; see `write`."""

@@ -18,6 +18,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.reports.figures import percent
 from forewarn.reports.page import absent, escape, label, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
+from forewarn.signals.clock import horizon_ticks
 from forewarn.signals.clock_kinds import clock_of
 
 LISTED = 12
@@ -97,7 +98,7 @@ def _here(here: Stay, found: Coverage) -> str:
 
 def _for_the_risk(monitor: Monitor, model: CountModel) -> str:
     horizons = [
-        None if math.isinf(spec.horizon) else clock_of(model.rate).ticks(spec.horizon)
+        horizon_ticks(clock_of(model.rate), spec.horizon)
         for spec in monitor.spec.properties.values()
     ]
     limited = [horizon for horizon in horizons if horizon is not None]
@@ -165,7 +166,7 @@ def coverage_figure(model: CountModel, found: Coverage) -> dict[str, Any]:
     data = []
     for chosen, name, colour in (
         (done, "covered", "covered"),
-        (~done, "too few visits", "uncovered"),
+        (~done, "too few visits", "inactive"),
     ):
         data.append(
             {

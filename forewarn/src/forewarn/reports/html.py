@@ -11,6 +11,7 @@ from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import areas, calibrations, remarks_on, scores
 from forewarn.models import CountModel
 from forewarn.monitoring.step import Monitor
+from forewarn.reports.danger import danger_part
 from forewarn.reports.event_table import event_table
 from forewarn.reports.foresight import cards, trade_offs
 from forewarn.reports.learned import learned_parts
@@ -30,6 +31,7 @@ YEAR_2000 = 946_684_800
 KEY = (
     ("risk", "risk", "risk"),
     ("bounds", "its bounds", "bounds"),
+    ("lead", "expected risk, by all readings so far", "expected"),
     ("uncovered", "risk that was published live, where it is another", "published live"),
     ("warn_fill", "warning", ""),
     ("act_fill", "alert: intervention asked for", ""),
@@ -59,8 +61,13 @@ def render(
     model: CountModel | None,
     runs: Sequence[RecordedRun],
     further: Sequence[Part] = (),
+    *,
+    opens_ns: int | None = None,
 ) -> str:
-    """Return the page; `further` sections stand before the remarks."""
+    """Return the page; `further` sections stand before the remarks.
+
+    With `opens_ns`, the first picture shows what lies about that moment.
+    """
     pictures = [timeline(monitor, run) for run in runs[:MAX_DRAWN]]
     packed = _packed(pictures)
     parts = [("foresight", "What was foreseen", cards(monitor, scores(monitor, runs)))]
@@ -68,7 +75,13 @@ def render(
         (
             f"run{number}",
             run.name,
-            _run(monitor, run, number, (pictures[number], packed[number]))
+            _run(
+                monitor,
+                run,
+                number,
+                (pictures[number], packed[number]),
+                None if number else opens_ns,
+            )
             if number < len(pictures)
             else _run(monitor, run, number, None),
         )
@@ -79,6 +92,8 @@ def render(
     if model is not None:
         parts.append(("coverage-part", "Coverage", coverage_part(monitor, model, runs)))
         parts.append(("chain", "Chain", chain_part(monitor, model)))
+        if model.danger:
+            parts.append(("danger", "Danger scores", danger_part(model)))
         parts += learned_parts(model)
     else:
         reason = "No model: give one with -m to see risk, coverage and the chain."
@@ -128,11 +143,13 @@ def _run(
     run: RecordedRun,
     number: int,
     drawn: tuple[Timeline, dict[str, Any]] | None,
+    opens_ns: int | None = None,
 ) -> str:
     name = f"timeline{number}"
     picture = absent(f"Not drawn: {MAX_DRAWN} recordings are.")
     if drawn is not None:
-        picture = _picture(name, *drawn)
+        opens = None if opens_ns is None else (opens_ns - run.start_ns) / NANOSECONDS
+        picture = _picture(name, *drawn, opens)
     events = event_table(monitor, run, None if drawn is None else name)
     return (
         f'<section id="run{number}"><details{"" if number else " open"}>'
@@ -153,7 +170,7 @@ def _when(monitor: Monitor, run: RecordedRun) -> str:
     return f"{told} from {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _picture(name: str, drawn: Timeline, packed: dict[str, Any]) -> str:
+def _picture(name: str, drawn: Timeline, packed: dict[str, Any], opens: float | None = None) -> str:
     there = drawn.meanings
     key = "".join(
         f'<span><i style="background:var(--c-{colour})"></i>{text}</span>'
@@ -166,6 +183,7 @@ def _picture(name: str, drawn: Timeline, packed: dict[str, Any]) -> str:
         "count": drawn.ticks,
         "rows": drawn.rows,
         "packed": packed,
+        "opens": opens,
     }
     height = sum(row["height"] + 36 for row in drawn.rows if row["shown"]) + 80
     return (
@@ -177,7 +195,7 @@ def _picture(name: str, drawn: Timeline, packed: dict[str, Any]) -> str:
 
 
 def _chips(name: str, drawn: Timeline) -> str:
-    """Return what chooses the signals that are drawn."""
+    """Return the buttons and boxes by which a reader chooses the signals that are drawn."""
     rows = [row for row in drawn.rows if "signal" in row]
     buttons = f'<button type="button" data-whole="{name}">whole run</button>'
     if not rows:

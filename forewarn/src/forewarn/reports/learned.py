@@ -14,7 +14,7 @@ from forewarn.models import CountModel
 from forewarn.reports.page import Part, absent, assembled, escape, plot, section, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.predicate_tree import LeafNote, tree_list
-from forewarn.reports.process import ProcessView, flows_of, process_body
+from forewarn.reports.process import NOTHING, ProcessView, flows_of, process_body
 from forewarn.reports.refinement import rounds_body, shown_way, ways_body
 from forewarn.states.interface import is_terminal
 from forewarn.states.tree.nodes import shortened
@@ -208,4 +208,4 @@ def _notes(refined: Refined) -> dict[str, LeafNote]:
 
 
 def _action(flow: Flow) -> str:
-    return flow.action or "(nothing known)"
+    return flow.action or NOTHING

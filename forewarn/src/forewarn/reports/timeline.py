@@ -7,7 +7,6 @@ surroundings when somebody zooms in.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.reports.packing import Column
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS
-from forewarn.signals.clock import Clock
+from forewarn.signals.clock import Clock, within
 
 SHOWN_SIGNALS = 8
 MAX_TEXTS = 12
@@ -112,9 +111,7 @@ def _risk_row(
     monitor: Monitor, run: RecordedRun, index: int, track: Track, columns: dict[str, Column]
 ) -> Row:
     section = monitor.spec.properties[track.name]
-    horizon = (
-        "ever" if math.isinf(section.horizon) else f"within {monitor.clock.say(section.horizon)}"
-    )
+    horizon = within(monitor.clock, section.horizon)
     names = {
         column: f"{column}{index}" for column in ("risk", "lower", "upper", "level", "missing")
     }
@@ -132,6 +129,11 @@ def _risk_row(
     if names["upper"] in columns:
         risk["bounds"] = [names["lower"], names["upper"]]
     traces.append(risk)
+    if track.expected is not None and not np.isnan(track.expected).all():
+        columns[f"expected{index}"] = Column(track.expected, exact=True)
+        plain = {"color": COLOURS["lead"], "width": 1.6, "dash": "dashdot"}
+        shown = {"column": f"expected{index}", "name": "expected", "line": plain}
+        traces.append({"draw": "line", **shown})
     traces += _live(run, index, track, columns)
     traces += [_level_line(value, colour, name, run) for value, colour, name in _limits(section)]
     traces += _events(run.events[index], track, monitor.clock)

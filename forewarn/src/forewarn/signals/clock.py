@@ -7,6 +7,7 @@ clocks. What has a memory, namely which arrivals make a moment, is in its `Momen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Protocol
 
@@ -137,3 +138,13 @@ class Moments(Protocol):
         RecordingError
             If the recording cannot be played by this clock.
         """
+
+
+def horizon_ticks(clock: Clock, horizon: float) -> int | None:
+    """Return the whole moments within a horizon; None if it has no end."""
+    return None if math.isinf(horizon) else clock.ticks(horizon)
+
+
+def within(clock: Clock, horizon: float) -> str:
+    """Return a horizon for people: ``within 3 s``, or ``ever``."""
+    return "ever" if math.isinf(horizon) else f"within {clock.say(horizon)}"

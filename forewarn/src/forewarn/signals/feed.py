@@ -5,7 +5,6 @@ A message is decoded only if it is the newest of its tick; the others are never 
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,22 +12,20 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from forewarn.errors import DecodeError, FieldError
-from forewarn.expressions import Expression, Unknown, parse_expression
+from forewarn.expressions import Expression, Unknown
 from forewarn.messages import (
     Extractor,
     ForeignExtractor,
-    ForeignType,
     MessageType,
     compile_extractor,
 )
-from forewarn.signals.clock import NANOSECONDS, Clock, Payload, Samples
+from forewarn.signals.clock import Clock, Payload, Samples
 from forewarn.signals.sources import SourceSignal, stored_value
+from forewarn.signals.stamps import stamp_reader
 
 NEVER = -(1 << 62)
 Reader = Callable[[Any], Any]
 NO_READERS: Mapping[str, Reader] = MappingProxyType({})
-STAMPS = ("header.stamp", "stamp")
-SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
 
 
 class Aged(NamedTuple):
@@ -372,40 +369,3 @@ def snapshot_of(
     missing = [s.name for s in sources if s.name not in values and s.default is None]
     stale = tuple([StaleSignal(name, None) for name in missing])
     return Snapshot(tick, found, stale, (), False, time_ns, action)
-
-
-def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
-    """Return a function from payload to its header stamp in nanoseconds, or None."""
-    if isinstance(mtype, ForeignType):
-        return _seconds_reader(mtype)
-    for path in STAMPS:
-        try:
-            extractor = compile_extractor(
-                mtype, [parse_expression(f"{path}.sec"), parse_expression(f"{path}.nanosec")]
-            )
-        except FieldError:
-            continue
-
-        def read(payload: Payload, extractor: Extractor | ForeignExtractor = extractor) -> int:
-            assert not isinstance(payload, Mapping)
-            seconds, nanoseconds = extractor(payload)
-            return int(seconds) * NANOSECONDS + int(nanoseconds)  # type: ignore[arg-type]
-
-        return read
-    return None
-
-
-def _seconds_reader(mtype: MessageType) -> Callable[[Payload], int] | None:
-    try:
-        extractor = compile_extractor(mtype, [parse_expression(SECONDS)])
-    except FieldError:
-        return None
-
-    def read(payload: Payload) -> int:
-        assert not isinstance(payload, Mapping)
-        (seconds,) = extractor(payload)
-        if not isinstance(seconds, float) or not math.isfinite(seconds):
-            raise DecodeError(f"{SECONDS} is {seconds!r}", accepted="seconds")
-        return round(seconds * NANOSECONDS)
-
-    return read

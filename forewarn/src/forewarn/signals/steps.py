@@ -56,11 +56,11 @@ class Steps:
         return 0 if age_ns else now_ns
 
     def ticks(self, duration: float) -> int:
-        """Return a number of steps as a whole number."""
+        """Return a number of steps, rounded down."""
         return math.floor(duration + 1e-9)
 
     def at_least(self, duration: float) -> int:
-        """Return a number of steps as a whole number."""
+        """Return a number of steps, rounded up."""
         return math.ceil(duration - 1e-9)
 
     def duration(self, moments: float) -> float:

@@ -8,16 +8,17 @@ conditions the type of processor may decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, Unknown
-from forewarn.expressions.functions.memory import Cell, Memory
+from forewarn.expressions.functions.memory import Cell
 from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, stored_value
+from forewarn.states.danger import DangerFit, Scoring
 from forewarn.states.interface import Admission, Observed, StateSpace
 
 STATES = "states"
@@ -63,6 +64,28 @@ class Seen(NamedTuple):
     failures: tuple[Failure, ...]
 
 
+class Remembers(Protocol):
+    """What a signal remembers, as `expressions.functions.memory` describes cells."""
+
+    @property
+    def judges(self) -> bool:
+        """Tell whether it is also asked where an argument is unknown."""
+
+    @property
+    def start(self) -> Cell:
+        """The cell before the first moment of a run."""
+
+    @property
+    def forgotten(self) -> Cell:
+        """The cell after moments about which nothing is known."""
+
+    def advance(self, cell: Cell, value: Any) -> tuple[Any, Cell]:
+        """Take in the value of one moment; return the value of the signal, and the cell."""
+
+    def rest(self, data: Any) -> Cell:
+        """Return the cell that plain data were made of; raises ValueError."""
+
+
 @dataclass(frozen=True)
 class DerivedSignal:
     """A signal computed from others, whose slots in the value list are `arguments`.
@@ -75,7 +98,7 @@ class DerivedSignal:
     expression: Expression
     arguments: tuple[int, ...]
     function: Callable[[Sequence[Any]], Any]
-    memory: Memory | None = None
+    memory: Remembers | None = None
     key: str = ""
 
 
@@ -106,6 +129,8 @@ class Abstraction:
         What names the action.
     grown : tuple of str
         Beginnings of the digests of recordings that the states were learned from, as far as known.
+    fitted : tuple of DangerFit
+        Danger scores that are fitted.
     rebuild : callable or None
         Makes the same abstraction in another process, where compiled functions cannot go.
     """
@@ -121,6 +146,7 @@ class Abstraction:
     phases: Mapping[str, Expression] = field(default_factory=dict)
     action: DerivedSignal | None = None
     grown: tuple[str, ...] = ()
+    fitted: tuple[DangerFit, ...] = ()
     rebuild: Callable[[], Abstraction] | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -190,18 +216,55 @@ class Abstraction:
             for source in self.sources
             if source.expression is not None and source.expression.by_platform
         }
+        marked |= {one.name for one in self.derived if one.expression.by_platform}
+        conditions = {**self.conditions, **self.phases}
+        marked |= {key for key, expression in conditions.items() if expression.by_platform}
+        return self._depending(marked)
+
+    @cached_property
+    def learned(self) -> frozenset[str]:
+        """Key paths of the conditions that depend on danger scores."""
+        return self._depending({name for name, _ in self.scores})
+
+    def _depending(self, marked: set[str]) -> frozenset[str]:
+        """Return the key paths of conditions that are `marked`, or depend on what is."""
         for signal in self.derived:
-            if signal.expression.by_platform or signal.expression.names & marked:
+            if signal.expression.names & marked:
                 marked.add(signal.name)
         found = set[str]()
         for key, expression in {**self.conditions, **self.phases}.items():
-            if expression.by_platform or expression.names & marked:
+            if key in marked or expression.names & marked:
                 found.add(key)
                 marked.add(key.removeprefix("predicates."))
         return frozenset(found)
 
     @cached_property
-    def memories(self) -> tuple[Memory, ...]:
+    def scores(self) -> tuple[tuple[str, Scoring], ...]:
+        """Danger scores by the names of their signals."""
+        return tuple((s.name, s.memory) for s in self.derived if isinstance(s.memory, Scoring))
+
+    @property
+    def folds(self) -> int:
+        """How many parts of the recordings danger scores were fitted without, one after another."""
+        return min((len(fit.unseeing) for fit in self.fitted), default=0)
+
+    def without(self, fold: int) -> Abstraction:
+        """Return the same with danger scores that were fitted without a fold's recordings."""
+        changed = (
+            replace(one, memory=one.memory.without(fold))
+            if isinstance(one.memory, Scoring)
+            else one
+            for one in self.derived
+        )
+        return replace(self, derived=tuple(changed), rebuild=None)
+
+    def window(self, name: str, past: Past) -> Cell:
+        """Return what the danger score of this name has seen at the moment that left `past`."""
+        remembering = [signal.name for signal in self.derived if signal.memory is not None]
+        return past.cells[remembering.index(name)]
+
+    @cached_property
+    def memories(self) -> tuple[Remembers, ...]:
         """Return what the expressions that remember do, in the order of their signals."""
         return tuple(s.memory for s in self.derived if s.memory is not None)
 

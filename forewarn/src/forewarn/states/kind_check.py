@@ -14,12 +14,14 @@ from typing import NamedTuple
 from forewarn.errors import FieldError
 from forewarn.expressions import Expression
 from forewarn.expressions.functions import FUNCTIONS
+from forewarn.expressions.functions.memory import Memory
 from forewarn.expressions.syntax import called, shown
 from forewarn.messages import MessageType
 from forewarn.messages.inference import infer
-from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe
+from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe, kind_of
 from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
 from forewarn.states.abstraction import Abstraction, DerivedSignal
+from forewarn.states.danger import Scoring
 
 
 class Misuse(NamedTuple):
@@ -28,7 +30,7 @@ class Misuse(NamedTuple):
     Attributes
     ----------
     place : str
-        ``signals``, ``predicates``, ``terminal``, or the key of a phase.
+        ``signals``, ``danger``, ``predicates``, ``terminal``, or the key of a phase.
     name : str
         Whose expression; empty for a phase.
     error : FieldError
@@ -44,7 +46,10 @@ def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> I
     """Yield every expression over signals that cannot have a value, or no truth value."""
     fields = dict(_sources(abstraction, types))
     for derived in abstraction.derived:
-        if _can_tell(derived.expression, fields):
+        if isinstance(derived.memory, Scoring):
+            yield from _not_numbers(derived.memory, fields)
+            fields[derived.name] = _field(NUMBER)
+        elif _can_tell(derived.expression, fields):
             try:
                 kind = infer(derived.expression, Struct("the signals", fields)).kind
                 fields[derived.name] = _field(_remembered(derived, kind))
@@ -60,9 +65,18 @@ def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> I
                 yield Misuse(place, name, error_found)
 
 
+def _not_numbers(score: Scoring, fields: Mapping[str, FieldType]) -> Iterator[Misuse]:
+    """Yield the signals of a danger score that the monitor file names and that are no numbers."""
+    for index, name in enumerate(score.signals if score.named else ()):
+        kind = kind_of(fields[name]) if name in fields else NUMBER
+        if kind != NUMBER:
+            error = FieldError(f"{name!r} is {describe(kind)}", accepted="signals that are numbers")
+            yield Misuse("danger", f"{score.name}.from[{index}]", error)
+
+
 def _remembered(signal: DerivedSignal, kind: Kind) -> Kind:
     """Return the kind of a signal whose expression has this kind; raises FieldError."""
-    if signal.memory is None or signal.memory.function == "previous":
+    if not isinstance(signal.memory, Memory) or signal.memory.function == "previous":
         return kind
     if kind != NUMBER:
         raise FieldError(

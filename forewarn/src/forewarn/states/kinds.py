@@ -6,7 +6,7 @@ model file says which kind its states are of, and keeps what `StateSpace.content
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,33 +14,38 @@ from typing import Any, NamedTuple
 from forewarn.config import MonitorSpec, Section
 from forewarn.errors import ConfigError, ModelError
 from forewarn.states.abstraction import Abstraction
+from forewarn.states.danger import DangerFit
 from forewarn.states.interface import PREDICATES, StateSpace
 from forewarn.states.predicates import build_abstraction
 from forewarn.states.tree import TREE, build_tree_abstraction, parse_space
 from forewarn.states.vocabulary import Vocabulary
 
 Names = tuple[str, ...]
+Fits = tuple[DangerFit, ...]
 
 
 class Kind(NamedTuple):
-    """A kind of states. Its functions are named ones, so that they can be found by processes.
+    """A kind of states. Its functions have names in a module: other processes find them by these.
 
     Attributes
     ----------
     build : callable
-        From a monitor file and the atoms of its formulas to its abstraction; raises ConfigError.
+        From a monitor file, the atoms of its formulas and the danger scores that are fitted to its
+        abstraction; raises ConfigError.
     parse : callable
         From predicates, terminal labels and `StateSpace.content`, as a model file keeps them, to
         the states; raises ModelError, which has the key within the content.
     """
 
-    build: Callable[[MonitorSpec, Iterable[str]], Abstraction]
+    build: Callable[[MonitorSpec, Iterable[str], Sequence[DangerFit]], Abstraction]
     parse: Callable[[Names, Names, Mapping[str, Any]], StateSpace]
 
 
-def _build_predicates(spec: MonitorSpec, inline: Iterable[str]) -> Abstraction:
+def _build_predicates(
+    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[DangerFit]
+) -> Abstraction:
     spec.states_section(Section)
-    return build_abstraction(spec, inline)
+    return build_abstraction(spec, inline, fitted=fitted)
 
 
 def _parse_predicates(
@@ -57,7 +62,9 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def build_states(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
+def build_states(
+    spec: MonitorSpec, inline: Iterable[str] = (), fitted: Sequence[DangerFit] = ()
+) -> Abstraction:
     """Build the abstraction that a monitor file asks for.
 
     Parameters
@@ -66,6 +73,8 @@ def build_states(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
         The monitor file.
     inline : iterable of str
         Atoms of the formulas, of which some kinds make predicates.
+    fitted : sequence of DangerFit
+        Danger scores of the model; others are unknown at every moment.
 
     Raises
     ------
@@ -87,15 +96,17 @@ def build_states(spec: MonitorSpec, inline: Iterable[str] = ()) -> Abstraction:
             key="learning.regrow",
             accepted="`states: {kind: tree}` and `action:` in the monitor file",
         )
-    return _build(kind.build, spec, tuple(inline))
+    return _build(kind.build, spec, tuple(inline), tuple(fitted))
 
 
 def _build(
-    build: Callable[[MonitorSpec, Iterable[str]], Abstraction],
+    build: Callable[[MonitorSpec, Iterable[str], Sequence[DangerFit]], Abstraction],
     spec: MonitorSpec,
-    inline: tuple[str, ...],
+    inline: Names,
+    fitted: Fits,
 ) -> Abstraction:
-    return replace(build(spec, inline), rebuild=partial(_build, build, spec, inline))
+    again = partial(_build, build, spec, inline, fitted)
+    return replace(build(spec, inline, fitted), rebuild=again)
 
 
 def parse_states(

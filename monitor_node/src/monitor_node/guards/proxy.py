@@ -190,8 +190,6 @@ class ActionProxy:
         self._client.destroy()
         self._node.destroy_client(self._canceller)
 
-    # A goal
-
     async def _asked(self, goal: Any) -> GoalResponse:
         try:
             return await self._answer(goal)
@@ -324,8 +322,6 @@ class ActionProxy:
             self._fail(f"the server {self._spec.server} did not answer a request to cancel")
         canceled = response is not None and bool(response.goals_canceling)
         return CancelResponse.ACCEPT if canceled else CancelResponse.REJECT
-
-    # Time
 
     def _poll(self) -> None:
         now = time.monotonic()

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.checking.response.operators import Countdown, as_table, waiting_powers
 from forewarn.models.chain import Floats
@@ -164,18 +165,20 @@ def _settled(
 
 
 def _spread(problem: Countdown, values: Floats) -> Floats:
-    """Return one value for each state from one for each block."""
-    return np.repeat(values, problem.size // problem.blocks)
+    """Return one value for each state from one for each block, along the last axis."""
+    return np.repeat(values, problem.size // problem.blocks, axis=-1)
 
 
-def geometric(ratio: Floats, terms: int) -> Floats:
+def geometric(ratio: Floats, terms: int | NDArray[np.int64]) -> Floats:
     """Return ``sum_{i = 1..terms} ratio^i``; for negative `terms`, minus the terms undone.
+
+    An array of terms, none of them negative, is broadcast against the ratios.
 
     ``geometric(r, -t)`` is ``-sum_{i = 0..t-1} r^-i``, so that the value at a time k of a series
     known at time k0 is ``total[k0] + geometric(r, k - k0) * last`` on both sides of k0.
     """
     positive = np.where(ratio > 0, ratio, 1.0)
-    if terms < 0:
+    if isinstance(terms, int) and terms < 0:
         powers = positive[..., None] ** -np.arange(-terms, dtype=np.float64)
         return np.where(ratio > 0, -powers.sum(axis=-1), 0.0)
     gap = 1.0 - positive
@@ -184,6 +187,12 @@ def geometric(ratio: Floats, terms: int) -> Floats:
         grown = -positive * np.expm1(terms * np.log(positive)) / safe
     closed = np.where(gap == 0.0, terms, grown)
     return np.where(ratio > 0, closed, 0.0)
+
+
+def _sums(ratio: Floats, terms: NDArray[np.int64]) -> Floats:
+    """Return `geometric` for each of some falling terms, shape (k, blocks)."""
+    undone = [geometric(ratio, term)[None] for term in terms[terms < 0].tolist()]
+    return np.concatenate([geometric(ratio, terms[terms >= 0][:, None]), *undone])
 
 
 def wait(problem: Countdown, values: Floats, ticks: int) -> Floats:
@@ -264,11 +273,10 @@ def _geometric_layers(
         Steps from the last known one to the horizon.
     """
     pair: Floats = problem.answered(np.column_stack([total, last]))
-    result = np.empty((problem.layers, problem.size))
+    result = _spread(problem, _sums(ratio, left - 1 - np.arange(problem.layers)))
     running: Floats = np.zeros(problem.size)
     for j in range(problem.layers):
-        share = _spread(problem, geometric(ratio, left - 1 - j))
-        running = running + pair[:, 0] + share * pair[:, 1]
+        running = running + pair[:, 0] + result[j] * pair[:, 1]
         result[j] = running
         if j + 1 < problem.layers:
             pair = problem.waiting(pair)

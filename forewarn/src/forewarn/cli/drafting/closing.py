@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from forewarn.recordings import JsonTrace
 from forewarn.recordings.agent_steps import KEY
@@ -12,15 +12,41 @@ from forewarn.recordings.agent_steps import KEY
 MOST_LINES = 100_000
 
 
-def closing_names(trace: JsonTrace) -> dict[str, bool]:
-    """Return the names that are known on the last line of runs alone.
+class Label(NamedTuple):
+    """What is known of a run only once it is over.
 
-    Nobody knows them while a run goes on: a predicate over a running step cannot ask for them.
+    Attributes
+    ----------
+    values : tuple
+        Its values, one for each run that has one.
+    runs : int
+        How many runs there are.
+    """
 
-    Returns
-    -------
-    dict of str to bool
-        Each name with whether all its values are truth values; empty where no run has two lines.
+    values: tuple[Any, ...]
+    runs: int
+
+    def test(self, name: str) -> str:
+        """Return what a terminal label asks of it; empty where that is not plain.
+
+        Truth values, and numbers that are 0 or 1, are asked if half of the runs say them.
+        """
+        if 2 * len(self.values) < self.runs:
+            return ""
+        if all(isinstance(value, bool) for value in self.values):
+            return name
+        return f"{name} == 1" if {*map(_number, self.values)} == {0.0, 1.0} else ""
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def closing_names(trace: JsonTrace) -> dict[str, Label]:
+    """Return what is known on the last line of runs alone, by name.
+
+    Nobody knows it while a run goes on: a predicate over a running step cannot ask for it. It is
+    empty where no run has two lines.
     """
     last: dict[Any, Mapping[str, Any]] = {}
     running: set[str] = set()
@@ -31,9 +57,9 @@ def closing_names(trace: JsonTrace) -> dict[str, bool]:
         last[run] = {name: value for name, value in sample.data.items() if value == value}
     if not running:
         return {}
-    found: dict[str, bool] = {}
+    found: dict[str, list[Any]] = {}
     for known in last.values():
         for name, value in known.items():
             if name not in running:
-                found[name] = found.get(name, True) and isinstance(value, bool)
-    return found
+                found.setdefault(name, []).append(value)
+    return {name: Label(tuple(values), len(last)) for name, values in found.items()}

@@ -75,8 +75,8 @@ class DraftSignal(NamedTuple):
         Its value at each tick at which it was a number, infinite ones included.
     closing : bool
         It is known on the last line of a run alone.
-    is_label : bool
-        And it is a truth value.
+    label : str
+        What a terminal label asks of it then, empty if it can be none.
     """
 
     name: str
@@ -87,7 +87,7 @@ class DraftSignal(NamedTuple):
     statistics: Statistics | None
     numbers: NDArray[np.float64]
     closing: bool = False
-    is_label: bool = False
+    label: str = ""
 
     @property
     def is_derived(self) -> bool:
@@ -119,6 +119,8 @@ class Draft(NamedTuple):
     ----------
     calls : bool
         It is of runs of agents, which say on each line what is called next.
+    timed : bool
+        Its lines or messages have times; otherwise the duration is in lines.
     """
 
     recording: str
@@ -129,6 +131,7 @@ class Draft(NamedTuple):
     signals: tuple[DraftSignal, ...]
     topics: tuple[DraftTopic, ...]
     calls: bool = False
+    timed: bool = True
 
 
 class Scan(NamedTuple):
@@ -193,6 +196,7 @@ def draft(
         tuple(_signals(recording, candidates, scan, rhythm, clock)),
         topics,
         isinstance(recording, AgentTrace),
+        not isinstance(recording, JsonTrace) or recording.timed,
     )
 
 
@@ -206,7 +210,7 @@ def _signals(
     """Yield the signals with what their values are like."""
     traced = isinstance(recording, JsonTrace) and not clock.timed
     over = closing_names(recording) if traced else {}  # type: ignore[arg-type]
-    closing = {_identifier(name): is_label for name, is_label in over.items()}
+    closing = {_identifier(name): label for name, label in over.items()}
     for i, (name, candidate) in enumerate(zip(_names(candidates), candidates, strict=True)):
         yield DraftSignal(
             name,
@@ -217,7 +221,7 @@ def _signals(
             _statistics(scan.values[i], scan.ticks),
             _numbers(scan.values[i]),
             name in closing,
-            closing.get(name, False),
+            closing[name].test(name) if name in closing else "",
         )
 
 

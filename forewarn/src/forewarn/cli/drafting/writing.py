@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.cli.drafting.catalogue import Role
-from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic
+from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic, Statistics
 from forewarn.reports.figures import rounded
+from forewarn.signals.steps import Steps
 from forewarn.signals.ticks import Grid
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./]*\Z")
@@ -40,16 +41,17 @@ def compose(draft: Draft) -> str:
     running = [signal for signal in draft.signals if not signal.closing]
     example = _example(running or draft.signals)
     lines = [*_head(draft), *_signals(draft), *_unused(draft), *_predicates(example)]
-    lines += [*_terminal(draft), *_properties(_with_labels(example, draft.signals))]
+    lines += [*_terminal(draft), *_properties(_with_labels(example, draft.signals), draft)]
     return "\n".join(lines) + "\n"
 
 
 def _head(draft: Draft) -> Iterator[str]:
-    span = Grid(1.0).span
-    looked = "" if draft.scanned >= draft.duration else f", the first {span(draft.scanned)} read"
+    span, last = (Grid(1.0).span, 0) if draft.timed else (Steps().span, 1)
+    read, long = span(draft.scanned + last), span(draft.duration + last)
+    looked = "" if draft.scanned >= draft.duration else f", the first {read} read"
     yield f"# Monitor file proposed by `forewarn init` from {draft.recording}"
-    yield f"# ({span(draft.duration)} long{looked}). It is valid as it is: thresholds come from the"
-    yield "# values in that recording, properties are examples. Make them your own, then:"
+    yield f"# ({long} long{looked}). It is valid as it is: thresholds come from"
+    yield "# the values in that recording, properties are examples. Make them your own, then:"
     yield "#   forewarn validate THIS --bag BAG      find mistakes"
     yield "#   forewarn learn BAG... -c THIS -o MODEL   learn how the robot behaves"
     yield "#   forewarn replay BAG -c THIS -m MODEL     see what would have been foreseen"
@@ -85,8 +87,9 @@ def _signals(draft: Draft) -> Iterator[str]:
             yield f"    value: {scalar(signal.proposal.value)}{_comment(signal.proposal.remark)}"
         if not signal.is_derived:
             yield f"    timeout: {_timeout(signal)}"
-        if signal.is_label:
-            yield "    default: false  # while the run goes on"
+        if signal.label:
+            nothing = "false" if signal.label == signal.name else "0"
+            yield f"    default: {nothing}  # while the run goes on"
         if signal.proposal.unit:
             yield f"    unit: {scalar(signal.proposal.unit)}"
 
@@ -101,11 +104,16 @@ def _comment(text: str) -> str:
 
 def _values(signal: DraftSignal) -> str:
     found = signal.statistics
-    if signal.closing:
-        return "known on the last line of a run only: a label, not a variable"
     if found is None:
         return "no value in the recording"
+    if signal.closing:
+        told = _told(signal, found, "")
+        return f"known on the last line of a run only: a label, not a variable; {told}"
     often = "" if found.known > 0.995 else f", known {_percent(found.known)} of the time"
+    return _told(signal, found, often)
+
+
+def _told(signal: DraftSignal, found: Statistics, often: str) -> str:
     if found.texts:
         return "one of " + ", ".join(repr(text[:24]) for text in found.texts) + often
     if found.is_array:
@@ -182,7 +190,7 @@ def _predicates(example: Example) -> Iterator[str]:
 
 def _with_labels(example: Example, signals: Sequence[DraftSignal]) -> Example:
     """Return the examples with a property for the first label, if there is one."""
-    label = next((_label(signal) for signal in signals if signal.is_label), None)
+    label = next((_label(signal) for signal in signals if signal.label), None)
     if label is None:
         return example
     remark = "if it is what must not come; else: always(not over), and make `over` the failure"
@@ -196,7 +204,7 @@ def _label(signal: DraftSignal) -> str:
 
 def _terminal(draft: Draft) -> Iterator[str]:
     flags = [s.name for s in draft.signals if s.proposal.role is Role.FLAG]
-    labels = [(_label(signal), signal.name) for signal in draft.signals if signal.is_label]
+    labels = [(_label(signal), signal.label) for signal in draft.signals if signal.label]
     labels += [("over", "proposed == ''")] if draft.calls else []
     yield ""
     if labels:
@@ -211,22 +219,23 @@ def _terminal(draft: Draft) -> Iterator[str]:
     yield f"#   collision: {flags[0] if flags else 'bumper'}"
 
 
-def _properties(example: Example) -> Iterator[str]:
+def _properties(example: Example, draft: Draft) -> Iterator[str]:
+    unit, noun = ("steps", "steps") if draft.rate == "steps" else ("seconds", "ticks")
     yield ""
     yield "# What must never happen. `forewarn explain FORMULA` says what a formula means."
     yield "properties:"
     for name, formula, remark in example.properties:
         yield f"  {name}:{_comment(remark)}"
         yield f"    formula: {scalar(formula)}"
-        yield "    horizon: 3.0            # seconds that the risk looks ahead"
+        yield f"    horizon: 3.0            # {unit} that the risk looks ahead"
         yield "    thresholds:"
         yield "      warn: 0.3             # risk from which on to warn"
         yield "      act: 0.6              # risk from which on to intervene"
         yield "      release: 0.2          # risk below which the intervention may end"
-        yield "    enter: 2                # so many ticks in a row before an alert begins"
+        yield f"    enter: 2                # so many {noun} in a row before an alert begins"
         yield "    exit: 5                 # and before it ends"
-        yield "    hold: 1.0               # seconds that it lasts at least"
-        yield "    intervention: COMFORTABLE_STOP"
+        yield f"    hold: 1.0               # {unit} that it lasts at least"
+        yield f"    intervention: {'ASK' if draft.calls else 'COMFORTABLE_STOP'}"
     yield ""
     yield "mode: observe               # act: interventions become active"
 
@@ -283,7 +292,7 @@ def _distance_example(distance: DraftSignal, speed: DraftSignal | None) -> Examp
     rule = (
         "slow_when_near",
         f"always({distance.name}<{near:g} implies eventually[0:2](not fast))",
-        "within 2 s of coming near, be slow",
+        "soon after coming near, be slow",
     )
     predicates = (_faster("moving", speed, moving), _faster("fast", speed, fast))
     return Example(predicates, bins, (rule,))

@@ -313,6 +313,10 @@ const whole = (run) => [0, Math.max(run.count - 1, 1) / run.rate];
 async function drawRun(holder) {
   const run = {...read(holder.dataset.figure), columns: {}, at: null};
   run.range = whole(run);
+  if (run.opens != null) {
+    run.at = run.opens;
+    run.range = [Math.max(0, run.opens - 5), Math.min(run.range[1], run.opens + 5)];
+  }
   holder.run = run;
   await refresh(holder);
   holder.on('plotly_relayout', (change) => {

@@ -21,10 +21,11 @@ from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.signals.sources import SourceSignal
 from forewarn.states.abstraction import PHASES, DerivedSignal
-from forewarn.states.interface import terminal_code
+from forewarn.states.danger import DangerFit, Scoring
 from forewarn.states.predicates.abstraction import PredicateAbstraction
+from forewarn.states.predicates.danger_signals import expression_of, scorings
 from forewarn.states.predicates.digest import Conditions, digest
-from forewarn.states.predicates.kleene import KleeneCompiler
+from forewarn.states.predicates.kleene import KleeneCompiler, observation_source
 from forewarn.states.predicates.maps import load_shapes
 from forewarn.states.predicates.remembering import Remembered, Remembering
 from forewarn.states.vocabulary import PAST, Observation, Vocabulary
@@ -37,6 +38,7 @@ def build_abstraction(
     spec: MonitorSpec,
     inline: Iterable[str] = (),
     further: Mapping[str, str] | None = None,
+    fitted: Sequence[DangerFit] = (),
 ) -> PredicateAbstraction:
     """Resolve and compile the abstraction part of a monitor file.
 
@@ -48,13 +50,15 @@ def build_abstraction(
         Atoms of the formulas; a comparison that no predicate states becomes a predicate.
     further : mapping of str to str, optional
         More conditions by their key path; they become the last predicates.
+    fitted : sequence of DangerFit
+        Danger scores of the model; others are unknown at every moment.
 
     Raises
     ------
     ConfigError
         For unknown names, cycles and expressions outside the language; all findings at once.
     """
-    return _Builder(spec, further or {}).build(inline)
+    return _Builder(spec, further or {}, fitted).build(inline)
 
 
 class _Builder:
@@ -64,11 +68,14 @@ class _Builder:
         self,
         spec: MonitorSpec,
         further: Mapping[str, str],
+        fitted: Sequence[DangerFit],
         *,
         maps: bool = True,
     ) -> None:
         self.spec = spec
         self._further = further
+        self._fitted = tuple(fit for fit in fitted if fit.name in spec.danger)
+        self._scores: dict[str, Scoring] = {}
         self._maps = maps
         self.errors: list[InputError] = []
         self._clock = clock_of(spec.rate, spec.step)
@@ -83,6 +90,8 @@ class _Builder:
             for name, signal in spec.signals.items()
             if signal.value is not None
         }
+        self._scores, problems = scorings(spec, self._clock, parsed, self._fitted)
+        self.errors += problems
         self._raise()
         sources = tuple(
             self._source(name, signal, parsed.get(name))
@@ -102,6 +111,7 @@ class _Builder:
         self._raise()
         remembered = self._remembering.signals
         computed.update({name: one.argument for name, one in remembered.items()})
+        computed.update({name: expression_of(one) for name, one in self._scores.items()})
         order = self._derivation_order(computed)
         slots = {name: i for i, name in enumerate([*(s.name for s in sources), *order])}
         derived = tuple(self._derive(name, computed[name], slots) for name in order)
@@ -121,9 +131,11 @@ class _Builder:
             predicates=tuple(predicates.values()),
             comparisons=comparisons,
             clock=self._clock,
-            digest=digest(spec, parsed, written, doing)
+            digest=digest(spec, parsed, written, doing, self._fitted)
             if spec.origin is spec
-            else _Builder(spec.origin, self._further, maps=False).build(inline).digest,
+            else _Builder(spec.origin, self._further, self._fitted, maps=False)
+            .build(inline)
+            .digest,
             evaluate=evaluate,
             remembers=spec.history == 2,
             terminals=tuple(terminals.values()),
@@ -133,7 +145,13 @@ class _Builder:
             },
             phases=phases,
             action=action,
+            fitted=self._fitted,
         )
+
+    @property
+    def _named(self) -> dict[str, None]:
+        """Names of the signals of the monitor file, learned ones last."""
+        return dict.fromkeys((*self.spec.signals, *self.spec.danger))
 
     def _raise(self) -> None:
         if self.errors:
@@ -156,7 +174,7 @@ class _Builder:
         predicates: Mapping[str, Expression] = MappingProxyType({}),
     ) -> Expression:
         """Return an expression in which calls that remember are signals."""
-        names = self.spec.signals.keys() | self.spec.shapes.keys()
+        names = self._named | self.spec.shapes.keys()
         try:
             return self._remembering.replaced(expression, key, predicates, names)
         except ExpressionError as error:
@@ -184,7 +202,7 @@ class _Builder:
 
     def _check_names(self) -> None:
         taken: dict[str, str] = {}
-        for section in ("signals", "shapes", "predicates", "terminal"):
+        for section in ("signals", "shapes", "danger", "predicates", "terminal"):
             for name in getattr(self.spec, section):
                 if name in FUNCTIONS:
                     self._error(f"{name!r} is a function of the language", f"{section}.{name}")
@@ -213,7 +231,7 @@ class _Builder:
         """Order derived signals so that inputs come first; report unknown names and cycles."""
         order: list[str] = []
         for name, expression in derived.items():
-            known = self.spec.signals.keys() | self.spec.shapes.keys()
+            known = self._named.keys() | self.spec.shapes.keys()
             for used in sorted(expression.names - known - derived.keys()):
                 self._unknown_name(used, f"signals.{name}.value", sorted(known))
         self._raise()
@@ -236,6 +254,10 @@ class _Builder:
         self._error(f"unknown name {name!r}", key, ", ".join(known) or "nothing is declared")
 
     def _derive(self, name: str, expression: Expression, slots: Mapping[str, int]) -> DerivedSignal:
+        score = self._scores.get(name)
+        if score is not None:
+            read = tuple(slots[n] for n in score.signals)
+            return DerivedSignal(name, expression, read, score.row, score, f"danger.{name}")
         remembered: Remembered | None = self._remembering.signals.get(name)
         memory, key = (None, "") if remembered is None else (remembered.memory, remembered.key)
         if memory is not None and memory.judges:
@@ -281,7 +303,7 @@ class _Builder:
         return lambda values: function([*values, *found])
 
     def _conditions(self, inline: Iterable[str]) -> Conditions:
-        predicates = self._predicates(self.spec.signals, inline)
+        predicates = self._predicates(self._named, inline)
         terminals = {
             name: self._parse(text, f"terminal.{name}") for name, text in self.spec.terminal.items()
         }
@@ -304,6 +326,9 @@ class _Builder:
         for signal, cuts in self.spec.bins.items():
             if signal not in signals:
                 self._unknown_name(signal, f"bins.{signal}", signals)
+            if cuts == "auto":
+                score = self._scores.get(signal)
+                cuts = () if score is None or score.fit is None else score.fit.cuts
             if list(cuts) != sorted(set(cuts)):
                 self._error(f"{list(cuts)} does not rise", f"bins.{signal}", "rising thresholds")
             for cut in cuts:
@@ -358,7 +383,7 @@ class _Builder:
         for key, expression in phases.items():
             variable = key.removesuffix("_when")
             lines.append(f"    {variable} = {self._emit(compiler, expression, key)}")
-        lines += _observation_source(len(predicates), len(terminals))
+        lines += observation_source(len(predicates), len(terminals))
         self._raise()
         raw = compiler.compile("\n".join(lines), "observe")
 
@@ -376,38 +401,3 @@ class _Builder:
         except ExpressionError as error:
             self.errors.append(error.located(file=self.spec.file, key=key))
             return "None"
-
-
-def _observation_source(predicates: int, terminals: int) -> list[str]:
-    """Return the lines that turn truth values into the items of an `Observation`.
-
-    The first terminal label that holds is the state. While an earlier one is unknown, it may be
-    either of them.
-    """
-    everything = (1 << predicates) - 1
-    bits = [f"({1 << i} if p{i} else 0)" for i in range(predicates)]
-    known = [f"(0 if p{i} is None else {1 << i})" for i in range(predicates)]
-    lines = [f"    mask = {' | '.join(bits) or '0'}"]
-    values = ", ".join(f"p{i}" for i in range(predicates))
-    lines += [
-        f"    if None in ({values},):" if predicates else "    if False:",
-        f"        known = {' | '.join(known) or '0'}",
-        "    else:",
-        f"        known = {everything}",
-    ]
-    unclear = [f"({1 << i} if e{i} is None else 0)" for i in range(terminals)]
-    for i in range(terminals):
-        lines += [
-            f"    {'el' if i else ''}if e{i}:",
-            f"        open = {' | '.join(unclear[:i]) or '0'}",
-            "        if open:",
-            f"            open |= {1 << i}",
-            "            return None, known, mask, open, active, intervened, True",
-            f"        return {terminal_code(i)}, known, mask, 0, active, intervened, True",
-        ]
-    lines += [
-        f"    open = {' | '.join(unclear) or '0'}",
-        f"    state = mask if known == {everything} and not open else None",
-        "    return state, known, mask, open, active, intervened, False",
-    ]
-    return lines

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, normal_form
+from forewarn.states.danger import DangerFit
 from forewarn.states.predicates.maps import shape_content
 
 
@@ -25,6 +26,7 @@ def digest(
     parsed: Mapping[str, Expression],
     conditions: Conditions,
     action: Expression | None,
+    fitted: Sequence[DangerFit] = (),
 ) -> str:
     """Hash what the counts depend on: not properties, thresholds, units or descriptions.
 
@@ -38,10 +40,13 @@ def digest(
         Its conditions, those of formulas included.
     action : Expression or None
         What names the action that is done.
+    fitted : sequence of DangerFit
+        Danger scores.
     """
     predicates, terminals, phases = conditions
     actions = {} if action is None else {"action": action}
-    signals = _used(spec, parsed, [*conditions, actions])
+    scores = {fit.name: fit for fit in fitted}
+    signals = _used(spec, parsed, [*conditions, actions], scores)
     content = {
         "rate": spec.rate,
         "time": [spec.time, spec.settle],
@@ -53,6 +58,7 @@ def digest(
         "constraints": [c.model_dump(exclude_unset=True) for c in spec.constraints],
         "phases": {key: normal_form(e) for key, e in phases.items()},
         **{key: normal_form(e) for key, e in actions.items()},
+        **({"danger": _danger(spec, scores)} if spec.danger else {}),
     }
     text = json.dumps(content, sort_keys=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -62,17 +68,27 @@ def _used(
     spec: MonitorSpec,
     parsed: Mapping[str, Expression],
     groups: Iterable[Mapping[str, Expression]],
+    scores: Mapping[str, DangerFit],
 ) -> list[str]:
-    """Return the signals that the expressions read, directly or through others, sorted."""
+    """Return the signals that expressions and scores read, directly or through others, sorted."""
     used: set[str] = set()
     roots = (expression for group in groups for expression in group.values())
     pending = {n for e in roots for n in e.names if n in spec.signals}
+    pending |= {n for fit in scores.values() for n in fit.signals}
     while pending:
         name = pending.pop()
         used.add(name)
         if spec.signals[name].is_derived:
             pending |= (parsed[name].names & spec.signals.keys()) - used
     return sorted(used)
+
+
+def _danger(spec: MonitorSpec, scores: Mapping[str, DangerFit]) -> dict[str, object]:
+    """Return what is fitted; of what is not, what the monitor file says."""
+    return {
+        name: scores[name].digest if name in scores else section.model_dump(mode="json")
+        for name, section in spec.danger.items()
+    }
 
 
 def _signal(spec: MonitorSpec, parsed: Mapping[str, Expression], name: str) -> list[object]:

@@ -17,6 +17,7 @@ import numpy as np
 from forewarn.errors import ExpressionError
 from forewarn.expressions import Expression, Unknown, compile_expression
 from forewarn.expressions.comparisons import BY_NODE, as_comparison
+from forewarn.states.interface import terminal_code
 
 Truth = bool | None
 Values = Sequence[Any]
@@ -204,3 +205,40 @@ def compile_test(
         f"def test(v):\n    return {source}\n", "test"
     )
     return function
+
+
+def observation_source(predicates: int, terminals: int) -> list[str]:
+    """Return the lines of a function that turn truth values into the items of an `Observation`.
+
+    The truth values of predicates are in p0, p1, ..., those of terminal labels in e0, e1, ...
+
+    The first terminal label that holds is the state. While an earlier one is unknown, it may be
+    either of them.
+    """
+    everything = (1 << predicates) - 1
+    bits = [f"({1 << i} if p{i} else 0)" for i in range(predicates)]
+    known = [f"(0 if p{i} is None else {1 << i})" for i in range(predicates)]
+    lines = [f"    mask = {' | '.join(bits) or '0'}"]
+    values = ", ".join(f"p{i}" for i in range(predicates))
+    lines += [
+        f"    if None in ({values},):" if predicates else "    if False:",
+        f"        known = {' | '.join(known) or '0'}",
+        "    else:",
+        f"        known = {everything}",
+    ]
+    unclear = [f"({1 << i} if e{i} is None else 0)" for i in range(terminals)]
+    for i in range(terminals):
+        lines += [
+            f"    {'el' if i else ''}if e{i}:",
+            f"        open = {' | '.join(unclear[:i]) or '0'}",
+            "        if open:",
+            f"            open |= {1 << i}",
+            "            return None, known, mask, open, active, intervened, True",
+            f"        return {terminal_code(i)}, known, mask, 0, active, intervened, True",
+        ]
+    lines += [
+        f"    open = {' | '.join(unclear) or '0'}",
+        f"    state = mask if known == {everything} and not open else None",
+        "    return state, known, mask, open, active, intervened, False",
+    ]
+    return lines

@@ -16,6 +16,7 @@ from forewarn.config import MonitorSpec, Section
 from forewarn.errors import ConfigError
 from forewarn.expressions import normal_form, parse_expression
 from forewarn.states.abstraction import Abstraction
+from forewarn.states.danger import DangerFit
 from forewarn.states.interface import is_terminal
 from forewarn.states.predicates import build_abstraction
 from forewarn.states.predicates.abstraction import PredicateAbstraction
@@ -192,7 +193,9 @@ class TreeAdmission:
         return sorted(found)
 
 
-def build_tree_abstraction(spec: MonitorSpec, inline: Iterable[str]) -> TreeAbstraction:
+def build_tree_abstraction(
+    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[DangerFit] = ()
+) -> TreeAbstraction:
     """Build the abstraction of a monitor file whose states are leaves of a tree.
 
     Formulas may name declared predicates and terminal labels only: comparisons of theirs (`inline`)
@@ -216,7 +219,8 @@ def build_tree_abstraction(spec: MonitorSpec, inline: Iterable[str]) -> TreeAbst
     texts: dict[str, str] = {}
     for key, text in conditions(tree, KEY):
         texts.setdefault(text, key)
-    vector = build_abstraction(spec, further={key: text for text, key in texts.items()})
+    further = {key: text for text, key in texts.items()}
+    vector = build_abstraction(spec, further=further, fitted=fitted)
     names = vector.vocabulary.predicates
     width = len(names) - len(texts)
     bits = {text: width + i for i, text in enumerate(texts)}
@@ -243,6 +247,7 @@ def build_tree_abstraction(spec: MonitorSpec, inline: Iterable[str]) -> TreeAbst
         phases=vector.phases,
         action=vector.action,
         grown=section.grown,
+        fitted=vector.fitted,
         vector=vector,
         bits=bits,
     )

@@ -1,0 +1,321 @@
+"""Is anybody ahead of the monitor who learns from the same recordings? A curve over their number.
+
+    python -m evaluation.foresight.study --folder out/study --scenarios s6 s7 --sizes 25 50 --write
+
+The folder has runs of `evaluation.study.record`. From the first so many training runs learn: the
+monitor file by hand as it stands (`chain`), the same file with a danger score and ``estimator:
+auto`` (`Forewarn`), logistic regression, gradient boosting on the signals, and the same with a
+second of history. Single quantities learn nothing. All are judged on the same test runs: thresholds
+for lead times, and the maps from quantities to probabilities, come from other test runs than the
+ones that they are used on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from scipy import stats
+
+from evaluation.agents.outcome import forewarn
+from evaluation.harness.classifiers import (
+    Chance,
+    boosting,
+    examples,
+    logistic,
+    signals,
+    with_history,
+)
+from evaluation.harness.command import command
+from evaluation.harness.compare import risk_traces, without_own_release
+from evaluation.harness.page import put, rounded, table, write_json
+from evaluation.harness.runs import Pass, pass_over
+from evaluation.study import rivals
+from evaluation.study.analysis import HERE as SCENARIOS
+from evaluation.study.trees import PLACES
+from forewarn.assessment.comparison import Contender, Judged, compare
+from forewarn.assessment.replay import replay
+from forewarn.assessment.tradeoff import AlertRule, scored_run
+from forewarn.config import load_spec
+from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.models import load_model
+from forewarn.monitoring.build import build_monitor
+from forewarn.recordings import open_recording
+
+HERE = Path(__file__).resolve().parent
+MARK = "evaluation.foresight.study"
+SIZES = (25, 50, 100, 200, 400)
+BUDGETS = (40.0, 80.0)
+"""False alarms an hour."""
+
+FOLDS, RESAMPLES, SHARE = 5, 300, 0.2
+PARTS = ("train", "test")
+NOT_GIVEN = (*PLACES, "crashed")
+QUANTITIES = {
+    "lander": [rivals.Quantity("ground_in", True), *map(rivals.Quantity, ("sinking", "leaning"))],
+    "highway": [
+        rivals.Quantity(name, True) for name in ("time_to_collision", "front_gap", "headway")
+    ],
+}
+OURS, CHAIN = "Forewarn", "chain"
+MARGIN = 0.01
+"""By how much of PR area nobody may lead, even where that may be chance."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One property of one domain.
+
+    Attributes
+    ----------
+    by_hand : Path
+        The monitor file.
+    quantities : sequence of rivals.Quantity
+        Single quantities that somebody would watch.
+    """
+
+    by_hand: Path
+    compiled: CompiledSpec
+    name: str
+    quantities: Sequence[rivals.Quantity]
+    training: Sequence[Path]
+    judged: Sequence[Path]
+
+    def variables(self, one: Pass) -> list[str]:
+        """Return the signals that who learns is given."""
+        return [name for name in one.signals if name not in NOT_GIVEN]
+
+
+def question_of(name: str, folder: Path) -> Question:
+    """Return what is asked of a scenario of `evaluation/study`, or of a simulator here."""
+    own = HERE / f"{name}.yaml"
+    path = own if own.exists() else SCENARIOS / f"{name}.yaml"
+    compiled = compile_spec(load_spec(path))
+    training, judged = (sorted((folder / name / part).glob("*.jsonl*")) for part in PARTS)
+    quantities = QUANTITIES[name] if own.exists() else rivals.SCENARIOS[name].quantities
+    return Question(
+        path, compiled, next(iter(compiled.spec.properties)), quantities, training, judged
+    )
+
+
+def stacked(question: Question, variables: Sequence[str], path: Path) -> Path:
+    """Write the monitor file with a danger score over all signals, and the estimates weighed."""
+    content = yaml.safe_load(question.by_hand.read_text(encoding="utf-8"))
+    if "include" in content:
+        content["include"] = [_absolute(part) for part in content["include"]]
+    content["danger"] = {"danger": {"for": question.name, "from": list(variables), "history": 1.0}}
+    content.setdefault("properties", {}).setdefault(question.name, {})["estimator"] = "auto"
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def _absolute(part: Any) -> Any:
+    if isinstance(part, str):
+        return str((SCENARIOS / part).resolve())
+    return {**part, "file": str((SCENARIOS / part["file"]).resolve())}
+
+
+def monitored(
+    label: str, question: Question, file: Path, size: int, folder: Path
+) -> tuple[Contender, dict[str, Any]]:
+    """Learn by the documented command from so many runs, and replay those that are judged."""
+    model = folder / f"{label}-{size}.json"
+    if not model.exists():
+        said = forewarn("learn", *question.training[:size], "-c", file, "-o", model)
+        model.with_suffix(".said").write_text(json.dumps(said), encoding="utf-8")
+    counts = load_model(model)
+    compiled = compile_spec(load_spec(file), counts.danger)
+    monitor = build_monitor(compiled, counts)
+    index = list(monitor.spec.properties).index(question.name)
+    tracks = []
+    for path in question.judged:
+        with open_recording(path) as recording:
+            tracks.append(replay(monitor, recording).tracks[index])
+    rule = AlertRule.of(monitor.spec.properties[question.name])
+    runs = tuple(scored_run(track) for track in tracks)
+    chances = tuple(track.probability for track in tracks)
+    said = json.loads(model.with_suffix(".said").read_text(encoding="utf-8"))
+    return Contender(label, rule, runs, chances, len(counts.states)), said
+
+
+def trained(
+    question: Question, training: Sequence[Pass], judged: Sequence[Pass]
+) -> Iterator[Contender]:
+    """Yield the classifiers, fitted to the training runs."""
+    now = signals(question.variables(training[0]))
+    past = with_history(now)
+    for label, features, fit in (
+        ("logistic regression", now, logistic),
+        ("boosting", now, boosting),
+        ("boosting, 1 s of history", past, boosting),
+    ):
+        chance: Chance = fit(*examples(question.name, training, features))
+        yield _scored(label, question, judged, [chance(features(one)) for one in judged], True)
+
+
+def watched(question: Question, judged: Sequence[Pass]) -> Iterator[Contender]:
+    """Yield the single quantities."""
+    for quantity in question.quantities:
+        scores = [quantity.score(one.signals) for one in judged]
+        yield _scored(quantity.name, question, judged, scores, False)
+
+
+def _scored(
+    label: str, question: Question, judged: Sequence[Pass], scores: Sequence[Floats], chances: bool
+) -> Contender:
+    section = question.compiled.spec.properties[question.name]
+    runs = [
+        run._replace(score=score, unseen=None)
+        for run, score in zip(risk_traces(judged, question.name), scores, strict=True)
+    ]
+    rule = without_own_release(AlertRule.of(section))
+    return Contender(label, rule, tuple(runs), tuple(scores) if chances else None)
+
+
+def answer(
+    question: Question, size: int, passes: tuple[Sequence[Pass], Sequence[Pass]], folder: Path
+) -> dict[str, Any]:
+    """Return the figures of all contenders that learned from so many runs."""
+    began = time.perf_counter()
+    training, judged = passes
+    folder.mkdir(parents=True, exist_ok=True)
+    file = stacked(question, question.variables(judged[0]), folder / "stacked.yaml")
+    ours, said = monitored(OURS, question, file, size, folder)
+    chain, _ = monitored(CHAIN, question, question.by_hand, size, folder)
+    contenders = [
+        ours,
+        chain,
+        *trained(question, training[:size], judged),
+        *watched(question, judged),
+    ]
+    folds = [index % FOLDS for index in range(len(judged))]
+    first, second = (
+        compare(contenders, folds, budget, alert_share=SHARE, resamples=draws)
+        for budget, draws in zip(BUDGETS, (RESAMPLES, 2), strict=True)  # of the second, leads alone
+    )
+    rows = [_row(one, other) for one, other in zip(first, second, strict=True)]
+    return {
+        "size": size,
+        "judged": len(judged),
+        "violations": first[0].point.violations,
+        "rows": rows,
+        "ahead": ahead(first),
+        "made_of": said.get("estimates"),
+        "seconds": round(time.perf_counter() - began),
+    }
+
+
+def _row(one: Judged, other: Judged) -> dict[str, Any]:
+    found = one.calibration
+    return {
+        "name": one.name,
+        "area": list(map(rounded, one.area)),
+        "brier": list(map(rounded, one.brier)),
+        "ece": None if found is None else rounded(found.expected_error),
+        "leads": [rounded(one.lead.value), rounded(other.lead.value)],
+        "unseen": rounded(one.unseen),
+        "differences": {key: list(map(rounded, ends)) for key, ends in one.differences.items()},
+    }
+
+
+def ahead(judged: Sequence[Judged]) -> list[str]:
+    """Return who leads the first one: by Holm's correction over all, or by more than `MARGIN`.
+
+    The probability of a difference that is none is that of a normal one with the interval's width.
+    """
+    asked = []
+    for one in judged[1:]:
+        for figure, sign in (("area", 1.0), ("brier", -1.0)):
+            value, low, high = one.differences[figure]
+            if value == value and high > low:
+                lead = sign * value
+                score = lead / ((high - low) / 2 / stats.norm.ppf(0.975))
+                asked.append((float(stats.norm.sf(score)), one.name, figure, lead))
+    found, open_still = [], True
+    for place, (chance, name, figure, lead) in enumerate(sorted(asked)):
+        open_still = open_still and chance < 0.05 / (len(asked) - place)
+        if open_still or (figure == "area" and lead > MARGIN):
+            found.append(
+                f"{name}: {figure} by {lead:.4f}" + ("" if open_still else ", maybe chance")
+            )
+    return found
+
+
+def table_of(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a row for each contender and number of runs as Markdown."""
+    head = (
+        "",
+        "Runs",
+        "Monitor",
+        "PR area",
+        "to Forewarn",
+        "Brier",
+        "ECE",
+        "Lead at 40/h",
+        "at 80/h",
+    )
+    lines = []
+    for name, sizes in found.items():
+        for size, item in sizes.items():
+            learned = [row for row in item["rows"] if row["ece"] is not None]
+            for row in learned:
+                apart = row["differences"].get("area")
+                lines.append(
+                    [
+                        *(name, size, row["name"], _told(row["area"], ".3f")),
+                        "" if apart is None else _told(apart, "+.3f"),
+                        _told(row["brier"], ".4f"),
+                        f"{row['ece']:.3f}",
+                        *("-" if lead is None else f"{lead:.2f} s" for lead in row["leads"]),
+                    ]
+                )
+    return table(head, lines)
+
+
+def _told(ends: Sequence[float | None], pattern: str) -> str:
+    value, low, high = ends
+    if value is None:
+        return "-"
+    return format(value, pattern) + (
+        "" if low is None or high is None else f" [{low:{pattern}}, {high:{pattern}}]"
+    )
+
+
+def main(
+    folder: Path,
+    scenarios: Sequence[str] = tuple(rivals.SCENARIOS),
+    sizes: Sequence[int] = SIZES,
+    judged: int | None = None,
+    output: Path = HERE / "results.json",
+    write: bool = False,
+) -> None:
+    """Learn, judge the first runs of the tests (all by default), write."""
+    found: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {}
+    for name in scenarios:
+        question = question_of(name, folder)
+        question = replace(question, judged=question.judged[:judged])
+        possible = [size for size in sizes if size <= len(question.training)]
+        training, unseen = (
+            [pass_over(question.compiled, path) for path in paths]
+            for paths in (question.training[: max(possible)], question.judged)
+        )
+        for size in possible:
+            done = answer(question, size, (training, unseen), folder / name / "foresight")
+            found[name] = found.get(name, {}) | {str(size): done}
+            write_json(output, found)
+            print(table_of({name: {str(size): done}}), *done["ahead"], sep="\n", flush=True)
+    if write:
+        put(MARK, table_of(found))
+
+
+if __name__ == "__main__":
+    command(main)

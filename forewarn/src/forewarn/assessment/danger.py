@@ -1,0 +1,175 @@
+"""Danger scores as a step of learning: read what they are fitted to, fit, and compile anew."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forewarn.assessment.history import History, Track
+from forewarn.assessment.reliability import UNDECIDED, outcomes
+from forewarn.assessment.replay import types_for, verdicts_of
+from forewarn.errors import ConfigError
+from forewarn.learning.danger_fit import (
+    Bools,
+    FittedScore,
+    Rows,
+    fit_score,
+    thinned,
+)
+from forewarn.learning.danger_trees import need_sklearn
+from forewarn.learning.workers import in_processes
+from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.session import Session
+from forewarn.recordings import open_recording
+from forewarn.states.abstraction import Abstraction, Past
+from forewarn.states.danger import Scoring
+from forewarn.states.danger.fit import DIRECTIONS
+
+Progress = Callable[[Path, float], None]
+
+
+def fit_scores(
+    compiled: CompiledSpec,
+    paths: Sequence[Path],
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    tell: Callable[[str, int, int], None] | None = None,
+    allow_missing: bool = False,
+) -> tuple[CompiledSpec, list[FittedScore]]:
+    """Fit the danger scores of a monitor file to recordings.
+
+    Parameters
+    ----------
+    compiled : CompiledSpec
+        The monitor file; scores that it has are fitted anew.
+    paths : sequence of Path
+        Recordings, which are read once.
+    jobs : int
+        Processes to use for that.
+    tell : callable, optional
+        Told which score is fitted, and how many of how many fits are done.
+
+    Returns
+    -------
+    compiled : CompiledSpec
+        The monitor file with the scores. Those that did not see a fold of the recordings are with
+        them, for the recordings of this fold when they are counted.
+    list of FittedScore
+        In the order of the monitor file; empty if it has no danger score.
+
+    Raises
+    ------
+    InputError
+        If scikit-learn is not installed, a signal does not serve, or there are too few violations.
+    """
+    spec = compiled.spec
+    if not spec.danger:
+        return compiled, []
+    need_sklearn()
+    bare = compile_spec(spec)
+    work = (bare, allow_missing)
+    reading = (
+        in_processes(paths, _rows_of, work, jobs, progress)
+        if jobs > 1 and len(paths) > 1
+        else _serial(paths, *work, progress)
+    )
+    with closing(reading):
+        parts, stride = thinned(reading)
+    found = []
+    for index, (name, scoring) in enumerate(bare.abstraction.scores):
+        section = spec.danger[name]
+        signs = [section.directions.get(signal) for signal in scoring.signals]
+        try:
+            fitted = fit_score(
+                scoring,
+                [0 if sign is None else DIRECTIONS[sign] for sign in signs],
+                section.property,
+                spec.properties[section.property],
+                [kept[index] for kept in parts],
+                stride,
+                None if tell is None else partial(tell, name),
+            )
+        except ConfigError as error:
+            raise error.located(file=spec.file) from None
+        found.append(fitted)
+    return compile_spec(spec, [one.fit for one in found]), found
+
+
+def _serial(
+    paths: Sequence[Path], compiled: CompiledSpec, allow_missing: bool, progress: Progress | None
+) -> Generator[list[Rows], None, None]:
+    for path in paths:
+        tell = None if progress is None else partial(progress, path)
+        yield _rows_of(path, compiled, allow_missing, tell)
+        if progress is not None:
+            progress(path, 1.0)
+
+
+def _rows_of(
+    path: Path,
+    compiled: CompiledSpec,
+    allow_missing: bool,
+    progress: Callable[[float], None] | None = None,
+) -> list[Rows]:
+    """Return what a recording gives each danger score, in the order of the abstraction."""
+    monitor = build_monitor(compiled, None)
+    scores = compiled.abstraction.scores
+    columns = [_Columns(compiled.abstraction, name, scoring) for name, scoring in scores]
+    history, intervened = History(monitor), array("b")
+    with open_recording(path) as recording:
+        types = types_for(monitor, recording, allow_missing=allow_missing)
+        session = Session(monitor, types)
+        for verdict in verdicts_of(session, recording, types.keys(), progress):
+            history.add(verdict)
+            intervened.append(verdict.observation.intervened is not False)
+            past = session.state.past
+            assert past is not None
+            for column in columns:
+                column.add(past, verdict.values)
+        digest = recording.digest()
+    tracks = dict(zip(compiled.spec.properties, history.tracks(), strict=True))
+    blocked = np.array(intervened, dtype=bool)
+    return [
+        column.rows(digest, tracks[compiled.spec.danger[name].property], blocked)
+        for (name, _), column in zip(scores, columns, strict=True)
+    ]
+
+
+class _Columns:
+    """The features of one score over a recording."""
+
+    def __init__(self, abstraction: Abstraction, name: str, scoring: Scoring) -> None:
+        self._window = partial(abstraction.window, name)
+        self._features = scoring.trees.features
+        names = abstraction.signals
+        self._slots = [(signal, names.index(signal)) for signal in scoring.signals]
+        self._values = array("d")
+        self._others: set[str] = set()
+
+    def add(self, past: Past, values: Sequence[Any]) -> None:
+        """Take in a tick."""
+        self._values.extend(self._features(self._window(past)))
+        for signal, slot in self._slots:
+            value = values[slot]
+            if value is not None and not isinstance(value, int | float):
+                self._others.add(signal)
+
+    def rows(self, digest: str, track: Track, intervened: Bools) -> Rows:
+        """Return the rows of the ticks that are judged, with what followed."""
+        run = replace(track, possible=track.possible | intervened)
+        here = ~run.unsure & np.isin(run.status, UNDECIDED)
+        followed, known = outcomes(run)
+        judged = here & known
+        features = np.array(self._values, dtype=np.float64).reshape(len(judged), -1)
+        censored = int((here & ~known).sum())
+        others = frozenset(self._others)
+        return Rows(digest, run.ticks[judged], features[judged], followed[judged], censored, others)

@@ -1,0 +1,142 @@
+"""What followed the moments of a recording, gathered while it is learned from.
+
+The live monitor itself watches, without a model: so each moment is in the state, with the
+automaton, in which the monitor would have been. Moments at which either is not known for certain
+are left out, and outcomes are judged as `reliability` judges those of predictions. What happens
+under an intervention is not what would have happened: nothing is judged across it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.assessment.history import UNKNOWN_STATE, History, Track
+from forewarn.assessment.reliability import UNDECIDED, outcomes, waits
+from forewarn.learning.pipeline import Watched
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models.shards import ENDED, VIOLATED, Judged, Outcomes, bin_of
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.estimated import judged_property
+from forewarn.signals.feed import Snapshot
+from forewarn.states.abstraction import Abstraction
+
+LAGS = (1, 2, 3, 5, 10)
+LAGGED = frozenset({"lagged", "stack", "auto"})
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Makes watchers for a monitor file; travels between processes."""
+
+    compiled: CompiledSpec
+
+    def __call__(self, abstraction: Abstraction) -> OutcomeWatcher:
+        """Return a watcher of one recording, which is read through `abstraction`."""
+        return OutcomeWatcher(replace(self.compiled, abstraction=abstraction))
+
+
+def watch_for(compiled: CompiledSpec) -> Watch | None:
+    """Return who is to watch what is learned from; None where every risk is the chain's."""
+    asked = any(section.estimator != "chain" for section in compiled.spec.properties.values())
+    return Watch(compiled) if asked else None
+
+
+class OutcomeWatcher:
+    """Lets the monitor step through a recording, and counts what followed."""
+
+    def __init__(self, compiled: CompiledSpec) -> None:
+        self._compiled = compiled
+        self._monitor = build_monitor(compiled, None)
+        self._state = self._monitor.start()
+        self._history = History(self._monitor)
+        self._intervened: list[bool] = []
+        names = {n for name in compiled.spec.properties for n in compiled.spec.scores_of(name)}
+        slots = {name: i for i, name in enumerate(compiled.abstraction.signals) if name in names}
+        self._slots = slots
+        self._scores: dict[str, list[float]] = {name: [] for name in slots}
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take in a moment."""
+        self._state, verdict = self._monitor.step(self._state, snapshot)
+        self._history.add(verdict)
+        self._intervened.append(verdict.observation.intervened is not False)
+        for name, slot in self._slots.items():
+            value = verdict.values[slot]
+            self._scores[name].append(np.nan if value is None else float(value))
+
+    def result(self) -> Watched:
+        """Return what followed, for each property whose risk is not the chain's alone."""
+        found: dict[Judged, Outcomes] = {}
+        spec = self._compiled.spec
+        for (name, section), automaton, track in zip(
+            spec.properties.items(),
+            self._compiled.automata,
+            self._history.tracks(),
+            strict=True,
+        ):
+            if section.estimator == "chain":
+                continue
+            scores = [np.array(self._scores[signal]) for signal in spec.scores_of(name)]
+            lags = LAGS if section.estimator in LAGGED else ()
+            intervened = np.array(self._intervened, dtype=bool)
+            judged = judged_property(spec, name, automaton)
+            found[judged] = outcomes_of(track, intervened, scores, lags)
+        return Watched(self._history.known_states, found)
+
+
+def outcomes_of(
+    track: Track, intervened: Bools, scores: Sequence[Floats] = (), lags: Sequence[int] = ()
+) -> Outcomes:
+    """Count what followed the moments of one run.
+
+    Parameters
+    ----------
+    intervened : ndarray of bool, shape (n,)
+        An intervention was active, or may have been.
+    scores : sequence of ndarray of float64, shape (n,)
+        Scores at each moment, NaN where unknown.
+    lags : sequence of int
+        Ticks after which to look where the run has got to, as far as the horizon has so many.
+    """
+    run = replace(track, possible=track.possible | intervened)
+    here = ~run.unsure & (run.state != UNKNOWN_STATE) & np.isin(run.status, UNDECIDED)
+    followed, known = outcomes(run)
+    judged = here & known
+    about = np.column_stack([run.state, run.automaton, *map(bin_of, scores)])[judged]
+    cells, where = _distinct(about)
+    visits = np.bincount(where, minlength=len(cells))
+    violations = np.bincount(where[followed[judged]], minlength=len(cells))
+    rows = np.column_stack([cells[:, :2], visits, violations, cells[:, 2:]]).astype(np.int64)
+    horizon = run.horizon
+    return Outcomes(
+        rows, {k: _steps(run, here, k) for k in lags if horizon is not None and k <= horizon}
+    )
+
+
+def _steps(run: Track, here: Bools, lag: int) -> NDArray[np.int64]:
+    short = replace(run, horizon=lag)
+    found = waits(short)
+    followed, known = outcomes(short)
+    rows = np.flatnonzero(here & known)
+    later = np.minimum(rows + lag, len(run.ticks) - 1)
+    over = found.over[rows] < run.ticks[rows] + lag
+    whole = ~followed[rows] & ~over & ~run.terminal[later]
+    arrived = ~whole | here[later]
+    state = np.where(followed[rows], VIOLATED, np.where(whole, run.state[later], ENDED))
+    automaton = np.where(whole, run.automaton[later], 0)
+    table = np.column_stack([run.state[rows], run.automaton[rows], state, automaton])[arrived]
+    cells, where = _distinct(table)
+    return np.column_stack([cells, np.bincount(where, minlength=len(cells))]).astype(np.int64)
+
+
+def _distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct rows, rising, and which of them each row is."""
+    cells, where = np.unique(rows.astype(np.int64), axis=0, return_inverse=True)
+    return cells, where.reshape(-1)

@@ -1,0 +1,319 @@
+"""``forewarn init --improve``: predicates that would make a risk better, found in recordings."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forewarn.assessment.comparison import Estimate
+from forewarn.assessment.history import UNKNOWN_STATE
+from forewarn.assessment.improvement import LEVEL, Improvement, Proposal, improve
+from forewarn.assessment.reliability import UNDECIDED, outcomes
+from forewarn.assessment.replay import replay
+from forewarn.assessment.splitting import Recorded, Setting
+from forewarn.cli.common import load_compiled, overall
+from forewarn.cli.editing import difference, with_predicate
+from forewarn.cli.output import Output
+from forewarn.config import MonitorSpec, parse_spec
+from forewarn.config.includes import with_fragments
+from forewarn.config.sections import SignalSpec
+from forewarn.config.yaml_text import parse_document
+from forewarn.errors import ConfigError, InputError
+from forewarn.expressions import parse_expression
+from forewarn.expressions.functions.memory import MOST_MOMENTS
+from forewarn.files.outputs import write_output
+from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.models import Smoothing
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.verdict import Verdict
+from forewarn.recordings import open_recording
+from forewarn.signals.clock import horizon_ticks
+
+WINDOWS = {True: (0.5, 1.0), False: (2.0, 5.0)}
+"""Windows of memory that are tried: seconds, or steps."""
+
+LEAST_RECORDINGS = 4
+OF_NUMBERS = ("rate", "lowest", "highest")
+PREFIX = "improve_"
+
+
+def run_improvement(
+    config: Path,
+    recordings: Sequence[Path],
+    target: Path | None,
+    name: str | None,
+    most: int,
+    tries: int,
+    output: Output,
+    *,
+    allow_missing: bool,
+) -> Improvement:
+    """Search, show what was found, and write it if that is asked for."""
+    compiled = load_compiled(config)
+    spec = compiled.spec
+    chosen = _property(spec, name)
+    if len(recordings) < LEAST_RECORDINGS:
+        raise InputError(
+            f"{len(recordings)} recordings",
+            key="BAG",
+            accepted=f"{LEAST_RECORDINGS} or more: half of them choose, the others judge",
+        )
+    if spec.danger:
+        output.warn(
+            "danger scores are those of the model that the file names: where it has learned from "
+            "these recordings they flatter the file as it is, and gains are too small"
+            if compiled.abstraction.fitted
+            else "danger scores are unknown before the first `forewarn learn`, and so are states "
+            "that rest on them"
+        )
+    sources = dict(_sources(spec, compiled))
+    recorded = _read(compiled, chosen, sources, recordings, output, allow_missing=allow_missing)
+    if not any((one.followed & one.judged).any() for one in recorded):
+        raise InputError(
+            f"{chosen} is violated in none of the recordings",
+            key="BAG",
+            accepted="recordings in which a violation happens, and its horizon before",
+        )
+    index = list(spec.properties).index(chosen)
+    with output.progress("trying conditions") as tell:
+        found = improve(recorded, _setting(compiled, index), most=most, tries=tries, progress=tell)
+    _show(chosen, found, output)
+    change = _write(config, target, found, sources, output)
+    output.emit(_record(chosen, found, change, target))
+    return found
+
+
+def _property(spec: MonitorSpec, name: str | None) -> str:
+    if name is None:
+        return next(iter(spec.properties))
+    if name not in spec.properties:
+        raise ConfigError(
+            f"there is no property {name!r}",
+            file=spec.file,
+            key="properties",
+            accepted=", ".join(spec.properties),
+        )
+    return name
+
+
+def _sources(spec: MonitorSpec, compiled: CompiledSpec) -> Iterator[tuple[str, str]]:
+    """Yield what may be cut: the text of an expression, and what computes it from signals alone."""
+    timed = compiled.abstraction.clock.timed
+    rate = compiled.abstraction.clock.rate
+    windows = [d for d in WINDOWS[timed] if 2 <= d * rate <= MOST_MOMENTS]
+    for name in spec.signals:
+        yield name, name
+        for function in OF_NUMBERS:
+            for window in windows:
+                text = f"{function}({name}, {window:g})"
+                yield text, text
+    for name, text in spec.predicates.items():
+        expression = parse_expression(text)
+        if expression.names <= spec.signals.keys():
+            yield f"for_how_long({name})", f"for_how_long({text})"
+
+
+def _read(
+    compiled: CompiledSpec,
+    chosen: str,
+    sources: dict[str, str],
+    recordings: Sequence[Path],
+    output: Output,
+    *,
+    allow_missing: bool,
+) -> list[Recorded]:
+    """Read each recording once, with all that may be cut as derived signals."""
+    spec = compiled.spec
+    derived = {f"{PREFIX}{i}": SignalSpec(value=text) for i, text in enumerate(sources.values())}
+    for name in derived.keys() & spec.signals.keys():
+        raise ConfigError(
+            f"{name!r} is kept for --improve", file=spec.file, key="signals", accepted="other names"
+        )
+    wide = compile_spec(spec.derived({**spec.signals, **derived}), compiled.abstraction.fitted)
+    monitor = build_monitor(wide, None)
+    names = dict(zip(derived, sources, strict=True))
+    validity = compiled.abstraction.validity(spec)
+    found = []
+    with output.progress("reading") as tell:
+        told = overall(recordings, tell)
+        for path in recordings:
+            phases: list[tuple[bool, bool]] = []
+
+            def note(verdict: Verdict, phases: list[tuple[bool, bool]] = phases) -> None:
+                seen = verdict.observation
+                phases.append((seen.active is True, seen.intervened is not False))
+
+            with open_recording(path) as recording:
+                run = replay(
+                    monitor,
+                    recording,
+                    allow_missing=allow_missing,
+                    keep_signals=True,
+                    on_verdict=note,
+                    progress=lambda share, path=path: told(path, share),  # type: ignore[misc]
+                )
+                digest = recording.digest()
+            track = run.tracks[list(spec.properties).index(chosen)]
+            followed, known = outcomes(track)
+            codes = (*run.history.known_states, None)
+            admitted = {c: c if c is not None and validity.admits(c) else None for c in codes}
+            active = [phase[0] for phase in phases]
+            judged = known & (track.state != UNKNOWN_STATE) & ~track.ambiguous & ~track.terminal
+            found.append(
+                Recorded(
+                    str(path),
+                    digest,
+                    track.ticks,
+                    tuple(
+                        admitted[codes[place]] if on else None
+                        for place, on in zip(track.state.tolist(), active, strict=True)
+                    ),
+                    np.array([phase[1] for phase in phases], dtype=bool),
+                    track.automaton.astype(np.int64),
+                    followed,
+                    judged & np.isin(track.status, UNDECIDED),
+                    {
+                        names[series.name]: series.values
+                        for series in run.signals
+                        if series.name in names and series.kind in ("number", "truth")
+                    },
+                )
+            )
+    shared = set.intersection(*(set(one.values) for one in found))
+    return [
+        one._replace(values={k: v for k, v in one.values.items() if k in shared}) for one in found
+    ]
+
+
+def _setting(compiled: CompiledSpec, index: int) -> Setting:
+    spec, abstraction = compiled.spec, compiled.abstraction
+    section = list(spec.properties.values())[index]
+    return Setting(
+        abstraction.vocabulary,
+        compiled.automata[index],
+        horizon_ticks(abstraction.clock, section.horizon),
+        Smoothing(spec.learning.alpha),
+        spec.learning.end,
+        abstraction.validity(spec),
+    )
+
+
+def _show(name: str, found: Improvement, output: Output) -> None:
+    output.say(
+        f"{name}: {len(found.choosing)} recordings choose, {len(found.judging)} judge; "
+        f"{found.tried} conditions tried"
+    )
+    output.say(
+        f"as it is: log loss {found.loss:.4f}, PR area {_number(found.area)}, {found.states} states"
+    )
+    if not found.proposals:
+        output.say("no condition lowers the log loss of the recordings that choose")
+        return
+    columns = ("condition", ">chosen by", ">log loss", ">PR area", ">p", ">states", "")
+    output.table(columns, list(map(_cells, found.proposals)))
+    output.say(
+        "each adds to those above it; gains with 95 % intervals on recordings that had no part in "
+        "the choice"
+    )
+
+
+def _cells(one: Proposal) -> list[str]:
+    return [
+        one.cut.text,
+        f"{-one.chosen_by:+.4f}",
+        _signed(Estimate(-one.gain.value, -one.gain.high, -one.gain.low)),
+        _signed(one.area),
+        f"{one.p_value:.3g}",
+        str(one.states),
+        "holds" if one.holds else "may be chance",
+    ]
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
+
+
+def _signed(estimate: Estimate) -> str:
+    value, low, high = estimate
+    return "-" if math.isnan(value) else f"{value:+.4f} ({low:+.4f} to {high:+.4f})"
+
+
+def _write(
+    config: Path,
+    target: Path | None,
+    found: Improvement,
+    sources: dict[str, str],
+    output: Output,
+) -> str:
+    """Return what would change, and write it if a file is named."""
+    before = config.read_bytes().decode("utf-8")
+    after = before
+    for one in found.confirmed:
+        after = _added(config, after, one)
+    parsed = parse_spec(with_fragments(parse_document(after, config)))
+    compile_spec(parsed, load_compiled(config).abstraction.fitted)
+    change = difference(config, before, after)
+    if not found.confirmed:
+        output.say("nothing to write: no proposal is more than chance (p at most 0.05)")
+    elif target is None:
+        output.say(change)
+        output.say("not written: -o FILE does it")
+    else:
+        write_output(target, after)
+        output.say(f"{len(found.confirmed)} predicates added -> {target}; learn again")
+    return change
+
+
+def _added(config: Path, text: str, one: Proposal) -> str:
+    """Return the text of a monitor file with one more predicate."""
+    gain = f"log loss {-one.gain.value:+.4f}, p = {one.p_value:.2g}"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / config.name
+        path.write_bytes(text.encode("utf-8"))
+        taken = parse_document(text, config).data
+        name = _name(one.cut.text, {*taken.get("signals", {}), *taken.get("predicates", {})})
+        _, after = with_predicate(path, name, one.cut.text, gain)
+    return after
+
+
+def _name(condition: str, taken: set[str]) -> str:
+    """Return a name for a condition: ``rate_gap_0_5_above_m1``."""
+    words = condition.replace(" > ", "_above_").replace("-", "m")
+    plain = re.sub(r"[\W_]+", "_", words).strip("_")
+    name, number = plain, 2
+    while name in taken:
+        name, number = f"{plain}_{number}", number + 1
+    return name
+
+
+def _record(name: str, found: Improvement, change: str, target: Path | None) -> dict[str, Any]:
+    return {
+        "property": name,
+        "choosing": found.choosing,
+        "judging": found.judging,
+        "log_loss": found.loss,
+        "pr_area": found.area,
+        "states": found.states,
+        "tried": found.tried,
+        "level": LEVEL,
+        "proposals": [
+            {
+                "condition": one.cut.text,
+                "chosen_by": one.chosen_by,
+                "log_loss_gain": one.gain,
+                "pr_area_gain": one.area,
+                "p_value": one.p_value,
+                "states": one.states,
+                "holds": one.holds,
+            }
+            for one in found.proposals
+        ],
+        "change": change,
+        "file": target if found.confirmed else None,
+    }

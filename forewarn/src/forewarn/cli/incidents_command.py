@@ -1,0 +1,193 @@
+"""``forewarn incidents``: what a black box has written, and what people say of it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from forewarn.assessment.incidents import (
+    VERDICTS,
+    Incident,
+    Label,
+    find_incidents,
+    read_incident,
+    write_label,
+)
+from forewarn.cli.common import add_allow_missing, add_model, make_monitor, write_report
+from forewarn.cli.output import Output
+from forewarn.cli.replay_command import replay_all
+from forewarn.config.black_box import said
+from forewarn.errors import InputError
+from forewarn.signals.clock import NANOSECONDS
+
+DESCRIPTION = """\
+List the incidents that the black box of a node has written (`black_box` in the monitor file): when,
+what made them, the property and its risk, how long and large they are, and what people have said of
+them. `forewarn replay` and `forewarn report` take such files as any recording."""
+
+EPILOG = """\
+A label stands beside its incident, in NAME.label.json; `true` says that it was right to alert,
+`false-alarm` that there was no danger, `none` takes the label away. `forewarn tune --incidents`
+heeds labels.
+
+exit codes: 0 all could be read, 1 some are torn or could not be read, 2 wrong usage or input.
+
+examples: forewarn incidents /var/lib/robot/incidents
+          forewarn incidents incidents/ -c monitor.yaml --reports pages/
+          forewarn incidents incidents/ --label incident-20261123T011500-000Z.mcap false-alarm"""
+
+NO_LABEL = "none"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``incidents``."""
+
+    folders: list[Path]
+    config: Path | None
+    model: Path | None
+    reports: Path | None
+    label: list[str] | None
+    comment: str
+    allow_missing: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "folders", nargs="+", type=Path, metavar="FOLDER", help="a black box's folder, or files"
+    )
+    parser.add_argument(
+        "-c", "--config", type=Path, metavar="FILE", help="the monitor file, for --reports"
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--reports",
+        type=Path,
+        metavar="FOLDER",
+        help="write an HTML report for each, which opens on the moment",
+    )
+    parser.add_argument(
+        "--label",
+        nargs=2,
+        metavar=("FILE", "LABEL"),
+        help=f"say of one: {', '.join((*VERDICTS, NO_LABEL))}",
+    )
+    parser.add_argument("--comment", default="", metavar="TEXT", help="why, with --label")
+    add_allow_missing(parser)
+
+
+def run(options: Options, output: Output) -> int:
+    """List, label, and write reports."""
+    if options.comment and options.label is None:
+        raise InputError("there is no label", key="--comment", accepted="it goes with --label")
+    paths = find_incidents(options.folders)
+    found, failed = [], 0
+    for path in paths:
+        try:
+            found.append(read_incident(path))
+        except InputError as error:
+            failed += 1
+            output.warn(str(error.located(file=path)))
+    if options.label is not None:
+        found = _labelled(found, options.label, options.comment)
+    _print(found, output)
+    reports = {}
+    if options.reports is not None:
+        reports = _reports(found, options, output)
+    output.emit([{**_record(incident), "report": reports.get(incident.path)} for incident in found])
+    return 1 if failed or not all(incident.complete for incident in found) else 0
+
+
+def _labelled(found: Sequence[Incident], label: Sequence[str], comment: str) -> list[Incident]:
+    name, verdict = label
+    if verdict not in (*VERDICTS, NO_LABEL):
+        accepted = ", ".join((*VERDICTS, NO_LABEL))
+        raise InputError(f"{verdict!r} is no label", key="--label", accepted=accepted)
+    chosen = [one for one in found if name in (one.path.name, str(one.path))]
+    if len(chosen) != 1:
+        listed = ", ".join(one.path.name for one in found) or "there is none"
+        told = "is no incident there" if not chosen else "stands for several"
+        raise InputError(f"{name!r} {told}", key="--label", accepted=listed)
+    given = None if verdict == NO_LABEL else Label(verdict, comment)
+    write_label(chosen[0].path, given)
+    return [replace(one, label=given) if one is chosen[0] else one for one in found]
+
+
+def _print(found: Sequence[Incident], output: Output) -> None:
+    if not found:
+        output.say("no incident")
+    columns = ("time (UTC)", "trigger", "property", ">risk", ">seconds", ">size", "label", "file")
+    output.table(columns, [_row(incident) for incident in found])
+    for incident in found:
+        for remark in incident.remarks:
+            output.note(f"{incident.path.name}: {remark}")
+
+
+def _row(incident: Incident) -> tuple[str, ...]:
+    first, label = incident.first, incident.label
+    what = "" if label is None else label.verdict
+    if label is not None and label.comment:
+        what += f": {label.comment}"
+    return (
+        _time(first.time_ns),
+        first.kind if incident.complete else f"{first.kind} (torn)",
+        first.property or "-",
+        "-" if first.risk != first.risk else f"{first.risk:.3f}",
+        f"{incident.seconds:.1f}",
+        said(incident.size),
+        what or "-",
+        incident.path.name,
+    )
+
+
+def _time(time_ns: int) -> str:
+    whole, rest = divmod(time_ns, NANOSECONDS)
+    moment = datetime.fromtimestamp(whole, timezone.utc)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{rest // 100_000_000}"
+
+
+def _record(incident: Incident) -> dict[str, object]:
+    return {
+        "file": incident.path,
+        "trigger": incident.first.kind,
+        **incident.first._asdict(),
+        "seconds": incident.seconds,
+        "bytes": incident.size,
+        "complete": incident.complete,
+        "remarks": incident.remarks,
+        "moments": [moment._asdict() for moment in incident.moments],
+        "label": None if incident.label is None else asdict(incident.label),
+    }
+
+
+def _reports(found: Sequence[Incident], options: Options, output: Output) -> dict[Path, Path]:
+    """Write a page for each incident."""
+    folder, config = options.reports, options.config
+    assert folder is not None
+    if config is None:
+        raise InputError("there is no monitor file", key="--reports", accepted="-c FILE with it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror}", file=folder) from error
+    from forewarn.reports.html import render
+
+    monitor, model = make_monitor(config, options.model)
+    pages = {}
+    for incident in found:
+        runs = replay_all(
+            monitor,
+            [incident.path],
+            output,
+            learned_from=model.provenance if model else (),
+            allow_missing=options.allow_missing,
+            keep_signals=True,
+        )
+        page = folder / f"{incident.path.stem}.html"
+        write_report(page, render(monitor, model, runs, opens_ns=incident.first.time_ns), output)
+        pages[incident.path] = page
+    return pages

@@ -1,0 +1,67 @@
+"""What ``danger:`` of a monitor file says: signals that are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from forewarn.config.fields import Duration, Section
+from forewarn.config.stepwise import Misfit
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+
+Direction = Literal["rising", "falling"]
+
+
+class DangerSpec(Section):
+    """A danger score: a learned signal between 0 and 1.
+
+    Attributes
+    ----------
+    property : str
+        Key ``for``: the property of which it foresees a violation, within its horizon.
+    signals : tuple of str or None
+        Key ``from``: the signals that it is computed from; without it, all that are numbers or
+        Booleans.
+    history : float
+        Seconds of past values that it also looks at; steps under ``clock: steps``.
+    directions : dict of str to str
+        ``rising`` or ``falling``: where it may only rise, or only fall, as the signal rises.
+    """
+
+    property: Annotated[str, Field(alias="for", min_length=1)]
+    signals: Annotated[tuple[str, ...] | None, Field(alias="from", min_length=1)] = None
+    history: Duration = 0.0
+    directions: dict[str, Direction] = {}  # noqa: RUF012 (pydantic copies defaults)
+
+
+def danger_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
+    """Yield all in which danger scores do not fit the rest of a monitor file."""
+    for name, section in spec.danger.items():
+        at = ("danger", name)
+        if section.property not in spec.properties:
+            listed = ", ".join(spec.properties)
+            yield Misfit((*at, "for"), f"no such property: {section.property!r}", listed)
+        chosen = tuple(spec.signals) if section.signals is None else section.signals
+        for index, signal in enumerate(section.signals or ()):
+            where = (*at, "from", index)
+            if signal in spec.danger:
+                problem = f"{signal!r} is a danger score itself"
+                yield Misfit(where, problem, "signals that are not learned")
+            elif signal not in spec.signals:
+                yield Misfit(where, f"no such signal: {signal!r}", ", ".join(spec.signals))
+            elif signal in chosen[:index]:
+                yield Misfit(where, f"{signal!r} stands there twice", "each signal once")
+        for signal in section.directions.keys() - {*chosen}:
+            yield Misfit((*at, "directions", signal), "it is not among `from`", ", ".join(chosen))
+    for signal, cuts in spec.bins.items():
+        if cuts == "auto" and signal not in spec.danger:
+            listed = ", ".join(spec.danger) or "of which there is none"
+            yield Misfit(
+                ("bins", signal),
+                "'auto': nothing chooses where to cut it",
+                f"rising thresholds; auto is for danger scores: {listed}",
+            )

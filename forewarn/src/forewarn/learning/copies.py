@@ -1,0 +1,71 @@
+"""Recordings that hold the same data: counting them twice would feign certainty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forewarn.errors import RecordingError
+from forewarn.recordings.runs import trace_of
+
+
+class Copies:
+    """Tells which recordings hold the same data as one before.
+
+    Parameters
+    ----------
+    allowed : bool
+        Leave out runs of a trace that are in another trace, too: agents that are asked the same
+        often do the same. A trace of which nothing is left, or any other recording, was given twice
+        by mistake; without `allowed`, a run was, too.
+
+    Attributes
+    ----------
+    left_out : list of (Path, Path)
+        Runs that are left out, each with the one that stays.
+    """
+
+    def __init__(self, *, allowed: bool) -> None:
+        self.left_out: list[tuple[Path, Path]] = []
+        self._allowed = allowed
+        self._seen: dict[str, Path] = {}
+        self._traces: set[Path] = set()
+
+    def is_new(self, path: Path, digest: str) -> bool:
+        """Tell whether a recording counts; raise RecordingError if it must not be there."""
+        first = self._seen.setdefault(digest, path)
+        trace = trace_of(path)
+        if first == path:
+            self._traces.add(path if trace is None else trace)
+            return True
+        if trace is None or not self._allowed:
+            raise _twice(path, first)
+        self.left_out.append((path, first))
+        return False
+
+    def remark(self) -> str:
+        """Return what was left out, empty if nothing was; the recordings have all been seen.
+
+        Raises
+        ------
+        RecordingError
+            If all runs of a trace are copies.
+        """
+        for path, first in self.left_out:
+            if trace_of(path) not in self._traces:
+                raise _twice(path, first)
+        if not self.left_out:
+            return ""
+        path, first = self.left_out[0]
+        number = len(self.left_out)
+        return (
+            f"{number} run{'' if number == 1 else 's'} left out, for another trace holds the same "
+            f"data: {path.name} is {first.name}{', and so on' if number > 1 else ''}"
+        )
+
+
+def _twice(path: Path, first: Path) -> RecordingError:
+    return RecordingError(
+        f"holds the same data as {first}",
+        file=path,
+        accepted="each recording once: counting it twice would feign certainty",
+    )

@@ -1,0 +1,141 @@
+"""The boosted trees of a danger score: fitted by scikit-learn, kept as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.errors import InputError
+from forewarn.states.danger import Ensemble
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+EXTRA = "pip install 'forewarn[learn]'"
+MOST_TREES = 200
+PARAMETERS: dict[str, Any] = {
+    "learning_rate": 0.1,
+    "max_leaf_nodes": 15,
+    "min_samples_leaf": 20,
+    "l2_regularization": 1.0,
+    "early_stopping": False,  # its own would judge by ticks, of which neighbours are alike
+    "random_state": 0,
+}
+ALWAYS_LEFT = 1e308
+"""Above every value: only what is unknown goes right."""
+
+
+def need_sklearn() -> ModuleType:
+    """Return scikit-learn; raises InputError, which names the extra, if it is not installed."""
+    try:
+        import sklearn
+        import sklearn.ensemble
+    except ImportError as error:
+        raise InputError(
+            "a danger score is fitted by scikit-learn, the optional extra 'learn', which is not "
+            "installed (to use one that is fitted, it is not needed)",
+            key="danger",
+            accepted=EXTRA,
+        ) from error
+    found: ModuleType = sklearn
+    return found
+
+
+def boosted(x: Floats, y: Bools, constraints: Sequence[int], trees: int) -> Any:
+    """Fit trees, in so many rounds.
+
+    Parameters
+    ----------
+    constraints : sequence of int
+        For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits
+
+    model = HistGradientBoostingClassifier(
+        max_iter=trees, monotonic_cst=[*constraints], **PARAMETERS
+    )
+    # Its threads wait for each other most of the time with so little data.
+    with threadpool_limits(1):
+        return model.fit(x, y)
+
+
+def _stages(model: Any, x: Floats) -> Iterator[Floats]:
+    """Yield the log-odds of rows after each tree, shape (n,)."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield from (np.ravel(found) for found in model.staged_decision_function(x))
+
+
+def losses_of(model: Any, x: Floats, y: Bools) -> Floats:
+    """Return the summed log loss after each tree, shape (trees,)."""
+    if not len(y):
+        return np.zeros(model.n_iter_)
+    return np.array([lost(logits, y).sum() for logits in _stages(model, x)])
+
+
+def logits_of(model: Any, x: Floats, count: int) -> Floats:
+    """Return the log-odds of rows after so many trees, shape (n,)."""
+    return next(islice(_stages(model, x), count - 1, None)) if len(x) else np.zeros(0)
+
+
+def lost(logits: Floats, y: Bools) -> Floats:
+    """Return the log loss of each row, shape (n,)."""
+    return np.asarray(np.logaddexp(0.0, np.where(y, -logits, logits)))
+
+
+def ensemble_of(model: Any, count: int, known: Bools) -> Ensemble:
+    """Return the first trees of a model of scikit-learn as plain data.
+
+    Parameters
+    ----------
+    known : ndarray of bool, shape (features,)
+        Which features were known in all rows.
+    """
+    columns: dict[str, list[Any]] = {key: [] for key in _COLUMNS}
+    roots: list[int] = []
+    for (predictor,) in model._predictors[:count]:
+        roots.append(len(columns["feature"]))
+        for row in _tree(predictor.nodes, roots[-1]):
+            for key, value in zip(_COLUMNS, row, strict=True):
+                columns[key].append(value)
+    asked = {*columns["feature"]}
+    return Ensemble(
+        base=float(np.ravel(model._baseline_prediction)[0]),
+        roots=tuple(roots),
+        needed=tuple(int(bool(known[i]) and i in asked) for i in range(len(known))),
+        **{key: tuple(values) for key, values in columns.items()},
+    )
+
+
+_COLUMNS = ("feature", "threshold", "left", "right", "missing_left", "value")
+
+
+def _tree(nodes: Any, offset: int) -> Iterator[tuple[int, float, int, int, int, float]]:
+    """Yield the nodes of a tree; what is no leaf has the mean of its leaves."""
+    value = nodes["value"].astype(np.float64)
+    for i in reversed(range(len(nodes))):
+        if not nodes["is_leaf"][i]:
+            ends = nodes["left"][i], nodes["right"][i]
+            weights = [float(nodes["count"][end]) for end in ends]
+            value[i] = float(np.average([value[end] for end in ends], weights=weights))
+    for i, node in enumerate(nodes):
+        if node["is_leaf"]:
+            yield -1, 0.0, -1, -1, 0, float(value[i])
+            continue
+        threshold = min(float(node["num_threshold"]), ALWAYS_LEFT)
+        left, right = int(node["left"]) + offset, int(node["right"]) + offset
+        yield (
+            int(node["feature_idx"]),
+            threshold,
+            left,
+            right,
+            int(node["missing_go_to_left"]),
+            float(value[i]),
+        )

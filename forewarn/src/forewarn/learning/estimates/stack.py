@@ -1,0 +1,171 @@
+"""Weights of estimates in a sum of their logits, held near the plain mean where data are few."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forewarn.errors import ModelError
+from forewarn.learning.calibration_fit import fit_platt
+from forewarn.learning.estimates.crossing import Crossed, logit
+from forewarn.learning.estimates.problem import Bools, Floats
+from forewarn.models.estimates import PLAIN, Line
+
+HOLDS = (math.inf, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
+SIGNIFICANT = 1.645
+STEPS = 100
+CLOSE = 1e-9
+TINY = 1e-12
+
+
+def fit_weights(
+    logits: Floats, followed: Floats, visits: Floats, mean: Floats, hold: float
+) -> Floats:
+    """Return intercept and weights, none of which is negative, shape (1 + d,).
+
+    The loss of a moment, on average, has ``hold / 2`` times the squared distance of the weights
+    from `mean` added, and of the intercept from 0.
+
+    Parameters
+    ----------
+    logits : ndarray, shape (k, d)
+        Of the estimates.
+    mean : ndarray, shape (d,)
+        Weights that hold the others: what remains for an infinite `hold`.
+    """
+    start = np.append(0.0, mean)
+    if math.isinf(hold):
+        return start
+    rows = np.hstack([np.ones((len(logits), 1)), logits])
+    total = visits.sum()
+    bounded = np.arange(rows.shape[1]) > 0
+
+    def loss(weights: Floats) -> float:
+        odds, away = rows @ weights, weights - start
+        fit = np.sum(visits * np.logaddexp(0, odds) - followed * odds) / total
+        return float(fit + 0.5 * hold * away @ away)
+
+    # Newton's method, projected (Bertsekas, 1982): who stands at 0 and would fall stays there.
+    weights, now = start, loss(start)
+    for _ in range(STEPS):
+        share = 1 / (1 + np.exp(-np.clip(rows @ weights, -700, 700)))
+        gradient = rows.T @ (visits * share - followed) / total + hold * (weights - start)
+        curvature = (rows.T * (visits * share * (1 - share))) @ rows / total
+        free = ~(bounded & (weights <= 0) & (gradient > 0))
+        step = np.zeros_like(weights)
+        kept = curvature[np.ix_(free, free)] + (hold + TINY) * np.eye(int(free.sum()))
+        step[free] = np.linalg.solve(kept, gradient[free])
+        length = 1.0
+        while True:
+            tried = weights - length * step
+            tried = np.where(bounded, np.maximum(tried, 0.0), tried)
+            found = loss(tried)
+            if found <= now or length < TINY:
+                break
+            length /= 2
+        moved = float(np.abs(tried - weights).max())
+        if found > now or moved < CLOSE:
+            break
+        weights, now = tried, found
+    return weights
+
+
+def plain_mean(estimates: int, scores: int) -> Floats:
+    """Return the weights of the plain mean: scores together weigh as much as all estimates."""
+    if not scores:
+        return np.full(estimates, 1 / estimates)
+    return np.append(np.full(estimates, 0.5 / estimates), np.full(scores, 0.5 / scores))
+
+
+def mixed(logits: Floats, weights: Floats) -> Floats:
+    """Return the risk of weighted logits, shape (k,)."""
+    odds = np.clip(weights[0] + logits @ weights[1:], -700, 700)
+    return np.asarray(1 / (1 + np.exp(-odds)), dtype=np.float64)
+
+
+def choose_weights(
+    crossed: Crossed, logits: Floats, where: Bools, scores: int
+) -> tuple[Floats, Floats, float]:
+    """Return the weights, what each fold predicts by those of the others, and the hold.
+
+    Of all that hardly lose more than the best, by no more than a standard error over recordings,
+    the one nearest to the plain mean is taken.
+
+    Parameters
+    ----------
+    logits : ndarray, shape (k, d)
+        Estimates first, scores last.
+    where : ndarray of bool, shape (k,)
+        Rows to fit on: those with all scores.
+    """
+    mean = plain_mean(logits.shape[1] - scores, scores)
+    clusters = max(1, len(np.unique(crossed.recording[where & (crossed.followed > 0)])))
+    predicted = [
+        _crossed(crossed, logits, where, mean, hold / clusters if hold < math.inf else hold)
+        for hold in HOLDS
+    ]
+    lost = [crossed.by_recording(np.where(where, crossed.lost(risk), 0.0)) for risk in predicted]
+    best = int(np.argmin([one.sum() for one in lost]))
+    chosen = next(
+        i for i, one in enumerate(lost) if (one - lost[best]).sum() <= spread(one - lost[best])
+    )
+    hold = HOLDS[chosen] / clusters
+    weights = fit_weights(logits[where], crossed.followed[where], crossed.visits[where], mean, hold)
+    return weights, predicted[chosen], HOLDS[chosen]
+
+
+def spread(differences: Floats) -> float:
+    """Return the standard error of a sum over recordings."""
+    count = len(differences)
+    return float(np.std(differences, ddof=1) * math.sqrt(count)) if count > 1 else math.inf
+
+
+def _crossed(crossed: Crossed, logits: Floats, where: Bools, mean: Floats, hold: float) -> Floats:
+    found = np.full(len(logits), 0.5)
+    for number in np.unique(crossed.fold):
+        others = where & (crossed.fold != number)
+        here = where & (crossed.fold == number)
+        if not here.any():
+            continue
+        weights = fit_weights(
+            logits[others], crossed.followed[others], crossed.visits[others], mean, hold
+        )
+        found[here] = mixed(logits[here], weights)
+    return found
+
+
+def choose_line(crossed: Crossed, risk: Floats, where: Bools) -> Line:
+    """Return Platt's line if it predicts other recordings better than none, significantly so.
+
+    Each fold is judged by a line of the others.
+    """
+    odds = logit(risk)
+    found = risk.copy()
+    for number in np.unique(crossed.fold[where]):
+        line = _line(crossed, odds, where & (crossed.fold != number))
+        if line is None:
+            return PLAIN
+        here = where & (crossed.fold == number)
+        found[here] = mixed(odds[here, None], np.array([line.intercept, line.slope]))
+    gained = np.where(where, crossed.lost(risk) - crossed.lost(found), 0.0)
+    by_recording = crossed.by_recording(gained)
+    line = _line(crossed, odds, where)
+    if line is None or not by_recording.sum() > SIGNIFICANT * spread(by_recording):
+        return PLAIN
+    return line
+
+
+def _line(crossed: Crossed, odds: Floats, where: Bools) -> Line | None:
+    followed, visits = crossed.followed[where], crossed.visits[where]
+    if not 0 < followed.sum() < visits.sum():
+        return None
+    risk = 1 / (1 + np.exp(-odds[where]))
+    outcome = np.repeat([True, False], len(risk))
+    weight = np.concatenate([followed, visits - followed])
+    kept = weight > 0
+    try:
+        line = fit_platt(np.tile(risk, 2)[kept], outcome[kept], weight[kept])
+    except ModelError:
+        return None
+    return Line(line.slope, line.intercept)

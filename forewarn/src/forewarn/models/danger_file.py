@@ -1,0 +1,110 @@
+"""Danger scores in a model file: plain data, checked as a whole before any of it is used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+from forewarn.errors import ModelError
+from forewarn.models.checked_json import Reader
+from forewarn.states.danger import DangerFit, Ensemble
+from forewarn.states.danger.fit import MOST_MOMENTS
+
+MOST_NODES = 1 << 20
+MOST_SIGNALS = 1 << 10
+MOST_CUTS = 1 << 8
+MOST_RECORDINGS = 1 << 20
+WHOLE = ("roots", "feature", "left", "right", "missing_left", "needed")
+NUMBERS = ("threshold", "value")
+
+
+def dump_danger(fits: Sequence[DangerFit]) -> list[dict[str, Any]]:
+    """Return danger scores as JSON can hold them."""
+    found = []
+    for fit in fits:
+        record = asdict(fit)
+        del record["unseeing"]
+        ensemble = record["ensemble"]
+        ensemble["line"] = [number for row in ensemble["line"] for number in row]
+        record["horizon"] = None if math.isinf(fit.horizon) else fit.horizon
+        found.append({**record, "digest": fit.digest})
+    return found
+
+
+def parse_danger(readers: Sequence[Reader]) -> tuple[DangerFit, ...]:
+    """Return danger scores from JSON.
+
+    Raises
+    ------
+    ModelError
+        Naming key path, value and what is accepted.
+    """
+    fits = tuple(map(_fit, readers))
+    names = [fit.name for fit in fits]
+    if len({*names}) != len(names):
+        raise ModelError(f"{names!r} names a score twice", key="danger", accepted="each name once")
+    return fits
+
+
+def _fit(reader: Reader) -> DangerFit:
+    signals = reader.names("signals")
+    if not 0 < len(signals) <= MOST_SIGNALS:
+        raise _wrong(reader, "signals", f"1 to {MOST_SIGNALS} names")
+    moments = reader.integer("moments", 0, MOST_MOMENTS)
+    lags = reader.whole_numbers("lags", 1, moments, moments)
+    if any(b <= a for a, b in pairwise(lags)):
+        raise _wrong(reader, "lags", "rising numbers of moments")
+    directions = reader.whole_numbers("directions", -1, 1, len(signals))
+    if len(directions) != len(signals):
+        raise _wrong(reader, "directions", f"{len(signals)} of -1, 0 and 1")
+    cuts = reader.numbers("cuts", MOST_CUTS)
+    if any(b <= a for a, b in pairwise((0.0, *cuts, 1.0))):
+        raise _wrong(reader, "cuts", "rising numbers between 0 and 1")
+    weights = reader.numbers("weights", MOST_SIGNALS)
+    if len(weights) != len(signals) or any(weight < 0 for weight in weights):
+        raise _wrong(reader, "weights", f"{len(signals)} numbers from 0 on")
+    horizon = reader.get("horizon", "a number above 0, or null")
+    fit = DangerFit(
+        name=reader.text("name"),
+        foresees=reader.text("foresees"),
+        formula=reader.text("formula"),
+        horizon=math.inf if horizon is None else reader.number("horizon"),
+        paper_counting=reader.truth("paper_counting"),
+        signals=signals,
+        moments=moments,
+        lags=lags,
+        directions=directions,
+        ensemble=_ensemble(reader.child("ensemble")),
+        cuts=cuts,
+        weights=weights,
+        recordings=reader.texts("recordings", MOST_RECORDINGS),
+        fitted_with=reader.text("fitted_with"),
+    )
+    problem = fit.ensemble.problem(len(fit.features))
+    if problem is not None:
+        raise _wrong(reader.child("ensemble"), *problem)
+    if fit.digest != reader.text("digest"):
+        raise _wrong(reader, "digest", fit.digest)
+    return fit
+
+
+def _wrong(reader: Reader, key: str, accepted: str) -> ModelError:
+    shown = repr(reader.value.get(key))
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    return ModelError(f"{shown} is not accepted", accepted=accepted, key=f"{reader.path}.{key}")
+
+
+def _ensemble(reader: Reader) -> Ensemble:
+    # Which numbers are possible depends on the signals: `Ensemble.problem` tells.
+    arrays: dict[str, Any] = {
+        **{key: reader.whole_numbers(key, -1, MOST_NODES, MOST_NODES) for key in WHOLE},
+        **{key: reader.numbers(key, MOST_NODES) for key in NUMBERS},
+    }
+    numbers = reader.numbers("line", 4 * MOST_NODES) if "line" in reader.value else ()
+    if len(numbers) % 4:
+        raise _wrong(reader, "line", "four numbers for each feature")
+    line = tuple(tuple(numbers[i : i + 4]) for i in range(0, len(numbers), 4))
+    return Ensemble(base=reader.number("base"), line=line, **arrays)

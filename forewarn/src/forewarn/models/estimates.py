@@ -1,0 +1,245 @@
+"""What the risk of a property is made of, where it is not the chain's alone.
+
+Only what was chosen is kept: weights and settings. The tables follow from the counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from forewarn.errors import ModelError
+from forewarn.models.checked_json import Reader
+from forewarn.models.shards import Judged, Shard, dump_judged, read_property
+
+BASES = ("chain", "counted", "shrunk", "pooled", "lagged")
+MAX_NUMBERS = 16
+MAX_COUNT = 1 << 40
+
+
+class Part(NamedTuple):
+    """One estimate in a mixture.
+
+    Attributes
+    ----------
+    base : str
+        One of `BASES`.
+    setting : tuple of float
+        What was chosen for it (`learning.estimates`).
+    weight : float
+        Of its logit, 0 or more.
+    """
+
+    base: str
+    setting: tuple[float, ...]
+    weight: float
+
+
+class Mixture(NamedTuple):
+    """A risk whose logit is a weighted sum.
+
+    Attributes
+    ----------
+    intercept : float
+        What is added to the sum.
+    parts : tuple of Part
+        Estimates from counts.
+    scores : tuple of float
+        Weights of the logits of the property's scores.
+    """
+
+    intercept: float
+    parts: tuple[Part, ...]
+    scores: tuple[float, ...] = ()
+
+
+class Loss(NamedTuple):
+    """How well an estimate predicts recordings that it was not made from.
+
+    Attributes
+    ----------
+    log_loss, brier : float
+        Means over all moments whose outcome is known.
+    """
+
+    name: str
+    log_loss: float
+    brier: float
+
+
+class Line(NamedTuple):
+    """A line over log-odds that calibrates a risk, as Platt's does."""
+
+    slope: float
+    intercept: float
+
+
+PLAIN = Line(1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What was chosen for one property.
+
+    Attributes
+    ----------
+    judged : Judged
+        The property.
+    asked, chosen : str
+        The estimator that the monitor file names, and what came of it: a base, or ``stack``.
+    reason : str
+        Why, in words.
+    plain : Mixture
+        The risk by state and automaton.
+    scored : Mixture or None
+        The risk where all scores are known; None without any.
+    losses : tuple of Loss
+        Of everything that was tried, cross-fitted by recording.
+    calibration, scored_calibration : Line
+        What calibrates the two; `PLAIN` where that does not help.
+    recordings, with_violations, moments : int
+        What it was chosen from.
+    source : str
+        Digest of the names of those recordings (`source_of`).
+    """
+
+    judged: Judged
+    asked: str
+    chosen: str
+    reason: str
+    plain: Mixture
+    scored: Mixture | None = None
+    losses: tuple[Loss, ...] = ()
+    calibration: Line = PLAIN
+    scored_calibration: Line = PLAIN
+    recordings: int = 0
+    with_violations: int = 0
+    moments: int = 0
+    source: str = ""
+
+    @property
+    def is_chain(self) -> bool:
+        """Tell whether it is the chain's risk as it is."""
+        return self.chosen == "chain" and self.scored is None and self.calibration == PLAIN
+
+
+def source_of(shards: Iterable[Shard]) -> str:
+    """Return the SHA-256 of the names of recordings, in whatever order."""
+    names = "\n".join(sorted(shard.recording for shard in shards))
+    return hashlib.sha256(names.encode()).hexdigest()
+
+
+def dump(found: Sequence[Estimate]) -> list[dict[str, Any]]:
+    """Return estimates as JSON can hold them."""
+    return [
+        {
+            **asdict(one),
+            "judged": dump_judged([one.judged])[0],
+            "plain": _mixture(one.plain),
+            "scored": None if one.scored is None else _mixture(one.scored),
+            "losses": [loss._asdict() for loss in one.losses],
+            "calibration": list(one.calibration),
+            "scored_calibration": list(one.scored_calibration),
+        }
+        for one in found
+    ]
+
+
+def _mixture(found: Mixture) -> dict[str, Any]:
+    return {**found._asdict(), "parts": [part._asdict() for part in found.parts]}
+
+
+def parse(readers: Sequence[Reader]) -> tuple[Estimate, ...]:
+    """Return estimates from JSON; raises ModelError naming key path, value and what is accepted."""
+    found = [_parse(reader) for reader in readers]
+    names = [one.judged for one in found]
+    if len(set(names)) != len(names):
+        raise ModelError(
+            "a property occurs twice", key="estimates", accepted="one estimate for each property"
+        )
+    return tuple(found)
+
+
+def _parse(reader: Reader) -> Estimate:
+    judged = Judged(**read_property(reader.child("judged")))
+    scored = reader.get("scored", "an object, or null")
+    return Estimate(
+        judged=judged,
+        asked=reader.choice("asked", (*BASES, "stack", "auto")),
+        chosen=reader.choice("chosen", (*BASES, "stack")),
+        reason=reader.text("reason"),
+        plain=_read_mixture(reader.child("plain"), 0),
+        scored=None
+        if scored is None
+        else _read_mixture(reader.child("scored"), len(judged.scores)),
+        losses=tuple(
+            Loss(loss.text("name"), loss.number("log_loss"), loss.number("brier"))
+            for loss in reader.children("losses")
+        ),
+        calibration=_read_line(reader, "calibration"),
+        scored_calibration=_read_line(reader, "scored_calibration"),
+        recordings=reader.integer("recordings", 0, MAX_COUNT),
+        with_violations=reader.integer("with_violations", 0, MAX_COUNT),
+        moments=reader.integer("moments", 0, MAX_COUNT),
+        source=reader.text("source"),
+    )
+
+
+def _read_mixture(reader: Reader, scores: int) -> Mixture:
+    parts = tuple(
+        Part(
+            part.choice("base", BASES),
+            _numbers(part, "setting", -math.inf),
+            _weight(part, part.number("weight"), "weight"),
+        )
+        for part in reader.children("parts")
+    )
+    if len({part.base for part in parts}) != len(parts) or not parts:
+        raise ModelError(
+            f"{[part.base for part in parts]} is not accepted",
+            key=f"{reader.path}.parts",
+            accepted="each base at most once, and one at least",
+        )
+    weights = _numbers(reader, "scores", 0.0)
+    if len(weights) != scores:
+        raise ModelError(
+            f"{len(weights)} weights of scores",
+            key=f"{reader.path}.scores",
+            accepted=f"{scores}, one for each score",
+        )
+    return Mixture(reader.number("intercept"), parts, weights)
+
+
+def _weight(reader: Reader, value: float, key: str) -> float:
+    if value < 0:
+        raise ModelError(
+            f"{value!r} is not accepted", key=f"{reader.path}.{key}", accepted="0 or more"
+        )
+    return value
+
+
+def _numbers(reader: Reader, key: str, least: float) -> tuple[float, ...]:
+    values = reader.items(key, MAX_NUMBERS)
+    for i, value in enumerate(values):
+        good = isinstance(value, int | float) and not isinstance(value, bool)
+        if not good or not math.isfinite(value) or value < least:
+            raise ModelError(
+                f"{value!r} is not accepted",
+                key=f"{reader.path}.{key}[{i}]",
+                accepted="a finite number" if least < 0 else f"a finite number >= {least:g}",
+            )
+    return tuple(map(float, values))
+
+
+def _read_line(reader: Reader, key: str) -> Line:
+    found = _numbers(reader, key, -math.inf)
+    if len(found) != 2 or not found[0] > 0:
+        raise ModelError(
+            f"{found!r} is not accepted",
+            key=f"{reader.path}.{key}",
+            accepted="[slope above 0, intercept]",
+        )
+    return Line(*found)

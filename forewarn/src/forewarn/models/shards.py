@@ -1,0 +1,252 @@
+"""What each recording gives by itself: its transitions, and what followed its moments.
+
+A model adds them up. Kept apart, they tell what a model without some recordings would have said:
+estimates are chosen and judged by that, and recordings are what varies, not ticks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.errors import ModelError
+from forewarn.models.checked_json import Reader
+
+Counts = NDArray[np.int64]
+
+VIOLATED, ENDED = -1, -2
+"""In place of a state: a step of several ticks ends here."""
+UNKNOWN_BIN = -1
+BINS = 101
+BIN_WIDTH = 0.25
+LEAST_SCORE = 1e-5
+"""Scores nearer to 0 or 1 count as this near: an infinite logit would outweigh all else."""
+MAX_ROWS = 1 << 24
+MAX_AUTOMATON = 1 << 20
+MAX_LAG = 1 << 20
+MAX_COUNT = 1 << 40
+MAX_SCORES = 16
+
+
+class Judged(NamedTuple):
+    """The property that outcomes are about; those of another formula say nothing.
+
+    Attributes
+    ----------
+    horizon : float
+        Seconds (or steps); infinite for an unbounded one.
+    automaton : str
+        Digest of its automaton (`automaton_digest`), whose states are counted.
+    scores : tuple of str
+        Signals whose value at each moment was kept, as a bin of its logit.
+    """
+
+    name: str
+    formula: str
+    horizon: float
+    paper_counting: bool
+    automaton: str
+    scores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What followed the moments of one recording, for one property.
+
+    Attributes
+    ----------
+    visits : ndarray of int64, shape (k, 4 + scores)
+        State, state of the automaton, moments whose outcome is known, how many of them a violation
+        followed within the horizon, and the bin of each score. Rows differ in what they are about.
+    lags : mapping of int to ndarray of int64, shape (k, 5)
+        For each lag in ticks: state and automaton before, state and automaton so many ticks later,
+        moments. `VIOLATED` and `ENDED` stand for the later state where the step ended before.
+    """
+
+    visits: Counts
+    lags: Mapping[int, Counts] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """What one recording gave; states are positions in the model's.
+
+    Attributes
+    ----------
+    recording : str
+        Digest of the recording, or its name where there is none.
+    transitions : ndarray of int64, shape (k, 3)
+        State, next state, count.
+    """
+
+    recording: str
+    transitions: Counts
+    outcomes: Mapping[Judged, Outcomes] = MappingProxyType({})
+
+    def moved(self, target: NDArray[np.int64]) -> Shard:
+        """Return the shard with state i called ``target[i]``; -1 drops what is about it."""
+        return replace(
+            self,
+            transitions=_moved(self.transitions, target, (0, 1)),
+            outcomes={
+                judged: Outcomes(
+                    _moved(found.visits, target, (0,)),
+                    {lag: _moved(rows, target, (0, 2)) for lag, rows in found.lags.items()},
+                )
+                for judged, found in self.outcomes.items()
+            },
+        )
+
+
+def _moved(rows: Counts, target: NDArray[np.int64], columns: Sequence[int]) -> Counts:
+    found: Counts = rows.copy()
+    keep = np.ones(len(rows), dtype=bool)
+    for column in columns:
+        plain = rows[:, column] >= 0
+        found[plain, column] = target[rows[plain, column]]
+        keep &= ~plain | (found[:, column] >= 0)
+    return np.asarray(found[keep])
+
+
+def bin_of(score: NDArray[np.float64]) -> Counts:
+    """Return the bins of scores in [0, 1] by their logit; `UNKNOWN_BIN` for all others."""
+    known = (score >= 0) & (score <= 1)
+    inner = np.clip(np.where(known, score, 0.5), LEAST_SCORE, 1 - LEAST_SCORE)
+    logit = np.log(inner) - np.log1p(-inner)
+    bins = np.rint(logit / BIN_WIDTH).astype(np.int64) + BINS // 2
+    return np.asarray(np.where(known, bins, UNKNOWN_BIN), dtype=np.int64)
+
+
+def logit_of(bins: Counts) -> NDArray[np.float64]:
+    """Return the logit in the middle of each bin; NaN where the score is unknown."""
+    known = bins != UNKNOWN_BIN
+    return np.asarray(np.where(known, (bins - BINS // 2) * BIN_WIDTH, np.nan), dtype=np.float64)
+
+
+def judged_in(shards: Sequence[Shard]) -> tuple[Judged, ...]:
+    """Return the properties that some recording tells about, in the order of appearance."""
+    return tuple(dict.fromkeys(judged for shard in shards for judged in shard.outcomes))
+
+
+def told_by(outcomes: Iterable[Judged], judged: Judged) -> Judged | None:
+    """Return the one of `outcomes` that tells of a property, and of all its scores at least."""
+    for one in outcomes:
+        same = one._replace(scores=()) == judged._replace(scores=())
+        if same and {*judged.scores} <= {*one.scores}:
+            return one
+    return None
+
+
+def digest_of(shards: Sequence[Shard]) -> str:
+    """Return the SHA-256 of shards."""
+    digest = hashlib.sha256()
+    for shard in shards:
+        digest.update(shard.recording.encode() + b"\0")
+        digest.update(_bytes(shard.transitions))
+        for judged, found in shard.outcomes.items():
+            digest.update(repr(tuple(judged)).encode())
+            digest.update(_bytes(found.visits))
+            for lag, rows in found.lags.items():
+                digest.update(str(lag).encode())
+                digest.update(_bytes(rows))
+    return digest.hexdigest()
+
+
+def _bytes(rows: Counts) -> bytes:
+    return repr(rows.shape).encode() + np.ascontiguousarray(rows, dtype="<i8").tobytes()
+
+
+def dump_judged(found: Sequence[Judged]) -> list[dict[str, Any]]:
+    """Return the properties as JSON can hold them."""
+    return [
+        {**one._asdict(), "horizon": None if math.isinf(one.horizon) else one.horizon}
+        for one in found
+    ]
+
+
+def dump(shard: Shard, judged: Sequence[Judged]) -> dict[str, Any]:
+    """Return a shard as JSON can hold it: tables are lists of columns."""
+    return {
+        "recording": shard.recording,
+        "transitions": shard.transitions.T.tolist(),
+        "outcomes": [
+            {
+                "property": judged.index(one),
+                "visits": found.visits.T.tolist(),
+                "lags": [
+                    {"ticks": lag, "steps": rows.T.tolist()} for lag, rows in found.lags.items()
+                ],
+            }
+            for one, found in shard.outcomes.items()
+        ],
+    }
+
+
+def read_property(reader: Reader) -> dict[str, Any]:
+    """Return the keys that say which property something is about."""
+    horizon = reader.get("horizon", "seconds above 0, or null")
+    seconds = math.inf if horizon is None else reader.number("horizon")
+    if not seconds > 0:
+        raise ModelError(
+            f"{seconds!r} is not accepted",
+            key=f"{reader.path}.horizon",
+            accepted="seconds above 0, or null",
+        )
+    return {
+        "name": reader.text("name"),
+        "formula": reader.text("formula"),
+        "horizon": seconds,
+        "paper_counting": reader.truth("paper_counting"),
+        "automaton": reader.text("automaton"),
+        "scores": reader.names("scores"),
+    }
+
+
+def parse(readers: Sequence[Reader], heads: Sequence[Reader], n: int) -> tuple[Shard, ...]:
+    """Return shards over `n` states from JSON; raises ModelError naming what is wrong."""
+    judged = tuple(Judged(**read_property(head)) for head in heads)
+    found = []
+    for reader in readers:
+        outcomes: dict[Judged, Outcomes] = {}
+        for part in reader.children("outcomes"):
+            head = judged[part.integer("property", 0, len(judged) - 1)]
+            if head in outcomes:
+                raise ModelError(
+                    "a property occurs twice", key=part.path, accepted="each property once"
+                )
+            outcomes[head] = _outcomes(part, len(head.scores), n)
+        transitions = reader.columns("transitions", ((0, n - 1), (0, n - 1), (1, MAX_COUNT)))
+        found.append(Shard(reader.text("recording"), transitions, outcomes))
+    return tuple(found)
+
+
+def _outcomes(reader: Reader, scores: int, n: int) -> Outcomes:
+    state, automaton = (0, n - 1), (0, MAX_AUTOMATON)
+    visits = reader.columns(
+        "visits",
+        (state, automaton, (1, MAX_COUNT), (0, MAX_COUNT), *[(UNKNOWN_BIN, BINS - 1)] * scores),
+    )
+    wrong = np.flatnonzero(visits[:, 3] > visits[:, 2])
+    if wrong.size:
+        raise ModelError(
+            f"{visits[wrong[0], 3]} violations after {visits[wrong[0], 2]} moments",
+            key=f"{reader.path}.visits",
+            accepted="at most as many violations as moments",
+        )
+    later = (ENDED, n - 1)
+    return Outcomes(
+        visits,
+        {
+            part.integer("ticks", 1, MAX_LAG): part.columns(
+                "steps", (state, automaton, later, automaton, (1, MAX_COUNT))
+            )
+            for part in reader.children("lags")
+        },
+    )

@@ -1,0 +1,190 @@
+"""The life of alerts: when each warned, acted and ended, why, and who has taken note of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from forewarn.errors import ConfigError
+from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.intervention import reason_of
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.risk_rows import INACTIVE, RiskRow, compared
+from forewarn.monitoring.session_events import Event, Mute, Release, Reset
+from forewarn.signals.clock import Clock
+
+MOST = 200
+"""Alerts that are kept; the oldest that are over go first, those that somebody knows of before."""
+
+
+class Alert(NamedTuple):
+    """One alert of a property by its name; see forewarn_msgs/msg/Alert. Times are 0 at first."""
+
+    id: int
+    name: str
+    warned_ns: int
+    acted_ns: int
+    ended_ns: int
+    intervention: int
+    risk: float
+    violations: int
+    reason: str
+    end_reason: str
+    acknowledged_by: str
+    acknowledged_ns: int
+    note: str
+    incident: str
+
+    @property
+    def open(self) -> bool:
+        """Tell whether it goes on."""
+        return not self.ended_ns
+
+    @property
+    def unheeded(self) -> bool:
+        """Tell whether it has asked for something and nobody has taken note."""
+        return bool(self.acted_ns) and not self.acknowledged_ns
+
+
+class Alerts:
+    """All alerts of a monitor, as far as they are kept.
+
+    Parameters
+    ----------
+    most : int
+        How many to keep.
+
+    Attributes
+    ----------
+    all : dict of int to Alert
+        Those that are kept, by their numbers, the oldest first.
+    forgotten : int
+        How many are not.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.all: dict[int, Alert] = {}
+        self.forgotten = 0
+        self._most = most
+        self._count = 0
+        self._open: dict[str, int] = {}
+        self._commands: dict[str, str] = {}
+
+    def take(self, result: TickResult, clock: Clock, incident: str = "") -> bool:
+        """Take in a tick; tell whether an alert has begun, acted or ended.
+
+        `incident` is the file that is being written meanwhile.
+        """
+        time_ns, changed = result.verdict.time_ns, False
+        request = result.request
+        number = 0 if request is None else request.id
+        for prop, row in zip(result.verdict.properties, result.rows, strict=True):
+            level = Level(row.level)
+            if not level:
+                changed |= self._end(row.property, time_ns, self._why(row))
+                continue
+            if told := self._commands.get(row.property):  # it alerts anew, and at once
+                self._end(row.property, time_ns, told)
+            if row.property not in self._open:
+                self._begin(row, time_ns, reason_of(row, clock))
+                changed = True
+            alert = self.all[self._open[row.property]]
+            if level is Level.ACT and not alert.acted_ns:
+                reason = reason_of(row, clock)
+                alert = alert._replace(acted_ns=time_ns, intervention=number, reason=reason)
+                changed = True
+            self.all[alert.id] = alert._replace(
+                risk=_greater(alert.risk, compared(row)),
+                violations=alert.violations + prop.violation,
+                incident=alert.incident or incident,
+            )
+        self._commands.clear()
+        return changed
+
+    def command(self, event: Event) -> None:
+        """Remember what an operator did: it is why alerts end at the next tick."""
+        if not isinstance(event, Release | Mute | Reset):
+            return
+        who = "" if isinstance(event, Reset) else f" by {event.requester or 'somebody'}"
+        why = "" if isinstance(event, Reset) or not event.reason else f": {event.reason}"
+        done = {Release: "released", Mute: "muted", Reset: "reset"}[type(event)]
+        self._commands.update(dict.fromkeys(event.properties, f"{done}{who}{why}"))
+
+    def end(self, time_ns: int, reason: str) -> bool:
+        """End all that go on: the clock has jumped, or the monitor stops."""
+        return sum(self._end(name, time_ns, reason) for name in tuple(self._open)) > 0
+
+    def acknowledge(
+        self, numbers: Collection[int], by: str, note: str, time_ns: int
+    ) -> tuple[int, ...]:
+        """Take note of alerts (none named: all that nobody has), and return their numbers.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such alert; then nothing has changed.
+        """
+        unknown = [number for number in numbers if number not in self.all]
+        if unknown:
+            listed = ", ".join(map(str, self.all)) or "there is none"
+            raise ConfigError(f"there is no alert {unknown[0]}", key="alerts", accepted=listed)
+        chosen = numbers or [n for n, alert in self.all.items() if not alert.acknowledged_ns]
+        for number in chosen:
+            self.all[number] = self.all[number]._replace(
+                acknowledged_by=by, acknowledged_ns=time_ns, note=note
+            )
+        return tuple(chosen)
+
+    @property
+    def unheeded(self) -> tuple[Alert, ...]:
+        """Alerts that asked for something and that nobody has taken note of, the oldest first."""
+        return tuple(alert for alert in self.all.values() if alert.unheeded)
+
+    def _begin(self, row: RiskRow, time_ns: int, reason: str) -> None:
+        self._count += 1
+        number, nothing = self._count, math.nan
+        self.all[number] = Alert(
+            number, row.property, time_ns, 0, 0, 0, nothing, 0, reason, "", "", 0, "", ""
+        )
+        self._open[row.property] = number
+        while len(self.all) > self._most:
+            over = [alert for alert in self.all.values() if not alert.open]
+            if not over:
+                return  # as many as there are properties
+            del self.all[min(over, key=lambda alert: (alert.unheeded, alert.id)).id]
+            self.forgotten += 1
+
+    def _end(self, name: str, time_ns: int, reason: str) -> bool:
+        number = self._open.pop(name, None)
+        if number is None:
+            return False
+        self.all[number] = self.all[number]._replace(ended_ns=time_ns, end_reason=reason)
+        return True
+
+    def _why(self, row: RiskRow) -> str:
+        if told := self._commands.get(row.property):
+            return told
+        if row.muted:
+            return "muted"
+        if row.verdict == INACTIVE:
+            return "it is not monitored any more"
+        figure = compared(row)
+        if figure != figure:
+            return "the policy asks for nothing more, the risk is unknown"
+        return f"its risk {figure:.3f} has been low for as long as it has to be"
+
+
+def _greater(one: float, other: float) -> float:
+    if one != one:
+        return other
+    return one if other != other else max(one, other)
+
+
+def states_of(alert: Alert) -> Mapping[str, bool]:
+    """Return which of the states of forewarn_msgs/msg/Alert an alert is in."""
+    return {
+        "ENDED": not alert.open,
+        "ACTING": alert.open and bool(alert.acted_ns),
+        "WARNING": alert.open and not alert.acted_ns,
+    }

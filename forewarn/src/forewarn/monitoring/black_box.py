@@ -1,0 +1,269 @@
+"""What a monitor keeps in case something happens, and when that is to be written: pure.
+
+Messages stay in a ring, bounded in seconds and bytes. A trigger hands the ring to a sink, and so is
+whatever comes until some seconds after the last trigger. Nothing here has a clock, a thread or a
+file: `incident_file.py` writes, and the node has a thread do it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from forewarn.config.black_box import BlackBoxSpec
+from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.intervention import reason_of
+from forewarn.monitoring.live_anomaly import in_words
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.risk_rows import compared
+from forewarn.signals.clock import NANOSECONDS, Clock
+
+ACT, VIOLATION, ANOMALY = "act", "violation", "anomaly"
+WARN, RELEASED, REQUEST = "warn", "released", "request"
+OVERHEAD = 250
+"""Bytes that a message takes in memory beside its own, roughly."""
+MOST_LATCHED = 32
+"""Messages of a latched topic that outlive the ring."""
+
+
+class Moment(NamedTuple):
+    """Something that happened.
+
+    Attributes
+    ----------
+    time_ns : int
+        When, on the monitor's clock.
+    kind : str
+        ``warn``, ``act``, ``released``, ``violation``, ``anomaly`` or ``request``.
+    property : str
+        The property; empty where there is none.
+    risk : float
+        Its figure in [0, 1]; NaN where there is none.
+    text : str
+        A sentence for people.
+    """
+
+    time_ns: int
+    kind: str
+    property: str
+    risk: float
+    text: str
+
+
+class Kept(NamedTuple):
+    """One message.
+
+    Attributes
+    ----------
+    time_ns : int
+        When it arrived or was published, on the monitor's clock.
+    topic, type : str
+        Its topic, and the name of its message type.
+    payload : bytes or callable
+        The message in CDR, or what gives it: it is not serialized unless somebody wants it.
+    size : int
+        Bytes that it takes, roughly.
+    moment : Moment or None
+        What it tells of, if it tells of what happened.
+    """
+
+    time_ns: int
+    topic: str
+    type: str
+    payload: bytes | Callable[[], bytes]
+    size: int
+    moment: Moment | None = None
+
+    def serialized(self) -> bytes:
+        """Return the message in CDR."""
+        return self.payload if isinstance(self.payload, bytes) else self.payload()
+
+
+class Sink(Protocol):
+    """Takes what is to be written."""
+
+    def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
+        """Begin an incident with what was kept; `continued`: the one before became too long."""
+
+    def write(self, kept: Kept) -> None:
+        """Append a message to the incident."""
+
+    def end(self) -> None:
+        """End the incident."""
+
+
+class Ring:
+    """The newest messages, within a span of time and a number of bytes.
+
+    Of topics whose publishers keep messages for late subscribers (maps, transforms that never
+    change) the newest outlive the span: without them, a recording that begins now says nothing.
+
+    Parameters
+    ----------
+    span_ns, most : int
+        Nanoseconds and bytes.
+
+    Attributes
+    ----------
+    size : int
+        Bytes that it takes.
+    squeezed : int
+        Messages that had to go before their time, for want of bytes.
+    """
+
+    def __init__(self, span_ns: int, most: int) -> None:
+        self.size = 0
+        self.squeezed = 0
+        self._span_ns = span_ns
+        self._most = most
+        self._kept: deque[tuple[Kept, bool]] = deque()
+        self._latched: defaultdict[str, deque[Kept]] = defaultdict(deque)
+
+    def add(self, kept: Kept, *, latched: bool = False) -> None:
+        """Take a message, which is no older than the one before, and let go of others."""
+        self._kept.append((kept, latched))
+        self.size += kept.size
+        oldest_ns = kept.time_ns - self._span_ns
+        while self._kept[0][0].time_ns < oldest_ns:
+            self._drop()
+        while self.size > self._most and self._kept:
+            self.squeezed += 1
+            self._drop()
+            self._unlatch()
+
+    def _drop(self) -> None:
+        kept, latched = self._kept.popleft()
+        if not latched:
+            self.size -= kept.size
+            return
+        lasting = self._latched[kept.topic]
+        lasting.append(kept)
+        if len(lasting) > MOST_LATCHED:
+            self.size -= lasting.popleft().size
+
+    def _unlatch(self) -> None:
+        """Let what outlives the span have a quarter of the bytes at the most."""
+        lasting = sum(one.size for own in self._latched.values() for one in own)
+        while lasting > self._most // 4:
+            topic = max(self._latched, key=lambda name: sum(o.size for o in self._latched[name]))
+            gone = self._latched[topic].popleft()
+            self.size -= gone.size
+            lasting -= gone.size
+
+    def __iter__(self) -> Iterator[Kept]:
+        """Yield the messages in order of time; what outlived the span stands at its beginning."""
+        begin_ns = self._kept[0][0].time_ns if self._kept else 0
+        for own in self._latched.values():
+            for kept in own:
+                yield kept._replace(time_ns=max(begin_ns, kept.time_ns))
+        for kept, _ in self._kept:
+            yield kept
+
+    @property
+    def span_ns(self) -> int:
+        """How far back it reaches."""
+        return self._kept[-1][0].time_ns - self._kept[0][0].time_ns if self._kept else 0
+
+    def clear(self) -> None:
+        """Forget everything: the clock has jumped."""
+        self._kept.clear()
+        self._latched.clear()
+        self.size = 0
+
+
+class BlackBox:
+    """Keeps messages, and has them written when something happens.
+
+    Parameters
+    ----------
+    spec : BlackBoxSpec
+        What the monitor file says.
+    sink : Sink
+        Takes what is to be written.
+    """
+
+    def __init__(self, spec: BlackBoxSpec, sink: Sink) -> None:
+        self.ring = Ring(round(spec.before * NANOSECONDS), spec.ring)
+        self._sink = sink
+        self._triggers = {*spec.trigger, REQUEST}
+        self._after_ns = round(spec.after * NANOSECONDS)
+        self._longest_ns = round(spec.longest * NANOSECONDS)
+        self._last: Moment | None = None  # of the incident that is going on
+        self._ends_ns = 0
+
+    @property
+    def writing(self) -> bool:
+        """Tell whether an incident is going on."""
+        return self._last is not None
+
+    def keep(self, kept: Kept, *, latched: bool = False) -> None:
+        """Take a message, which is no older than the one before."""
+        self.advance(kept.time_ns)
+        self.ring.add(kept, latched=latched)
+        if self._last is not None:
+            self._sink.write(kept)
+        moment = kept.moment
+        if moment is None or moment.kind not in self._triggers:
+            return
+        if self._last is None:
+            self._begin(moment, tuple(self.ring))
+        self._last = moment
+
+    def _begin(self, moment: Moment, kept: Sequence[Kept], *, continued: bool = False) -> None:
+        self._sink.begin(moment, kept, continued=continued)
+        self._ends_ns = moment.time_ns + self._longest_ns
+
+    def advance(self, now_ns: int) -> None:
+        """End an incident whose time is over; one that is too long goes on in another file."""
+        if self._last is None:
+            return
+        quiet_ns = self._last.time_ns + self._after_ns
+        if now_ns > quiet_ns:
+            self.close()
+        elif now_ns > self._ends_ns:
+            self._sink.end()
+            self._begin(self._last, (), continued=True)
+            self._ends_ns = now_ns + self._longest_ns
+
+    def close(self) -> None:
+        """End the incident that is going on."""
+        if self._last is not None:
+            self._last = None
+            self._sink.end()
+
+    def restart(self) -> None:
+        """Forget everything: the clock has jumped."""
+        self.close()
+        self.ring.clear()
+
+
+class Observer:
+    """Tells what happened at a tick: what is new about each property, and about the run."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, Level] = {}
+
+    def moments(self, result: TickResult, clock: Clock) -> Iterator[Moment]:
+        """Yield what is new at a tick."""
+        verdict = result.verdict
+        for prop, row in zip(verdict.properties, result.rows, strict=True):
+            before, level = self._levels.get(row.property, Level.NONE), Level(row.level)
+            self._levels[row.property] = level
+            figure = compared(row)
+            if prop.violation:
+                said = f"{row.property}: violated"
+                yield Moment(verdict.time_ns, VIOLATION, row.property, figure, said)
+            if level > before:
+                kind = ACT if level is Level.ACT else WARN
+                yield Moment(verdict.time_ns, kind, row.property, figure, reason_of(row, clock))
+            elif level < before:
+                said = f"{row.property}: back from {before.name} to {level.name}"
+                yield Moment(verdict.time_ns, RELEASED, row.property, figure, said)
+        anomaly = verdict.anomaly
+        if anomaly is not None and anomaly.since == anomaly.tick:
+            yield Moment(verdict.time_ns, ANOMALY, "", anomaly.value, in_words(anomaly))
+
+    def restart(self) -> None:
+        """Forget the levels: everything begins anew."""
+        self._levels.clear()

@@ -1,0 +1,154 @@
+"""Risk tables of properties whose risk is not the chain's alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from forewarn.checking.credible import Question
+from forewarn.checking.interface import RiskTable
+from forewarn.config import MonitorSpec
+from forewarn.config.sections import BoundsSpec
+from forewarn.errors import ModelError
+from forewarn.learning.estimates.choice import (
+    calibrated_scores,
+    choose,
+    in_words,
+    mixture_table,
+)
+from forewarn.learning.estimates.clustered import clustered_bounds
+from forewarn.learning.estimates.problem import Problem
+from forewarn.logic.automaton import Automaton
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import CountModel
+from forewarn.models.estimates import Estimate, source_of
+from forewarn.models.shards import Judged, judged_in, told_by
+
+DRAWN_SHARE = 4
+FEWEST_DRAWN = 20
+
+
+class Estimated(NamedTuple):
+    """The risk of one property by an estimate.
+
+    Attributes
+    ----------
+    table : RiskTable
+        Risk by state and automaton.
+    scored : RiskTable or None
+        The same where all scores are at even odds; None without scores.
+    weights : tuple of float
+        Of the log-odds of each score.
+    """
+
+    table: RiskTable
+    scored: RiskTable | None
+    weights: tuple[float, ...]
+
+
+def judged_property(spec: MonitorSpec, name: str, automaton: Automaton) -> Judged:
+    """Return what identifies the outcomes of a property."""
+    section = spec.properties[name]
+    return Judged(
+        name,
+        " ".join(section.formula.split()),
+        section.horizon,
+        section.paper_counting,
+        automaton_digest(automaton),
+        spec.scores_of(name),
+    )
+
+
+def automaton_digest(automaton: Automaton) -> str:
+    """Return the SHA-256 of an automaton's states and steps."""
+    digest = hashlib.sha256(repr((automaton.atoms, automaton.initial)).encode())
+    for part in (automaton.letter_class, automaton.transitions):
+        digest.update(repr(part.shape).encode() + np.ascontiguousarray(part, "<i8").tobytes())
+    return digest.hexdigest()
+
+
+def estimates_of(
+    compiled: CompiledSpec, model: CountModel, questions: Sequence[Question]
+) -> list[Estimate | None]:
+    """Return what each property's risk is made of; None where it is the chain's, unasked.
+
+    What the model keeps is taken if it was chosen from the recordings that the model has now, and
+    chosen anew if not: after a merge, say.
+
+    Raises
+    ------
+    ModelError
+        If the model does not tell what followed, as the property's estimator needs.
+    """
+    stored = {(one.judged, one.asked): one for one in model.estimates}
+    told, source = judged_in(model.shards), source_of(model.shards)
+    found: list[Estimate | None] = []
+    for (name, section), question in zip(compiled.spec.properties.items(), questions, strict=True):
+        if section.estimator == "chain":
+            found.append(None)
+            continue
+        judged = judged_property(compiled.spec, name, question.automaton)
+        kept = stored.get((judged, section.estimator))
+        if kept is not None and kept.source == source:
+            found.append(kept)
+        elif told_by(told, judged) is not None or section.estimator == "auto":
+            found.append(choose(model, question, judged, section.estimator))
+        else:
+            raise ModelError(
+                f"estimator {section.estimator}: the model does not tell what followed under the "
+                f"formula, horizon and scores of {name!r}",
+                key=f"properties.{name}.estimator",
+                accepted="a model learned with this monitor file; or estimator: chain",
+            )
+    return found
+
+
+def estimated_table(
+    model: CountModel, question: Question, estimate: Estimate, chain: RiskTable, bounds: BoundsSpec
+) -> Estimated:
+    """Return the tables of an estimate that is not the chain as it is.
+
+    Parameters
+    ----------
+    chain : RiskTable
+        The chain's risk, for what it notes.
+    bounds : BoundsSpec
+        Whether there are to be bounds.
+    """
+    problem = Problem(model, question, estimate.judged)
+    whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
+    mixtures = [(estimate.plain, estimate.calibration)]
+    if estimate.scored is not None:
+        mixtures.append((estimate.scored, estimate.scored_calibration))
+    tables = [mixture_table(whole, *mixture) for mixture in mixtures]
+    note = f"the risk is {in_words(estimate)}"
+    made = [RiskTable(table, horizon=chain.horizon, notes=(*chain.notes, note)) for table in tables]
+    if bounds.kind != "none":
+        drawn = max(FEWEST_DRAWN, bounds.samples // DRAWN_SHARE)
+        between = clustered_bounds(
+            problem,
+            tuple(mixtures),
+            tuple(tables),
+            samples=drawn,
+            confidence=bounds.confidence,
+        )
+        told = f"its bounds come from {drawn} sets of recordings drawn with replacement"
+        made = [
+            replace(
+                table,
+                lower=lower,
+                upper=upper,
+                kind="clustered",
+                confidence=bounds.confidence,
+                notes=(*table.notes, told),
+            )
+            for table, (lower, upper) in zip(made, between, strict=True)
+        ]
+    if estimate.scored is None:
+        return Estimated(made[0], None, ())
+    weights = calibrated_scores(estimate.scored, estimate.scored_calibration)
+    return Estimated(made[0], made[1], weights)

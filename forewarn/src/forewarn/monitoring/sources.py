@@ -1,0 +1,200 @@
+"""What an intervention rests on: the signals that decided, where they came from, since when not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from forewarn.checking.explanation import predicate_effects
+from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.verdict import Verdict
+from forewarn.signals.clock import NANOSECONDS, Clock
+
+LONGEST = 60
+"""Characters of a value in a message."""
+MOST_SAID = 6
+"""Signals in a sentence; fields have them all."""
+
+Signals = tuple[Sequence[str], Sequence[Any], Sequence[int]]
+
+
+class Source(NamedTuple):
+    """One signal; see forewarn_msgs/msg/Source for the fields."""
+
+    signal: str
+    predicates: tuple[str, ...]
+    topic: str
+    arguments: tuple[str, ...]
+    publishers: tuple[str, ...]
+    known: bool
+    value: float
+    text: str
+    age: float
+    stamp_ns: int
+    unknown_since_ns: int
+
+
+class Lapses:
+    """Since when signals have been unknown.
+
+    Attributes
+    ----------
+    since : mapping of str to int
+        Time of the tick from which on each signal without a value had none.
+    """
+
+    def __init__(self) -> None:
+        self.since: Mapping[str, int] = {}
+
+    def at(self, time_ns: int, names: Sequence[str], values: Sequence[Any]) -> Mapping[str, int]:
+        """Return since when signals are unknown, as of a tick with these values."""
+        return {
+            name: self.since.get(name, time_ns)
+            for name, value in zip(names, values, strict=True)
+            if value is None
+        }
+
+
+def sources_of(
+    monitor: Monitor,
+    verdict: Verdict,
+    ages: Sequence[int | None],
+    since: Mapping[str, int],
+    publishers: Mapping[str, Sequence[str]],
+) -> tuple[Source, ...]:
+    """Return the signals that a verdict rests on, those that are unknown first.
+
+    That are the signals that tell states apart, and those that they are computed from.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        The monitor that gave the verdict.
+    verdict : Verdict
+        One tick.
+    ages : sequence of int or None
+        Age in nanoseconds of each source signal; None if nothing ever arrived.
+    since : mapping of str to int
+        Since when signals are unknown, in nanoseconds.
+    publishers : mapping of str to sequence of str
+        Full names of the nodes that publish each topic.
+    """
+    abstraction, clock = monitor.abstraction, monitor.clock
+    names, now_ns = abstraction.signals, verdict.time_ns
+    needs = {
+        derived.name: tuple(dict.fromkeys(names[slot] for slot in derived.arguments))
+        for derived in abstraction.derived
+    }
+    topics = {source.name: source.topic for source in abstraction.sources}
+    aged: dict[str, int | None] = dict(
+        zip((source.name for source in abstraction.sources), ages, strict=True)
+    )
+    for derived in abstraction.derived:  # each after what it needs
+        found = [aged[name] for name in needs[derived.name]]
+        known = [age for age in found if age is not None]
+        aged[derived.name] = max(known) if found and len(known) == len(found) else None
+        if not found:
+            aged[derived.name] = 0
+    wanted, waiting = dict[str, None](), sorted(abstraction.deciding, key=names.index)
+    while waiting:
+        name = waiting.pop(0)
+        wanted[name] = None
+        waiting += [one for one in needs.get(name, ()) if one not in wanted]
+    values = dict(zip(names, verdict.values, strict=True))
+    found_sources = []
+    for name in wanted:
+        value, age, topic = values[name], aged[name], topics.get(name, "")
+        found_sources.append(
+            Source(
+                signal=name,
+                predicates=tuple(
+                    dict.fromkeys(
+                        key.partition(".")[2] or key
+                        for key, expression in abstraction.conditions.items()
+                        if name in expression.names
+                    )
+                ),
+                topic=topic,
+                arguments=needs.get(name, ()),
+                publishers=tuple(publishers.get(topic, ())),
+                known=value is not None,
+                value=float(value) if isinstance(value, (bool, int, float)) else math.nan,
+                text="unknown" if value is None else _short(value),
+                age=math.inf if age is None else age / NANOSECONDS,
+                stamp_ns=0 if age is None else clock.since(now_ns, age),
+                unknown_since_ns=0 if value is not None else since.get(name, now_ns),
+            )
+        )
+    return tuple(sorted(found_sources, key=lambda source: source.known))
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+class Remedies:
+    """What would lower a risk most: looked up again only where state, rule or tables change."""
+
+    def __init__(self) -> None:
+        self._monitor: Monitor | None = None
+        self._asked: tuple[Any, ...] = ()
+        self._said = ""
+
+    def of(self, monitor: Monitor, verdict: Verdict, row: RiskRow) -> str:
+        """Return it in words; empty if nothing is known to."""
+        state, model = verdict.observation.state, monitor.model
+        known = None if model is None or state is None else model.rows.get(state)
+        if known is None or len(row.automaton_states) != 1:
+            return ""
+        asked = (row.property, known, row.automaton_states[0])
+        if monitor is not self._monitor or asked != self._asked:
+            self._monitor, self._asked = monitor, asked
+            self._said = _remedy(monitor, *asked)
+        return self._said
+
+
+def _remedy(monitor: Monitor, name: str, known: int, automaton_state: int) -> str:
+    compiled = next(prop for prop in monitor.properties if prop.name == name)
+    model, outlook = monitor.model, compiled.outlook
+    if model is None or outlook is None:
+        return ""
+    effects = predicate_effects(
+        model, compiled.automaton, compiled.row_classes, outlook.table, known, automaton_state
+    )
+    if not effects or not effects[0].change < 0:
+        return ""
+    best = effects[0]
+    truth = "true" if best.value else "false"
+    return f"{best.predicate!r} becoming {truth} would lower it most: to {best.risk:.3g}"
+
+
+def account(
+    request: Request, formula: str, sources: Sequence[Source], remedy: str, clock: Clock
+) -> str:
+    """Return rule, signals, where they came from and what would help, in one sentence."""
+    parts = [f"{request.reason} (the rule: {formula})"]
+    unknown = [source for source in sources if not source.known]
+    listed = unknown or [source for source in sources if source.predicates or not source.arguments]
+    told = [_told(source, clock) for source in listed[:MOST_SAID]]
+    if len(listed) > MOST_SAID:
+        told.append(f"and {len(listed) - MOST_SAID} more")
+    if told:
+        parts.append(f"{'unknown' if unknown else 'decided by'}: {', '.join(told)}")
+    if remedy:
+        parts.append(remedy)
+    return "; ".join(parts)
+
+
+def _told(source: Source, clock: Clock) -> str:
+    where = f"from {', '.join(source.arguments)}" if source.arguments else "by name"
+    if source.topic:
+        nodes = ", ".join(source.publishers) or "nobody publishes it"
+        where = f"{source.topic}, {nodes}"
+    if source.age == math.inf:
+        return f"{source.signal} never came ({where})"
+    said = source.signal if not source.known else f"{source.signal} {source.text}"
+    return f"{said} ({where}, {clock.say(round(source.age, 3))} old)"

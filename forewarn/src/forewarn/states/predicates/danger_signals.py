@@ -1,0 +1,116 @@
+"""Danger scores among the signals of a monitor file: declared, and fitted if a model has them."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from forewarn.config import MonitorSpec
+from forewarn.config.danger import DangerSpec
+from forewarn.errors import ConfigError, InputError
+from forewarn.expressions import Expression
+from forewarn.signals.clock import Clock
+from forewarn.states.danger import DangerFit, Scoring
+from forewarn.states.danger.fit import DIRECTIONS, MOST_MOMENTS
+
+Parsed = Mapping[str, Expression]
+
+
+def scorings(
+    spec: MonitorSpec, clock: Clock, parsed: Parsed, fitted: Sequence[DangerFit]
+) -> tuple[dict[str, Scoring], list[InputError]]:
+    """Return the danger scores by name, and what is wrong with them.
+
+    Parameters
+    ----------
+    parsed : mapping of str to Expression
+        Values of the signals.
+    fitted : sequence of DangerFit
+        What was fitted; those of other names are left aside.
+    """
+    fits = {fit.name: fit for fit in fitted}
+    errors: list[ConfigError] = []
+    found: dict[str, Scoring] = {}
+    learned = _learned(spec, parsed)
+    for name, section in spec.danger.items():
+        moments = clock.ticks(section.history)
+        if not 0 <= moments <= MOST_MOMENTS or (section.history and not moments):
+            problem = f"{section.history:g} {clock.unit} are {moments} moments"
+            accepted = f"0, or {clock.duration(1):g} to {clock.duration(MOST_MOMENTS):g}"
+            errors.append(ConfigError(problem, key=f"danger.{name}.history", accepted=accepted))
+            moments = 0
+        errors += [
+            ConfigError(
+                f"{signal!r} depends on a danger score",
+                key=f"danger.{name}.from[{index}]",
+                accepted="signals that are not learned",
+            )
+            for index, signal in enumerate(section.signals or ())
+            if signal in learned
+        ]
+        fit = fits.get(name)
+        if fit is None:
+            chosen = section.signals or tuple(
+                one for one in spec.origin.signals if one in spec.signals and one not in learned
+            )
+            found[name] = Scoring(name, chosen, moments, named=section.signals is not None)
+            continue
+        errors += _misfits(spec, section, fit, moments)
+        found[name] = Scoring(name, fit.signals, fit.moments, fit, section.signals is not None)
+    return found, [error.located(file=spec.file) for error in errors]
+
+
+def expression_of(scoring: Scoring) -> Expression:
+    """Return what a danger score reads, as an expression that nobody evaluates."""
+    names = [ast.Name(name, ast.Load()) for name in scoring.signals]
+    text = f"danger({', '.join(scoring.signals)})"
+    return Expression(text, ast.Tuple([*names], ast.Load()), frozenset(scoring.signals))
+
+
+def _learned(spec: MonitorSpec, parsed: Parsed) -> set[str]:
+    """Return the signals that depend on a danger score."""
+    found: set[str] = set()
+    names = {*spec.danger}
+    while names:
+        found |= names
+        names = {
+            name
+            for name, expression in parsed.items()
+            if spec.signals[name].is_derived and name not in found and expression.names & found
+        }
+    return found - spec.danger.keys()
+
+
+def _misfits(
+    spec: MonitorSpec, section: DangerSpec, fit: DangerFit, moments: int
+) -> Iterator[ConfigError]:
+    """Yield in what a fit is not the one that the monitor file asks for."""
+    signs = [section.directions.get(signal) for signal in fit.signals]
+    directions = tuple(0 if sign is None else DIRECTIONS[sign] for sign in signs)
+    missing = [signal for signal in fit.signals if signal not in spec.signals]
+    asked = spec.properties.get(section.property)
+    theirs = (fit.formula.split(), fit.horizon, fit.paper_counting)
+    pairs = [
+        ("for", fit.foresees, section.property, fit.foresees != section.property),
+        (
+            "from",
+            fit.signals,
+            section.signals,
+            bool(missing) or section.signals not in (None, fit.signals),
+        ),
+        ("history", f"{fit.moments} moments", f"{moments}", fit.moments != moments),
+        ("directions", fit.directions, directions, fit.directions != directions),
+    ]
+    if asked is not None:
+        ours = (asked.formula.split(), asked.horizon, asked.paper_counting)
+        horizon = "unbounded" if math.isinf(fit.horizon) else f"{fit.horizon:g}"
+        said = f"{fit.formula!r} within {horizon}"
+        pairs.append(("for", said, "another formula, horizon or counting", ours != theirs))
+    for key, before, now, differs in pairs:
+        if differs:
+            yield ConfigError(
+                f"the model has a fit with {before}, the monitor file says {now}",
+                key=f"danger.{fit.name}.{key}",
+                accepted="what it was fitted with; or learn again",
+            )

@@ -1,0 +1,174 @@
+"""Writes incidents in a thread of its own: ticks put messages into a queue and go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+
+from forewarn.config.black_box import said
+from forewarn.errors import ForewarnError
+from forewarn.monitoring.black_box import Kept, Moment
+from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder
+
+CHECKED = 1 << 24
+"""Bytes of messages after which the quota is looked at."""
+
+
+class IncidentWriter:
+    """The sink of a black box. All methods but `run` belong to the thread of the ticks.
+
+    Parameters
+    ----------
+    folder : IncidentFolder
+        Where files go.
+    most : int
+        Bytes that may wait to be written; what comes beyond them is left out, and counted.
+    about : callable
+        Gives what each file says of the monitor.
+    files : mapping of str to bytes
+        Attachments of each file.
+    say, warn : callable
+        Log a line; called in the thread.
+
+    Attributes
+    ----------
+    problem : str
+        Why the newest incident could not be written; empty if it was.
+    newest : str
+        Name of the newest file.
+    path : str
+        What the file that is being written will be called.
+    """
+
+    def __init__(
+        self,
+        folder: IncidentFolder,
+        most: int,
+        about: Callable[[], Mapping[str, str]],
+        files: Mapping[str, bytes],
+        say: Callable[[str], object],
+        warn: Callable[[str], object],
+    ) -> None:
+        self.folder = folder
+        self.problem = ""
+        self.newest = ""
+        self.path = ""
+        self.lost = 0
+        self._most = most
+        self._about = about
+        self._files = files
+        self._say, self._warn = say, warn
+        self._put = self._done = self._unchecked = 0
+        self._left_out = 0
+        self._given: set[Path] = set()  # names of files that the thread may not have opened yet
+        self._file: IncidentFile | None = None
+        self._ended = ""
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="incidents", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that wait to be written."""
+        return self._put - self._done
+
+    # What the thread of the ticks calls
+
+    def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
+        """Begin an incident with what was kept."""
+        path = self.folder.path_at(first.time_ns, self._given)
+        self._given.add(path)
+        self.path, self._left_out = str(path), 0
+        about = {**self._about(), "continued": "yes" if continued else "no"}
+        self._queue.put(partial(self._begin, path, first, about))
+        for one in kept:
+            self.write(one)
+
+    def write(self, kept: Kept) -> None:
+        """Append a message."""
+        if self.waiting + kept.size > self._most:
+            self._left_out += 1
+            self.lost += 1
+            return
+        self._put += kept.size
+        self._queue.put(partial(self._write, kept))
+
+    def end(self) -> None:
+        """End the incident."""
+        self._queue.put(partial(self._end, self._left_out))
+
+    def close(self, seconds: float) -> bool:
+        """Write what is left, for so long at the most; tell whether all was written."""
+        self._queue.put(None)
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    # What the thread does
+
+    def _run(self) -> None:
+        while (command := self._queue.get()) is not None:
+            try:
+                command()
+            except (ForewarnError, OSError) as error:
+                self._fail(error)
+            except Exception as error:  # whatever it is, the next incident may succeed
+                self._fail(error)
+
+    def _begin(self, path: Path, first: Moment, about: Mapping[str, str]) -> None:
+        self._ended = ""
+        self._prune(files=1)
+        self._file = IncidentFile(path, first, about, self._files)
+        self._given.discard(path)
+        self._say(f"black box: {first.text}: writing {path}")
+
+    def _write(self, kept: Kept) -> None:
+        self._done += kept.size
+        if self._file is None:
+            return
+        self._file.write(kept)
+        self._unchecked += kept.size
+        if self._unchecked > CHECKED:
+            self._unchecked, size = 0, self._file.size
+            self._prune(coming=size, files=1)
+            if size > self.folder.quota:
+                self._ended = f"it ends at the quota of {said(self.folder.quota)}"
+                self._finish({})
+
+    def _end(self, left_out: int) -> None:
+        remarks = {}
+        if left_out:
+            remarks["left out"] = (
+                f"{left_out} messages for which there was no room in memory: the disk is too slow"
+            )
+        if self._file is not None:
+            self._finish(remarks)
+
+    def _finish(self, remarks: Mapping[str, str]) -> None:
+        file = self._file
+        assert file is not None
+        remarks = {**remarks, **({"ended": self._ended} if self._ended else {})}
+        self.newest = str(file.close(remarks))
+        self._file, self.problem = None, ""
+        said_of = "; ".join((*remarks.values(), *file.left_out.values()))
+        told = f"black box: {self.newest}: {file.messages} messages"
+        if said_of:
+            self._warn(f"{told}; {said_of}")
+        else:
+            self._say(told)
+        self._prune()
+
+    def _prune(self, coming: int = 0, files: int = 0) -> None:
+        for path in self.folder.prune(coming, files=files):
+            self._say(f"black box: {path} was the oldest, and is deleted: keep and quota")
+
+    def _fail(self, error: Exception) -> None:
+        file, self._file = self._file, None
+        left = None if file is None else file.abandon()
+        self.problem = f"an incident could not be written: {error}"
+        if left is not None:
+            self.newest = str(left)
+            self.problem += f"; what there is, is in {left}"
+        self._warn(f"black box: {self.problem}")

@@ -1,0 +1,100 @@
+"""`forewarn init --improve`: proposals in a table, and a monitor file with its comments kept."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.cli.common import load_compiled
+
+MONITOR = """\
+# It knows how near it is, and not whether it comes nearer.
+version: 1
+rate: 10
+startup: 0
+signals:
+  gap: {timeout: never, unit: m}   # from the scanner
+  hum: {timeout: never}
+predicates:
+  close: gap < 5        # a car's length
+bins: {gap: [0.6, 10]}
+properties:
+  apart: {formula: always(not gap<0.6), horizon: 3.0}
+"""
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traces")
+    for seed in range(16):
+        chance, gap, speed, closing = random.Random(seed), 20.0, 0.0, False
+        lines = []
+        for tick in range(600):
+            closing = chance.random() < (0.99 if closing else 0.02)
+            speed += 0.3 * ((-4.0 if closing else 0.0) - speed)
+            gap = min(30.0, gap + 0.1 * speed)
+            if gap < 0.3:
+                gap, speed, closing = 20.0, 0.0, False
+            values = {"t": tick / 10, "gap": round(gap, 4), "hum": round(chance.gauss(0, 1), 3)}
+            lines.append(json.dumps(values) + "\n")
+        (folder / f"run{seed}.jsonl").write_text("".join(lines))
+    return folder
+
+
+def test_what_holds_is_written_and_all_else_stays(
+    forewarn: Callable[..., Any], bags: Path, tmp_path: Path
+) -> None:
+    config, better = tmp_path / "monitor.yaml", tmp_path / "better.yaml"
+    config.write_text(MONITOR)
+    asked = ("init", "--improve", config, bags, "--most", 1, "--tries", 8)
+    result = forewarn(*asked, "-o", better, "--json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    (proposal,) = found["proposals"]
+    assert proposal["holds"] and proposal["p_value"] <= 0.05 and "gap" in proposal["condition"]
+    assert proposal["log_loss_gain"]["low"] < proposal["log_loss_gain"]["value"]
+    assert len(found["choosing"]) == len(found["judging"]) == 8
+    assert not set(found["choosing"]) & set(found["judging"])
+    before, after = MONITOR.splitlines(), better.read_text().splitlines()
+    (added,) = [line for line in after if line not in before]
+    assert [line for line in after if line != added] == before, "comments and order stay"
+    assert proposal["condition"] in added and "# log loss -" in added
+    names = load_compiled(better).abstraction.vocabulary.predicates
+    assert len(names) == len(load_compiled(config).abstraction.vocabulary.predicates) + 1
+    table = forewarn(*asked)
+    assert proposal["condition"] in table.out and "holds" in table.out
+    assert "not written: -o FILE does it" in table.out
+    assert "exists already" in forewarn(*asked, "-o", better).err
+
+
+def test_danger_scores_that_nobody_has_fitted_are_pointed_out(
+    forewarn: Callable[..., Any], bags: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "monitor.yaml"
+    config.write_text(f"{MONITOR}danger: {{ahead: {{for: apart, from: [gap]}}}}\n")
+    result = forewarn("init", "--improve", config, bags, "--most", 1, "--tries", 1)
+    assert result.code == 0, result.err
+    assert "danger scores are unknown before" in result.err.replace("\n", " ")
+
+
+def test_what_cannot_be_improved_is_refused(
+    forewarn: Callable[..., Any], bags: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "monitor.yaml"
+    config.write_text(MONITOR)
+    one = sorted(bags.iterdir())[0]
+    for text, arguments, said in (
+        (MONITOR, (one,), "BAG: 1 recordings (accepted: 4 or more"),
+        (MONITOR, (bags, "--property", "no"), "properties: there is no property 'no'"),
+        (MONITOR.replace("gap<0.6)", "gap > 40)"), (bags,), "is violated in none of the"),
+        (MONITOR.replace("hum:", "improve_1:"), (bags,), "'improve_1' is kept for --improve"),
+    ):
+        config.write_text(text)
+        result = forewarn("init", "--improve", config, *arguments)
+        assert result.code == 2 and said in result.err.replace("\n", " "), said
+    assert "-o: is missing" in forewarn("init", one).err

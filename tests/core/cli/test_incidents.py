@@ -1,0 +1,156 @@
+"""Incidents of a black box: listed, labelled, reported on, heeded in choosing thresholds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forewarn.assessment.incidents import confirmed, read_incident
+from forewarn.assessment.replay import replay
+from forewarn.assessment.results import scored_runs
+from forewarn.cli.common import make_monitor
+from forewarn.monitoring.black_box import Kept, Moment
+from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder, label_of
+from forewarn.recordings import open_recording
+from forewarn.signals.clock import NANOSECONDS
+
+Run = Callable[..., Any]
+
+
+def write_incident(folder: Path, bag: Path, name: str, at: float = 5.0, **about: str) -> Path:
+    """Write a recording as an incident whose moment lies so many seconds from its beginning."""
+    with open_recording(bag) as recording:
+        begin, types = recording.start_ns, recording.topics
+        first = Moment(begin + round(at * NANOSECONDS), "act", name, 0.75, f"{name}: too close")
+        home = IncidentFolder(folder, 100, 10**12)
+        file = IncidentFile(home.path_at(first.time_ns), first, {"node": "/monitor", **about}, {})
+        for sample in recording.read():
+            kind, data = types[sample.topic].msgtype, bytes(sample.data)  # type: ignore[arg-type]
+            moment = first if not file.messages else None
+            file.write(Kept(sample.time_ns, sample.topic, kind, data, len(data), moment))
+        return file.close({})
+
+
+@pytest.fixture
+def rule(corridor_run: Any, corridor_model: Path) -> str:
+    monitor, _ = make_monitor(corridor_run.config, corridor_model)
+    return next(iter(monitor.spec.properties))
+
+
+@pytest.fixture
+def incident(corridor_run: Any, rule: str, tmp_path: Path) -> Path:
+    return write_incident(tmp_path / "incidents", corridor_run.held_out, rule)
+
+
+def test_a_folder_is_a_table(forewarn: Run, incident: Path, rule: str) -> None:
+    result = forewarn("incidents", incident.parent)
+    assert result.code == 0, result.text
+    assert re.search(rf"act +{rule} +0\.750", result.out)
+    (told,) = json.loads(forewarn("incidents", incident.parent, "--json").out)
+    assert (told["property"], told["trigger"], told["complete"]) == (rule, "act", True)
+    with open_recording(incident) as recording:
+        assert told["seconds"] == (recording.end_ns - recording.start_ns) / 1e9
+    assert told["bytes"] == incident.stat().st_size
+
+
+def test_replay_takes_an_incident_as_the_recording_that_it_is(
+    forewarn: Run, incident: Path, corridor_run: Any, corridor_model: Path
+) -> None:
+    both = []
+    for bag in (incident, corridor_run.held_out):
+        given = (bag, "-c", corridor_run.config, "-m", corridor_model, "--verdicts", "-")
+        both.append(forewarn("replay", *given, "--exit-zero", "-q").out)
+    assert both[0] == both[1]
+    assert both[0].count("\n") > 10
+
+
+def test_a_label_stands_beside_the_file_and_can_be_taken_away(
+    forewarn: Run, incident: Path
+) -> None:
+    before = incident.read_bytes()
+    label = ("incidents", incident.parent, "--label", incident.name)
+    result = forewarn(*label, "false-alarm", "--comment", "a curtain")
+    assert "false-alarm: a curtain" in result.out
+    assert json.loads(label_of(incident).read_text()) == {
+        "label": "false-alarm",
+        "comment": "a curtain",
+    }
+    (told,) = json.loads(forewarn("incidents", incident.parent, "--json").out)
+    assert told["label"] == {"verdict": "false-alarm", "comment": "a curtain"}
+    assert incident.read_bytes() == before
+    forewarn(*label, "none")
+    assert not label_of(incident).exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--label", "nothing.mcap", "true"), "no incident there (accepted: incident-"),
+        (("--label", "HERE", "perhaps"), "'perhaps' is no label (accepted: true, false-alarm"),
+        (("--comment", "why"), "--comment: there is no label"),
+        (("--reports", "pages"), "--reports: there is no monitor file (accepted: -c FILE"),
+    ],
+)
+def test_wrong_words_are_refused(
+    forewarn: Run, incident: Path, more: tuple[str, ...], told: str
+) -> None:
+    words = [incident.name if word == "HERE" else word for word in more]
+    result = forewarn("incidents", incident.parent, *words)
+    assert result.code == 2
+    assert told in " ".join(result.err.split())
+
+
+def test_a_page_opens_on_the_moment(
+    forewarn: Run, incident: Path, corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    given = ("-c", corridor_run.config, "-m", corridor_model, "--reports", tmp_path / "pages")
+    assert forewarn("incidents", incident, *given).code == 0
+    page = (tmp_path / "pages" / f"{incident.stem}.html").read_text()
+    found = re.search(r'id="timeline0-data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    assert json.loads(found[1])["opens"] == pytest.approx(5.0, abs=0.1)
+
+
+def test_what_is_torn_or_no_incident_is_told(
+    forewarn: Run, incident: Path, corridor_run: Any
+) -> None:
+    torn = incident.with_name(incident.name.replace(".mcap", "-torn.mcap"))
+    torn.write_bytes(incident.read_bytes()[: incident.stat().st_size // 2])
+    result = forewarn("incidents", incident.parent)
+    assert result.code == 1
+    assert "torn: it was not completed" in result.err
+    result = forewarn("incidents", corridor_run.held_out)
+    assert result.code == 1
+    assert "is no incident (accepted: a file that a node's black box wrote)" in result.err
+    label_of(incident).write_text('{"label": "maybe"}')
+    assert "'maybe' (accepted: true, false-alarm)" in forewarn("incidents", incident).err
+    assert forewarn("incidents", incident.parent / "nowhere").code == 2
+
+
+def test_an_alert_that_people_call_right_is_no_false_alarm(
+    forewarn: Run, corridor_run: Any, corridor_model: Path, rule: str, tmp_path: Path
+) -> None:
+    monitor, _ = make_monitor(corridor_run.config, corridor_model)
+    with open_recording(corridor_run.held_out) as recording:
+        run = replay(monitor, recording)
+    (scored,) = scored_runs(monitor, [run], rule)
+    path = write_incident(tmp_path, corridor_run.held_out, rule)
+    incident = read_incident(path)
+    assert confirmed(rule, run, scored, [incident]) == (scored, 0), "nobody has said anything"
+    label_of(path).write_text('{"label": "true"}')
+    heeded, count = confirmed(rule, run, scored, [read_incident(path)])
+    assert count == 1
+    assert heeded.confirmed is not None
+    (row,) = np.flatnonzero(heeded.confirmed)
+    assert abs(run.start_ns + row / scored.rate * 1e9 - incident.first.time_ns) <= 1e9 / scored.rate
+    assert confirmed("another", run, scored, [read_incident(path)])[1] == 0
+    given = ("-c", corridor_run.config, "-m", corridor_model, "--false-alarms-per-hour", 5)
+    result = forewarn("tune", corridor_run.held_out, *given, "--incidents", tmp_path)
+    assert f"{rule}: 1 incident of these recordings labelled true" in result.err
+    assert "an incident is there because" in forewarn("tune", path, *given).err

@@ -1,0 +1,46 @@
+"""Recordings that hold the same data: a mistake, or agents that did the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forewarn.errors import RecordingError
+from forewarn.learning.copies import Copies
+
+A, B = Path("a.jsonl"), Path("b.jsonl")
+ACCEPTED = "each recording once"
+
+
+def run(trace: Path, number: int) -> Path:
+    return trace.with_name(f"{trace.name}::run={number}")
+
+
+def test_a_run_that_another_trace_holds_too_is_left_out_and_said_so() -> None:
+    copies = Copies(allowed=True)
+    assert copies.is_new(run(A, 0), "0") and copies.is_new(run(A, 1), "1")
+    assert not copies.is_new(run(B, 0), "0")
+    assert copies.is_new(run(B, 1), "2")
+    assert not copies.is_new(run(B, 2), "1")
+    remark = "2 runs left out, for another trace holds the same data: "
+    assert copies.remark() == f"{remark}b.jsonl::run=0 is a.jsonl::run=0, and so on"
+    assert copies.left_out == [(run(B, 0), run(A, 0)), (run(B, 2), run(A, 1))]
+
+
+def test_a_trace_of_which_nothing_is_left_was_given_twice() -> None:
+    copies = Copies(allowed=True)
+    assert copies.remark() == ""
+    copies.is_new(run(A, 0), "0")
+    assert copies.remark() == ""
+    copies.is_new(run(B, 0), "0")
+    with pytest.raises(RecordingError, match=ACCEPTED):
+        copies.remark()
+
+
+@pytest.mark.parametrize(("path", "allowed"), [(B, True), (B, False), (run(B, 0), False)])
+def test_any_other_recording_twice_is_refused(path: Path, allowed: bool) -> None:
+    copies = Copies(allowed=allowed)
+    assert copies.is_new(A, "0")
+    with pytest.raises(RecordingError, match=ACCEPTED):
+        copies.is_new(path, "0")

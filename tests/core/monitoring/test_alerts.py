@@ -1,0 +1,154 @@
+"""The life of an alert, from its warning until somebody has taken note of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_world import MONITOR, TYPES, serialized, write_world
+
+from forewarn.config import load_spec
+from forewarn.errors import ConfigError
+from forewarn.logic.specification import compile_spec
+from forewarn.messages import installed_message_type
+from forewarn.models import load_model
+from forewarn.monitoring.alerts import Alert, Alerts
+from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.session_events import Mute, Release
+from forewarn.signals.ticks import Grid
+
+CLOCK = Grid(10.0)
+TICK = 17_000_000_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_world(tmp_path_factory.mktemp("world"), seconds=1.0)
+
+
+@pytest.fixture
+def watch(folder: Path) -> Watch:
+    config = folder / "monitor.yaml"
+    assert config.read_text() == MONITOR
+    types = {topic: installed_message_type(name) for topic, name in TYPES.items()}
+    compiled = compile_spec(load_spec(config))
+    return Watch(compiled, load_model(folder / "model.json"), types, bounds=False)
+
+
+class Session:
+    def __init__(self, watch: Watch, most: int = 200) -> None:
+        self.watch, self.alerts, self.tick = watch, Alerts(most), TICK
+
+    def step(self, speed: float, distance: float, times: int = 1) -> list[bool]:
+        changed = []
+        for _ in range(times):
+            now = CLOCK.time_ns(self.tick)
+            self.watch.accept("/world/odometry", now, serialized("/world/odometry", speed))
+            self.watch.accept("/world/distance", now, serialized("/world/distance", distance))
+            changed.append(self.alerts.take(self.watch.tick(self.tick), CLOCK, "incident.mcap"))
+            self.tick += 1
+        return changed
+
+    def alert(self) -> Alert:
+        for _ in range(10):
+            self.step(3.0, 5.0)
+            found = [a for a in self.alerts.all.values() if a.open and a.name == "brake"]
+            if found and found[0].acted_ns:
+                return found[0]
+        raise AssertionError("no alert")
+
+    def calm(self) -> None:
+        self.step(0.0, 5.0)
+        self.step(3.0, 30.0, 15)
+
+
+def test_an_alert_begins_acts_and_ends_with_reasons(watch: Watch) -> None:
+    session = Session(watch)
+    assert not any(session.step(1.0, 30.0, 3))
+    found = session.alert()
+    assert found.acted_ns == CLOCK.time_ns(session.tick - 1)
+    assert 0 < found.warned_ns <= found.acted_ns
+    assert (found.intervention, found.incident) == (1, "incident.mcap")
+    assert found.risk >= 0.4
+    assert "is at least 0.4" in found.reason
+    session.calm()
+    over = session.alerts.all[found.id]
+    assert over.ended_ns > over.acted_ns
+    assert over.end_reason.startswith("its risk")
+    assert over.unheeded
+    again = session.alert()
+    assert again.id > found.id
+
+
+def test_it_says_who_ended_it(watch: Watch) -> None:
+    session = Session(watch)
+    found = session.alert()
+    watch.release(["brake"])
+    session.alerts.command(Release(("brake",), "anna", "all clear"))
+    session.step(3.0, 30.0)
+    assert session.alerts.all[found.id].end_reason == "released by anna: all clear"
+    session.calm()
+    found = session.alert()
+    watch.mute(["brake"], 100.0)
+    session.alerts.command(Mute(("brake",), 100.0, "bob"))
+    session.step(3.0, 5.0)
+    assert session.alerts.all[found.id].end_reason == "muted by bob"
+
+
+def test_acknowledging_says_who_and_only_once_for_all(watch: Watch) -> None:
+    session = Session(watch)
+    first = session.alert()
+    session.calm()
+    second = session.alert()
+    with pytest.raises(ConfigError, match="no alert 99"):
+        session.alerts.acknowledge([first.id, 99], "anna", "", 5)
+    assert session.alerts.all[first.id].unheeded, "nothing has changed"
+    assert session.alerts.acknowledge([first.id], "anna", "a curtain", 5) == (first.id,)
+    kept = session.alerts.all[first.id]
+    assert (kept.acknowledged_by, kept.note, kept.acknowledged_ns) == ("anna", "a curtain", 5)
+    assert second.id in [alert.id for alert in session.alerts.unheeded]
+    assert first.id not in session.alerts.acknowledge([], "bob", "", 6)
+    assert session.alerts.all[first.id].acknowledged_by == "anna"
+    assert session.alerts.unheeded == ()
+    assert session.alerts.acknowledge([], "bob", "", 7) == ()
+
+
+def test_a_clock_that_jumps_ends_all(watch: Watch) -> None:
+    session = Session(watch)
+    found = session.alert()
+    assert session.alerts.end(77, "the clock jumped")
+    assert not session.alerts.end(78, "again")
+    assert session.alerts.all[found.id].ended_ns == 77
+    assert session.alerts.all[found.id].end_reason == "the clock jumped"
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 6))
+def test_a_history_is_bounded_and_forgets_first_what_somebody_knows_of(
+    acknowledged: list[bool], most: int
+) -> None:
+    alerts, told = Alerts(most), 0
+    for number, heard in enumerate(acknowledged, 1):
+        alerts._begin(_row("rule"), number * 10, "it began")
+        alerts.all[number] = alerts.all[number]._replace(acted_ns=number * 10 + 1)
+        alerts._end("rule", number * 10 + 2, "it ended")
+        if heard:
+            told += len(alerts.acknowledge([number], "anna", "", number * 10 + 3))
+    assert len(alerts.all) == min(len(acknowledged), most)
+    assert len(alerts.all) + alerts.forgotten == len(acknowledged)
+    assert list(alerts.all) == sorted(alerts.all)
+    # Whatever nobody knows of is kept as long as there is room once the others have gone.
+    unheeded = acknowledged[:-1].count(False)
+    if unheeded < most:
+        assert len(alerts.unheeded) == acknowledged.count(False)
+
+
+class _Row(NamedTuple):
+    property: str
+
+
+def _row(name: str) -> Any:
+    """Return as much of a row as an alert takes from it when it begins."""
+    return _Row(name)

@@ -1,0 +1,220 @@
+"""The black box of a running monitor: what its files hold, and what it does not lose."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn_msgs.msg import Risk
+from forewarn_msgs.srv import SaveIncident
+from live_ros import Probe, Process, Stepper, of, stepped
+from rcl_interfaces.msg import Log
+from rclpy.qos import DurabilityPolicy
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import Image
+from small_world import MONITOR
+from std_msgs.msg import String
+
+from forewarn.monitoring.incident_file import TABLE
+from forewarn.recordings import Recording, open_recording
+from forewarn.signals.ticks import Grid
+
+pytestmark = pytest.mark.ros
+Start = Callable[..., Process]
+BOX = """\
+black_box:
+  folder: {folder}
+  before: 2
+  after: 1
+  topics: [/camera, /map_name, /nothing]
+  trigger: [{trigger}]
+"""
+
+
+def write_config(folder: Path, trigger: str = "act, violation, anomaly", more: str = "") -> Path:
+    config = folder / "boxed.yaml"
+    config.write_text(MONITOR + BOX.format(folder=folder / "incidents", trigger=trigger) + more)
+    return config
+
+
+@contextmanager
+def boxed(world: Path, folder: Path, **kwargs: str) -> Iterator[tuple[Process, Probe, Stepper]]:
+    with stepped(world, config=str(write_config(folder, **kwargs))) as (process, probe, stepper):
+        stepper.begin()
+        yield process, probe, stepper
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted((folder / "incidents").glob("*.mcap"))
+
+
+def drive(stepper: Stepper, level: int = Risk.LEVEL_ACT) -> int:
+    """Drive towards something until the rule `brake` has this level; return the tick."""
+    for _ in range(10):
+        if of(stepper.step(speed=3.0, distance=5.0), "brake").level == level:
+            return stepper.tick - 1
+    raise AssertionError("no alert")
+
+
+def calm(stepper: Stepper, ticks: int) -> None:
+    """Stop, which is what the rule asks for, and then drive where nothing is near."""
+    stepper.step(speed=0.0, distance=5.0)
+    stepper.steps(ticks, speed=3.0, distance=30.0)
+
+
+def wait_for_files(probe: Probe, folder: Path, count: int) -> list[Path]:
+    probe.wait(lambda: len(files(folder)) == count, f"{count} files in {folder}")
+    return files(folder)
+
+
+def messages(recording: Recording, topic: str, kind: Any) -> list[Any]:
+    return [deserialize_message(bytes(sample.data), kind) for sample in recording.read([topic])]
+
+
+def test_a_file_holds_all_that_lies_about_the_moment(world: Path, tmp_path: Path) -> None:
+    with boxed(world, tmp_path) as (process, probe, stepper):
+        camera = probe.connected("/camera", "sensor_msgs/msg/Image")
+        latched = {"durability": DurabilityPolicy.TRANSIENT_LOCAL}
+        probe.publisher("/map_name", "std_msgs/msg/String", **latched)
+        probe.deliver(String(data="harbour"), "/map_name", "std_msgs/msg/String")
+        early = [stepper.step(speed=1.0, distance=30.0) for _ in range(40)]
+        for number in range(5):
+            probe.deliver(Image(height=number), "/camera", "sensor_msgs/msg/Image")
+            stepper.step(speed=1.0, distance=30.0)
+        assert camera.topic_name == "/camera"
+        moment = drive(stepper)
+        stepper.steps(15, speed=0.0, distance=5.0)
+        (path,) = wait_for_files(probe, tmp_path, 1)
+        probe.wait_for_status("black box", "OK", "waiting for a trigger")
+        assert probe.values("black box")["nobody publishes"] == "/nothing"
+        published = {risk.risks[0].tick: risk for risk in probe.risks}
+        assert "at most 512 MB of messages in memory" in process.output
+    with open_recording(path) as recording:
+        assert recording.warnings == []
+        assert {"/camera", "/map_name", "/world/odometry", "/world/distance"} < set(
+            recording.topics
+        )
+        assert [i.height for i in messages(recording, "/camera", Image)] == [0, 1, 2, 3, 4]
+        (name,) = messages(recording, "/map_name", String)
+        assert name.data == "harbour", "published long before, and kept for late subscribers"
+        risks = messages(recording, "/monitor/output/risk", type(early[0]))
+        ticks = [risk.risks[0].tick for risk in risks]
+        assert ticks == list(range(moment - 20, moment + 11))
+        assert all(str(risk) == str(published[risk.risks[0].tick]) for risk in risks)
+        states = recording.topics["/monitor/debug/state"]
+        assert states.count == len(risks)
+        assert recording.topics["/monitor/output/intervention"].count >= 1
+        kinds = [log.function for log in messages(recording, "/monitor/incident/moments", Log)]
+        assert kinds.count("act") == 1
+        table = recording.metadata()[TABLE]
+        assert (table["trigger"], table["property"]) == ("act", "brake")
+        assert int(table["time_ns"]) == Grid(10.0).time_ns(moment)
+        assert table["model"] == risks[0].model_digest
+        assert [one["kind"] for one in json.loads(table["moments"])] == kinds
+        assert recording.attachments()["monitor.yaml"].decode().startswith(MONITOR)
+    assert files(tmp_path) == [path]
+    assert not list((tmp_path / "incidents").glob("*.part"))
+
+
+def test_triggers_that_overlap_make_one_file_and_others_their_own(
+    world: Path, tmp_path: Path
+) -> None:
+    with boxed(world, tmp_path) as (_, probe, stepper):
+        stepper.steps(5, speed=1.0, distance=30.0)
+        first = drive(stepper)
+        calm(stepper, 6)
+        again = drive(stepper)
+        assert again - first <= 10
+        calm(stepper, 30)
+        (one,) = wait_for_files(probe, tmp_path, 1)
+        drive(stepper)
+        calm(stepper, 15)
+        both = wait_for_files(probe, tmp_path, 2)
+    assert one in both
+    with open_recording(one) as recording:
+        moments = json.loads(recording.metadata()[TABLE]["moments"])
+    assert [moment["kind"] for moment in moments].count("act") >= 2
+
+
+def test_a_service_writes_one_whenever_somebody_asks(world: Path, tmp_path: Path) -> None:
+    with boxed(world, tmp_path, trigger="anomaly") as (process, probe, stepper):
+        stepper.steps(5, speed=1.0, distance=30.0)
+        asked = {"requester": "anna", "reason": "it looked odd"}
+        response = probe.call(SaveIncident, "save_incident", **asked)
+        assert response.success, response.message
+        stepper.steps(15, speed=1.0, distance=30.0)
+        (path,) = wait_for_files(probe, tmp_path, 1)
+        assert str(path) == response.path
+        assert "by anna: it looked odd" in process.output
+    with open_recording(path) as recording:
+        table = recording.metadata()[TABLE]
+    assert (table["trigger"], table["text"]) == ("request", "asked for by anna: it looked odd")
+
+
+def test_without_a_black_box_there_is_nothing_to_save(world: Path) -> None:
+    with stepped(world) as (_, probe, stepper):
+        stepper.begin()
+        stepper.step(speed=1.0, distance=30.0)
+        response = probe.call(SaveIncident, "save_incident")
+        assert not response.success
+        assert "black_box" in response.message
+
+
+def test_a_full_disk_costs_the_incident_and_not_the_next_one(world: Path, tmp_path: Path) -> None:
+    """The kernel refuses the process every byte beyond a size, as a full disk refuses it."""
+    with boxed(world, tmp_path) as (process, probe, stepper):
+        stepper.steps(5, speed=1.0, distance=30.0)
+        before = resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (3000, before[1]))
+        drive(stepper)
+        calm(stepper, 15)
+        probe.wait_for_status("black box", "ERROR", "could not be written")
+        (torn,) = files(tmp_path)
+        assert torn.stem.endswith("-torn")
+        assert str(torn) in probe.text("black box")
+        resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, before)
+        drive(stepper)
+        calm(stepper, 15)
+        probe.wait_for_status("black box", "OK")
+        assert len(files(tmp_path)) == 2
+        ticks = [message.risks[0].tick for message in probe.risks]
+        assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "none is left out"
+
+
+def test_a_kill_while_writing_leaves_a_file_that_the_next_life_names(
+    start: Start, probe: Probe, tmp_path: Path
+) -> None:
+    config = write_config(tmp_path, more="")
+    config.write_text(config.read_text().replace("after: 1", "after: 600"))
+    process = start(config=str(config))
+    probe.wait(lambda: len(probe.risks) > 3, "ticks")
+    assert probe.call(SaveIncident, "save_incident").success
+    parts = tmp_path / "incidents"
+    probe.wait(lambda: list(parts.glob("*.part")), "a file that is being written")
+    known = len(probe.risks)
+    probe.wait(lambda: len(probe.risks) > known + 30, "more than the period of a flush")
+    process.process.send_signal(signal.SIGKILL)
+    process.wait()
+    again = start(config=str(config))
+    probe.wait(lambda: "was not completed" in again.output, "the other life's words")
+    (torn,) = files(tmp_path)
+    assert str(torn) in again.output
+    with open_recording(torn) as recording:
+        assert recording.topics["/monitor/output/risk"].count > 5
+        assert recording.metadata()[TABLE]["trigger"] == "request"
+
+
+def test_an_orderly_end_completes_the_file(start: Start, probe: Probe, tmp_path: Path) -> None:
+    process = start(config=str(write_config(tmp_path)))
+    probe.wait(lambda: len(probe.risks) > 3, "ticks")
+    response = probe.call(SaveIncident, "save_incident")
+    assert process.stop() == 0
+    assert [str(path) for path in files(tmp_path)] == [response.path]
+    with open_recording(Path(response.path)) as recording:
+        assert recording.metadata()[TABLE]["complete"] == "yes"
