@@ -117,7 +117,7 @@ class Demo:
         self.record = output / "record.mcap"
         self.report = output / "report.html"
         # Nobody else's topics, and nobody else's ears.
-        self.domain = int(os.environ.get("ROS_DOMAIN_ID", 20 + os.getpid() % 80))
+        self.domain = int(os.environ.get("ROS_DOMAIN_ID", 20 + os.getpid() % 70))
         self.environment = {
             **os.environ,
             "ROS_DOMAIN_ID": str(self.domain),

@@ -33,14 +33,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the user's terminal out of what is printed, and the logs of ROS out of the home.
+    """Keep the user's terminal out of what is printed, and ROS out of the home and the network.
 
-    The home may be read-only, and no node starts where its log cannot be written.
+    The home may be read-only, and no node starts where its log cannot be written. On a network
+    the same tests may run beside us, with nodes of the same names.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in TERMINAL:
             patch.delenv(name, raising=False)
         patch.setenv("ROS_LOG_DIR", str(tmp_path_factory.mktemp("ros-log")))
+        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         yield
 
 

@@ -23,6 +23,7 @@ LIMIT = 240.0
 PRELOADED = Path(__file__).with_name("preloaded.py")
 TURNS = cycle(range(0, 29, 2))
 DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux
+PORTS, FIRST_PORT = 250, 7400  # of a domain, by the RTPS specification 9.6.1.1
 
 
 def lockable(path: Path) -> IO[bytes]:
@@ -38,6 +39,20 @@ def lockable(path: Path) -> IO[bytes]:
             path.chmod(0o644)  # whatever the umask
 
 
+def inhabited_domains() -> set[int]:
+    """Return the domains that somebody on this machine listens on, whoever started him.
+
+    A test that was killed may have left its monitor behind, and a lock dies with its owner.
+    """
+    lines = [
+        line
+        for table in ("udp", "udp6")
+        for line in Path(f"/proc/net/{table}").read_text("ascii").splitlines()[1:]
+    ]
+    ports = (int(line.split()[1].rpartition(":")[2], 16) for line in lines)
+    return {(port - FIRST_PORT) // PORTS for port in ports}
+
+
 @contextmanager
 def free_domain() -> Iterator[int]:
     """Reserve a domain id that no other test, of whatever process, uses meanwhile.
@@ -51,6 +66,8 @@ def free_domain() -> Iterator[int]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
+                continue
+            if domain in inhabited_domains():
                 continue
             yield domain
             return

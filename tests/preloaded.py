@@ -12,6 +12,7 @@ id, ``bury`` with the exit code of a process that has ended.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ from typing import Any
 
 from forewarn_ros.process import Interrupt
 
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 LIBRARY = (
     "monitoring.bridging",
     "signals.external",
@@ -61,7 +63,8 @@ def serve(requests: socket.socket) -> dict[str, Any] | None:
 
 
 def become(request: dict[str, Any], output: int, alive: int) -> None:
-    """Take on what the process was started with."""
+    """Take on what the process was started with, and end when the tests are killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv[1:] = request["arguments"]
