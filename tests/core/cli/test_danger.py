@@ -18,8 +18,9 @@ from forewarn.config import load_spec
 from forewarn.learning import danger_fit
 from forewarn.learning.folds import fold_of
 from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import compile_spec
 from forewarn.messages import MessageType
-from forewarn.models import CountModel, load_model
+from forewarn.models import CountModel, load_model, save_model
 from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.online_learning import OnlineLearner
@@ -120,6 +121,7 @@ def test_recordings_are_added_to_the_same_fit_only(
     both = load_model(grown)
     assert both.danger == model.danger and both.digest == model.digest
     assert int(both.counts.sum()) > int(model.counts.sum())
+    assert len(model.grown_from) == len(both.grown_from) == 16 < len(both.provenance)
     other = tmp_path / "other.json"
     traces = sorted((world / "train").glob("*.jsonl"))[:14]
     assert forewarn("learn", *traces, "-c", config, "-o", other, "-j1").code == 0
@@ -133,6 +135,22 @@ def test_recordings_are_added_to_the_same_fit_only(
     words = ("learn", world / "test", "-c", config, "-o", grown, "--add-to", bare, "-j1")
     result = forewarn(*words)
     assert result.code == 2 and "lacks the danger score 'ahead'" in result.err
+
+
+def test_counts_of_what_it_was_fitted_to_give_no_sound_bounds(
+    forewarn: Run, world: Path, model: CountModel, tmp_path: Path
+) -> None:
+    config, path = world / "acting.yaml", tmp_path / "acting.json"
+    config.write_text(f"{MONITOR}action: \"'brake' if braking else 'go'\"\n")
+    compiled = compile_spec(load_spec(config), model.danger)
+    for folder, sound, told in (
+        ("train", False, "2 of the 2 recordings that are counted made the states"),
+        ("test", True, "none of the 2 recordings that are counted made the states"),
+    ):
+        traces = sorted((world / folder).glob("*.jsonl"))[:2]
+        save_model(learn(traces, compiled.spec, compiled.abstraction).model, path)
+        (found,) = json.loads(forewarn("check", path, "Pmax(close, 20)", "--json").out)["queries"]
+        assert found["sound"] == sound and told in " ".join(found["notes"])
 
 
 def values_of(watch: Watch, path: Path, first: int, last: int) -> list[tuple[Any, ...]]:

@@ -25,10 +25,10 @@ from forewarn.learning.copies import Copies
 from forewarn.learning.examples import Moment, closing_variables, read_run
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models.counts import mark_of
 from forewarn.recordings import open_recording
 from forewarn.recordings.agent_steps import OF_CALL, PROPOSED
 from forewarn.recordings.interface import plural
+from forewarn.states.interface import mark_of
 from forewarn.states.tree.abstraction import Role, TreeSection
 from forewarn.states.tree.nodes import MAX_DEPTH, Node
 
@@ -41,7 +41,7 @@ MOST_VARIABLES = 1_000
 
 
 class RunsRead(NamedTuple):
-    """The episodes of recordings, and marks of these recordings (`models.counts.mark_of`)."""
+    """The episodes of recordings, and marks of these recordings (`states.interface.mark_of`)."""
 
     runs: list[list[list[Moment]]]
     marks: tuple[str, ...]

@@ -374,7 +374,7 @@ def assemble(
         admissible=validity.states() if learning.candidates == "admissible" else (),
         forbid=validity.forbidden_matrix,
         provenance=tuple(report.provenance for report in reports),
-        grown=abstraction.grown,
+        grown=abstraction.learned_from,
         danger=abstraction.fitted,
     )
     shards = tuple(_shard(report, model) for report in reports if report.watched is not None)

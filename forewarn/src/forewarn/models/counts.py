@@ -19,15 +19,13 @@ from forewarn.models.estimates import Estimate
 from forewarn.models.process import DecisionProcess, Steps, check_steps, estimate_process
 from forewarn.models.shards import Shard, digest_of
 from forewarn.states.danger import DangerFit
-from forewarn.states.interface import StateSpace, is_terminal
+from forewarn.states.interface import StateSpace, is_terminal, mark_of
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
 Candidates = Literal["observed", "admissible"]
 EndRule = Literal["drop", "absorb"]
 
 END_LABEL = "end"
-MARK = 12
-"""Hex digits: among a million pairs of recordings two are alike by chance once in 280 million."""
 
 ALPHA_ACCEPTED = "'sparse', 'none' or a finite number >= 0"
 
@@ -95,11 +93,6 @@ class Provenance:
     duration: float = 0.0
     ticks: int = 0
     transitions: int = 0
-
-
-def mark_of(digest: str) -> str:
-    """Return the beginning of a recording's digest, which tells it from any other."""
-    return digest[:MARK]
 
 
 def _nothing() -> sparse.csr_matrix:

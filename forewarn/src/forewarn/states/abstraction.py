@@ -19,7 +19,7 @@ from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.states.danger import DangerFit, Scoring
-from forewarn.states.interface import Admission, Observed, StateSpace
+from forewarn.states.interface import Admission, Observed, StateSpace, mark_of
 
 STATES = "states"
 PHASES = ("active_when", "intervened_when")
@@ -128,7 +128,7 @@ class Abstraction:
     action : DerivedSignal or None
         What names the action.
     grown : tuple of str
-        Beginnings of the digests of recordings that the states were learned from, as far as known.
+        Beginnings of the digests of recordings that a tree was learned from, as far as known.
     fitted : tuple of DangerFit
         Danger scores that are fitted.
     rebuild : callable or None
@@ -225,6 +225,17 @@ class Abstraction:
     def learned(self) -> frozenset[str]:
         """Key paths of the conditions that depend on danger scores."""
         return self._depending({name for name, _ in self.scores})
+
+    @cached_property
+    def learned_from(self) -> tuple[str, ...]:
+        """Beginnings of the digests of the recordings that the states were learned from.
+
+        Those of a tree, and those of danger scores that conditions depend on: their trees and cuts
+        were chosen by what happened there.
+        """
+        fits = [fit for fit in self.fitted if self._depending({fit.name})]
+        marks = {mark_of(digest) for fit in fits for digest in fit.recordings}
+        return tuple(sorted(marks | {*self.grown}))
 
     def _depending(self, marked: set[str]) -> frozenset[str]:
         """Return the key paths of conditions that are `marked`, or depend on what is."""

@@ -144,6 +144,21 @@ def test_the_digest_covers_what_is_fitted() -> None:
     assert len({MODEL.digest, compiled().abstraction.digest, *digests}) == 5
 
 
+def test_states_that_depend_on_it_are_learned_from_its_recordings() -> None:
+    fitted = fit(recordings=("ab" * 32, "cd" * 32))
+    marks = ("ab" * 6, "cd" * 6)
+    assert compiled(TEXT, fitted).abstraction.learned_from == marks
+    aside = TEXT.replace("bins: {ahead: auto}\n", "").replace(", grave: ahead > 0.5", "")
+    assert compiled(aside, fitted).abstraction.learned_from == ()
+    derived = aside.replace("danger:", "  worse: {value: ahead * 2}\ndanger:", 1)
+    derived = derived.replace("{close: gap < 2}", "{close: gap < 2, bad: worse > 1}")
+    assert compiled(derived, fitted).abstraction.learned_from == marks
+    tree = (
+        aside + "states: {kind: tree, grown: [00aa], tree: {if: ahead > 0.3, then: a, else: b}}\n"
+    )
+    assert compiled(tree, fitted).abstraction.learned_from == ("00aa", *marks)
+
+
 def test_it_travels_to_other_processes_with_its_folds() -> None:
     unseeing = (replace(fit().ensemble, base=2.0), replace(fit().ensemble, base=-3.0))
     there = pickle.loads(pickle.dumps(compiled(TEXT, fit(unseeing=unseeing)).abstraction))
