@@ -81,10 +81,8 @@ def test_what_is_published_is_what_is_computed_offline(model: tuple[Path, CountM
     (estimate,) = counts.estimates
     assert estimate.chosen == "shrunk", estimate.reason
     compiled = compile_for(load_spec(config), counts)
-    topics = {
-        source.topic: source.type for source in compiled.spec.signals.values() if source.topic
-    }
-    watch = Watch(compiled, counts, {t: installed_message_type(kind) for t, kind in topics.items()})
+    kinds = {topic: installed_message_type(kind) for topic, kind in TYPES.items()}
+    watch = Watch(compiled, counts, kinds)
     slot = watch.monitor.abstraction.signals.index("nearing")
     changes = {"config": str(config), "model": str(config.parent / "model.json")}
     scores, risks = set(), []
