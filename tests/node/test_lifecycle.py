@@ -15,6 +15,7 @@ Start = Callable[..., Process]
 def test_every_transition(start: Start, probe: Probe) -> None:
     process = start(autostart=False)
     assert probe.state == "unconfigured"
+    probe.wait_for_status("node", "WARN", "next: ros2 lifecycle set /monitor configure")
     assert probe.change("configure")
     assert probe.state == "inactive"
     probe.wait_for_status("node", "WARN", "inactive")
@@ -38,6 +39,8 @@ def test_every_transition(start: Start, probe: Probe) -> None:
     assert probe.change("active_shutdown")
     assert probe.state == "finalized"
     assert process.stop() == 0
+    assert "unconfigured; next: ros2 lifecycle set /monitor configure" in process.output
+    assert process.output.count(": activated\n") == 3
 
 
 def test_ticks_are_stamped_with_the_grid_and_outputs_keep_their_promises(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from forewarn.recordings import Sample
 from forewarn.signals.ticks import Grid
-from monitor_node.lockstep import LockStep
+from monitor_node.lockstep import LockStep, timeline
 from monitor_node.pacing import Pacer
 
 START = 1_700_000_000_000_000_000
@@ -86,3 +86,15 @@ def test_without_settling_each_tick_has_its_messages_before_its_clock() -> None:
         (1, 2 * PERIOD, first + 2),
         (1, 3 * PERIOD, first + 3),
     ]
+
+
+def test_by_the_clock_time_is_told_up_to_the_end_and_before_the_samples_of_a_moment() -> None:
+    samples = [Sample(START + time_ns, PLAIN, b"") for time_ns in (5, 20, 20)]
+    told = [
+        (time_ns - START, sample is None)
+        for time_ns, sample in timeline(samples, START, START + 30, 10)
+    ]
+    clock = [(0, True), (10, True), (20, True), (30, True)]
+    assert [entry for entry in told if entry[1]] == clock
+    assert told == [clock[0], (5, False), *clock[1:3], (20, False), (20, False), clock[3]]
+    assert not any(sample is None for _, sample in timeline(samples, START, START + 30, 0))

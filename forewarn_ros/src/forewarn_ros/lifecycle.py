@@ -20,6 +20,8 @@ from forewarn_ros.process import Interrupt, spin
 from forewarn_ros.status import Status
 
 Transition = Callable[..., TransitionCallbackReturn]
+DONE = {"on_activate": "activated", "on_deactivate": "deactivated", "on_cleanup": "cleaned up"}
+NEXT = {"unconfigured": "configure", "inactive": "activate"}
 
 
 def reported(transition: Transition) -> Transition:
@@ -29,7 +31,10 @@ def reported(transition: Transition) -> Transition:
     def guarded(node: ReportingNode, state: LifecycleState) -> TransitionCallbackReturn:
         node.problem = ""
         try:
-            return transition(node, state)
+            code = transition(node, state)
+            if code is TransitionCallbackReturn.SUCCESS and transition.__name__ in DONE:
+                node.get_logger().info(DONE[transition.__name__])
+            return code
         except (ForewarnError, InvalidParameterValueException) as error:
             node.problem = " | ".join(str(error).splitlines())
             code = TransitionCallbackReturn.FAILURE
@@ -58,6 +63,18 @@ class ReportingNode(SimulatedTime, LifecycleNode):
         self.problem = ""
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+
+    @property
+    def state(self) -> str:
+        """Present state of the life cycle: ``unconfigured``, ``inactive``, ``active``, ..."""
+        return str(self._state_machine.current_state[1])
+
+    @property
+    def next_step(self) -> str:
+        """What brings it closer to being active; empty if nothing does or it is."""
+        if self.state not in NEXT:
+            return ""
+        return f"next: ros2 lifecycle set {self.get_fully_qualified_name()} {NEXT[self.state]}"
 
     def _value(self, name: str) -> Any:
         return self.get_parameter(name).value
@@ -123,11 +140,15 @@ def serve(node: Any, executor: Any, interrupt: Interrupt) -> None:
     It is configured and activated first if its parameter `autostart` says so.
     """
     try:
-        if node.get_parameter("autostart").value:
+        autostart = node.get_parameter("autostart").value
+        if autostart:
             with interrupt.raising():  # what a file asks for may take long to compute
                 configured = node.trigger_configure() == TransitionCallbackReturn.SUCCESS
             if configured and not interrupt.told:
                 node.trigger_activate()
+        if told := node.next_step:
+            or_so = "" if autostart else ", or start the node with -p autostart:=true"
+            node.get_logger().info(f"{node.state}; {told}{or_so}")
         spin(executor, interrupt)
     finally:
         node.finish()

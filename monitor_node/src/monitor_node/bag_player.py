@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,21 @@ from forewarn_ros.process import WAKE, Interrupt, middleware
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
 from monitor_node.inputs import ARRIVALS
-from monitor_node.lockstep import Announced, Grounds, LockStep, Step
-from monitor_node.message_types import message_class
+from monitor_node.lockstep import Announced, Grounds, LockStep, Pace, Step, timeline
+from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
 from monitor_node.qos import Quality, missing, offered, owner, profile, recorded_qualities
+from monitor_node.reminders import Reminder
 
 RESEND = 0.5
 CLOCK_PERIOD = 0.01
 LOCK_STEP_DEPTH = 1000
+CLOCK = "/clock"
+DISCOVERY = 0.5
+"""Seconds in which another node that publishes /clock would have been discovered."""
+PATIENCE = 1.0
+"""Seconds after which it is said that the monitor is not there."""
 
 
 class PlayError(InputError):
@@ -58,7 +63,9 @@ class BagPlayer(SimulatedTime):
         self._spinner = SingleThreadedExecutor(context=self.context)
         self._spinner.add_node(self)
         self._monitor = self._value("monitor")
-        self._clock_publisher = self.create_publisher(ClockMessage, "/clock", 10)
+        self._clock_publisher: Any = None
+        if self._value("clock") or self._value("lockstep"):
+            self._clock_publisher = self.create_publisher(ClockMessage, CLOCK, 10)
         self._arrivals_publisher = self.create_publisher(
             Arrivals, f"{self._monitor}/{ARRIVALS}", LOCK_STEP_DEPTH
         )
@@ -106,6 +113,7 @@ class BagPlayer(SimulatedTime):
             raise PlayError("holds no messages that can be published", file=recording.path)
         wanted = list(filter(None, self._value("topics")))
         recorded = recorded_qualities(recording)
+        left_out = []
         for topic in wanted or recording.topics:
             if topic not in recording.topics:
                 raise PlayError(
@@ -113,11 +121,19 @@ class BagPlayer(SimulatedTime):
                     file=recording.path,
                     accepted=", ".join(recording.topics),
                 )
+            if topic == CLOCK and self._value("lockstep"):
+                self.get_logger().info("the recorded /clock is left out: lock-step sets the time")
+                continue
             info = recording.topics[topic]
             try:
                 if info.message_type is None:
                     raise PlayError(f"{info.error}", key=f"topic {topic}")
                 kind = message_class(info.msgtype, topic=topic)
+            except TypeNotInstalledError:
+                if wanted:
+                    raise
+                left_out.append(f"{topic} ({info.msgtype})")
+                continue
             except ForewarnError as error:
                 if wanted:
                     raise
@@ -129,6 +145,12 @@ class BagPlayer(SimulatedTime):
             publisher = self.create_publisher(kind, topic, profile(quality, LOCK_STEP_DEPTH))
             self._outlets[topic] = publisher
             self._qualities[topic] = quality
+        if left_out:
+            self.get_logger().error(
+                f"left out: {', '.join(left_out)}: ROS publishes only types whose packages are "
+                "installed (install them or source their workspace; `forewarn replay` and "
+                "`forewarn learn` need no packages)"
+            )
         if not self._outlets:
             raise PlayError("none of its topics can be published", file=recording.path)
 
@@ -174,20 +196,22 @@ class BagPlayer(SimulatedTime):
                     again()
             self._serve(0.1)
 
-    def _meet_monitor(self, *, clock: bool) -> Grounds:
+    def _meet_monitor(self, *, lockstep: bool) -> Grounds:
         """Wait until the monitor is active and listens to all that it wants of the recording."""
+        reminder = Reminder(self.get_logger().info, PATIENCE)
+        while self._announced.grounds is None:
+            reminder.take(
+                f"waiting for {self._monitor} ... (it has to be active; the parameter monitor "
+                "names another one)",
+                time.monotonic(),
+            )
+            self._serve(0.1)
         self._await(
-            lambda: self._announced.grounds is not None,
-            lambda: (
-                f"no active monitor called {self._monitor} in {self._value('timeout'):g} s "
-                "(accepted: a node that is active; see the parameters monitor and timeout)"
-            ),
+            lambda: not self._unmatched(lockstep), lambda: "; ".join(self._unmatched(lockstep))
         )
-        assert self._announced.grounds is not None
-        self._await(lambda: not self._unmatched(clock), lambda: "; ".join(self._unmatched(clock)))
         return self._announced.grounds
 
-    def _unmatched(self, clock: bool) -> list[str]:
+    def _unmatched(self, lockstep: bool) -> list[str]:
         """Return which of the monitor's inputs are not yet connected, and why."""
         assert self._announced.grounds is not None
         found = []
@@ -203,14 +227,18 @@ class BagPlayer(SimulatedTime):
                 )
             elif not publisher.get_subscription_count():
                 found.append(f"{name}: {self._monitor} is not connected")
-        if clock and not (
-            self._requests("/clock") and self._clock_publisher.get_subscription_count()
-        ):
+        if lockstep and not self._requests("/clock"):
             found.append(
                 f"{self._monitor} does not listen to /clock "
                 "(accepted: a monitor with use_sim_time:=true)"
             )
-        if clock and not self._arrivals_publisher.get_subscription_count():
+        elif (
+            self._clock_publisher is not None
+            and self._requests("/clock")
+            and not self._clock_publisher.get_subscription_count()
+        ):
+            found.append(f"/clock: {self._monitor} is not connected")
+        if lockstep and not self._arrivals_publisher.get_subscription_count():
             found.append(f"{self._arrivals_publisher.topic_name}: {self._monitor} is not connected")
         return found
 
@@ -237,7 +265,7 @@ class BagPlayer(SimulatedTime):
                 yield sample
 
     def _play_in_lock_step(self, recording: Recording) -> None:
-        grounds = self._meet_monitor(clock=True)
+        grounds = self._meet_monitor(lockstep=True)
         start_ns, end_ns = self._span(recording)
         if not isinstance(grounds.grid, Grid):
             raise PlayError(
@@ -248,7 +276,7 @@ class BagPlayer(SimulatedTime):
         plan = LockStep(grounds.grid, grounds.settle_ns, start_ns, end_ns)
         while True:
             self._announced.forget()
-            pace = _Pace(self._value("rate"))
+            pace = Pace(self._value("rate"))  # of 0: as fast as the monitor
             for step in plan.steps(self._samples(recording, start_ns)):
                 self._deliver(step.samples)
                 if step.tick is not None:
@@ -305,15 +333,16 @@ class BagPlayer(SimulatedTime):
                     )
 
     def _play_by_the_clock(self, recording: Recording) -> None:
-        rate = self._value("rate")
-        if rate <= 0:
-            raise PlayError(f"{rate:g}", key="parameter rate", accepted="above 0 by the clock")
+        rate = self._value("rate") or 1.0
         if self._value("wait_for_monitor"):
-            self._meet_monitor(clock=self._value("clock"))
+            self._meet_monitor(lockstep=False)
+        clock = self._clock_publisher is not None and self._owns_clock()
         start_ns, end_ns = self._span(recording)
         while True:
-            pace = _Pace(rate)
-            for time_ns, sample in self._timeline(recording, start_ns, end_ns):
+            pace = Pace(rate)
+            step_ns = round(CLOCK_PERIOD * rate * NANOSECONDS) if clock else 0
+            samples = self._samples(recording, start_ns)
+            for time_ns, sample in timeline(samples, start_ns, end_ns, step_ns):
                 pace.wait((time_ns - start_ns) / NANOSECONDS, self._serve)
                 if sample is None:
                     self._publish_clock(time_ns)
@@ -323,19 +352,23 @@ class BagPlayer(SimulatedTime):
                 break
         self._acknowledged(set(self._outlets.values()))
 
-    def _timeline(
-        self, recording: Recording, start_ns: int, end_ns: int
-    ) -> Iterator[tuple[int, Sample | None]]:
-        """Yield the samples, and None where the clock is to be published."""
-        step_ns = round(CLOCK_PERIOD * self._value("rate") * NANOSECONDS)
-        clock_ns = start_ns if self._value("clock") else end_ns + 1
-        for sample in chain(self._samples(recording, start_ns), (None,)):
-            until_ns = end_ns if sample is None else sample.time_ns
-            while clock_ns <= until_ns:
-                yield clock_ns, None
-                clock_ns += step_ns
-            if sample is not None:
-                yield sample.time_ns, sample
+    def _owns_clock(self) -> bool:
+        """Tell whether /clock comes from nowhere else, once others had time to be discovered."""
+        end = time.monotonic() + DISCOVERY
+        while not (others := self._other_clocks()) and (left := end - time.monotonic()) > 0:
+            self._serve(left)
+        if others:
+            self.get_logger().info(f"/clock comes from {', '.join(others)}, and not from here")
+            self.destroy_publisher(self._clock_publisher)
+            self._clock_publisher = None
+        return not others
+
+    def _other_clocks(self) -> list[str]:
+        if CLOCK in self._outlets:
+            return ["the recording"]
+        infos = self.get_publishers_info_by_topic(CLOCK)
+        own = self.get_fully_qualified_name()
+        return [owner(info) for info in infos if owner(info) != own]
 
     def _sleep(self, seconds: float) -> None:
         self._interrupt.check()
@@ -344,24 +377,6 @@ class BagPlayer(SimulatedTime):
     def _serve(self, seconds: float) -> None:
         self._interrupt.check()
         self._spinner.spin_once(timeout_sec=seconds)
-
-
-class _Pace:
-    """Holds a course through time at `rate` times real time; 0 is as fast as possible."""
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._begun = time.monotonic()
-
-    def wait(self, offset: float, serve: Callable[[float], None]) -> None:
-        """Wait until `offset` seconds of the recording have passed."""
-        if self._rate <= 0:
-            return
-        while (left := self._begun + offset / self._rate - time.monotonic()) > 0:
-            if left < 2e-3:
-                time.sleep(left)
-            else:
-                serve(min(left - 1e-3, WAKE))
 
 
 def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) -> None:

@@ -48,7 +48,7 @@ class Lasting:
         self.quarrels = jumps > self._calm_jumps
 
 
-def node_status(state: str, problem: str, twins: int) -> Status:
+def node_status(state: str, problem: str, twins: int, advice: str = "") -> Status:
     """Report the life cycle, and other nodes of the same name.
 
     Parameters
@@ -59,6 +59,8 @@ def node_status(state: str, problem: str, twins: int) -> Status:
         Why the last transition failed; empty if it did not.
     twins : int
         Other nodes with this node's full name.
+    advice : str
+        What to do for it to become active.
     """
     values = {"state": state, "nodes of the same name": twins}
     errors = [problem] if problem else []
@@ -67,7 +69,8 @@ def node_status(state: str, problem: str, twins: int) -> Status:
     if errors:
         return Status("node", Severity.ERROR, "; ".join(errors), values)
     if state != "active":
-        return Status("node", Severity.WARN, f"{state}: nothing is monitored", values)
+        told = f"{state}: nothing is monitored" + (f" ({advice})" if advice else "")
+        return Status("node", Severity.WARN, told, values)
     return Status("node", Severity.OK, state, values)
 
 
@@ -83,9 +86,12 @@ def mode_status(file: str, parameter: str) -> Status:
     if file == parameter:
         return Status("mode", Severity.OK, file, values)
     told = "observe: the monitor file says mode: {}, the parameter mode says {}: only observing"
+    told += " (to act, set the {} to act, too)"
     # Observing with a file that may act is how one tries it; to ask for act in vain is a mistake.
-    level = Severity.ERROR if parameter == "act" else Severity.WARN
-    return Status("mode", level, told.format(file, parameter), values)
+    level, other = Severity.WARN, "parameter"
+    if parameter == "act":
+        level, other = Severity.ERROR, "key `mode` of the monitor file"
+    return Status("mode", level, told.format(file, parameter, other), values)
 
 
 def statuses(

@@ -6,7 +6,9 @@ arrived, to the nanosecond, the player tells beside it (forewarn_msgs/msg/Arriva
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from forewarn.monitoring.session_events import (
@@ -29,6 +31,7 @@ from forewarn.recordings import Sample
 from forewarn.signals.clock import Clock
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.signals.ticks import Grid
+from forewarn_ros.process import WAKE
 
 
 class Grounds(NamedTuple):
@@ -150,3 +153,45 @@ class LockStep:
             tick += 1
         for tick in range(self.first, self.last + 1):
             yield self.grid.time_ns(tick) + self.settle_ns, tick
+
+
+def timeline(
+    samples: Iterable[Sample], start_ns: int, end_ns: int, step_ns: int
+) -> Iterator[tuple[int, Sample | None]]:
+    """Yield samples with their times, and None where /clock is to be published.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        In log-time order.
+    start_ns, end_ns : int
+        The span of the recording.
+    step_ns : int
+        Nanoseconds of the recording from one /clock to the next; 0: none is published.
+    """
+    clock_ns = start_ns if step_ns else end_ns + 1
+    for sample in chain(samples, (None,)):
+        until_ns = end_ns if sample is None else sample.time_ns
+        while clock_ns <= until_ns:
+            yield clock_ns, None
+            clock_ns += step_ns
+        if sample is not None:
+            yield sample.time_ns, sample
+
+
+class Pace:
+    """Holds a course through time at `rate` times real time; 0 is as fast as possible."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._begun = time.monotonic()
+
+    def wait(self, offset: float, serve: Callable[[float], None]) -> None:
+        """Wait until `offset` seconds of the recording have passed."""
+        if self._rate <= 0:
+            return
+        while (left := self._begun + offset / self._rate - time.monotonic()) > 0:
+            if left < 2e-3:
+                time.sleep(left)
+            else:
+                serve(min(left - 1e-3, WAKE))

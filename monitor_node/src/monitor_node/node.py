@@ -46,9 +46,17 @@ from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
-from monitor_node.qos import owner
+from monitor_node.qos import owner, twins
 from monitor_node.recording import free_name
 from monitor_node.regrowing import Grown, Regrowing
+from monitor_node.reminders import (
+    CLOCK_PATIENCE,
+    INPUT_PATIENCE,
+    Reminder,
+    Throttle,
+    without_clock,
+    without_publishers,
+)
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
@@ -56,8 +64,6 @@ from monitor_node.ticking import Ticker
 
 if TYPE_CHECKING:
     from monitor_node.guards.goals import Goals
-
-THROTTLE = 5.0
 
 
 class MonitorNode(ReportingNode):
@@ -81,7 +87,7 @@ class MonitorNode(ReportingNode):
         self._bounds: BackgroundBounds | None = None
         self._commands: Services | None = None
         self._ticker: Ticker | None = None
-        self._said: dict[str, float] = {}
+        self._throttle = Throttle(self.get_logger().warning)
         self._modes = ("observe", "observe")
         self._lasting = Lasting()
         self._security = announce_security(self)
@@ -174,6 +180,8 @@ class MonitorNode(ReportingNode):
         assert self.watch is not None and self._outputs is not None
         self._journal = self._open_journal(self.watch.spec)
         self._lasting = Lasting()
+        self._clock_reminder = Reminder(self.get_logger().warning, CLOCK_PATIENCE)
+        self._input_reminder = Reminder(self.get_logger().warning, INPUT_PATIENCE)
         if learned := self._value("learn_to"):
             check_replaceable(Path(learned))
         record = self._open_record()
@@ -358,16 +366,16 @@ class MonitorNode(ReportingNode):
 
     def _warn(self, line: str) -> None:
         """Log a warning, the same one at most every five seconds."""
-        now = time.monotonic()
-        if now - self._said.get(line, -THROTTLE) >= THROTTLE:
-            self._said[line] = now
-            self.get_logger().warning(line)
+        self._throttle.take(line, time.monotonic())
 
     def _statuses(self) -> list[Status]:
         """Return what there is to report, once the publishers' QoS has been followed."""
         runtime = self.runtime
         failure = "" if self._ticker is None else self._ticker.failure
-        found = [node_status(self._state(), self.problem or failure, self._twins())]
+        same_name = twins(self)
+        if same_name:
+            self._warn(f"{same_name} more nodes are called {self.get_fully_qualified_name()}")
+        found = [node_status(self.state, self.problem or failure, same_name, self.next_step)]
         found += [self._security, mode_status(*self._modes)]
         if runtime is not None:
             found_out = runtime.inputs.match()
@@ -378,12 +386,12 @@ class MonitorNode(ReportingNode):
                 self.get_logger().info(change)
             self._hide()
             for topic_input in runtime.inputs.inputs:
-                for problem in (
-                    topic_input.problems() if topic_input.publishers else ("nobody publishes it",)
-                ):
+                for problem in topic_input.problems():
                     self._warn(f"{topic_input.name}: {problem}")
+            clocks = self._clocks()
+            self._remind(runtime, clocks)
             shared = frozenset(self._value("shared_inputs"))
-            found += statuses(runtime, self._lasting, shared, self._clocks())
+            found += statuses(runtime, self._lasting, shared, clocks)
         if self._actuators is not None:
             found += self._actuators.statuses()
         if self._goals is not None:
@@ -392,24 +400,14 @@ class MonitorNode(ReportingNode):
             found.append(self._journal.status())
         return found
 
-    def _state(self) -> str:
-        return str(self._state_machine.current_state[1])
+    def _remind(self, runtime: Runtime, clocks: tuple[str, ...] | None) -> None:
+        now = time.monotonic()
+        silent = [i.name for i in runtime.inputs.inputs if not (i.publishers or i.unusable)]
+        self._input_reminder.take(without_publishers(silent), now)
+        self._clock_reminder.take(without_clock(clocks, started=runtime.pacer.started), now)
 
     def _clocks(self) -> tuple[str, ...] | None:
         """Return who publishes the simulated time; None by the system's clock."""
         if not is_simulated(self):
             return None
         return tuple(map(owner, self.get_publishers_info_by_topic("/clock")))
-
-    def _twins(self) -> int:
-        own = (self.get_name(), self.get_namespace())
-        twins = (
-            sum(
-                get_node_names_and_namespace == own
-                for get_node_names_and_namespace in self.get_node_names_and_namespaces()
-            )
-            - 1
-        )
-        if twins > 0:
-            self._warn(f"{twins} more nodes are called {self.get_fully_qualified_name()}")
-        return max(0, twins)

@@ -201,15 +201,17 @@ PLAYER_PARAMETERS = (
         False,
         _describe(
             "Play as fast as the monitor decides: all messages up to a tick, then /clock, then "
-            "wait for the verdict of that tick. Gives the same bits as `forewarn replay`.",
+            "wait for the verdict of that tick. Gives the same bits as `forewarn replay`. It waits "
+            "for the monitor to be there, for as long as that takes.",
             read_only=True,
         ),
     ),
     Parameter(
         "rate",
-        1.0,
+        0.0,
         _describe(
-            "Times real time; 0 is as fast as possible (in lock-step only).",
+            "Times real time, if above 0. At 0 it plays in real time, and in lock-step as fast as "
+            "the monitor decides.",
             floats=(0.0, 1000.0),
             read_only=True,
         ),
@@ -222,8 +224,10 @@ PLAYER_PARAMETERS = (
     ),
     Parameter(
         "clock",
-        False,
-        _describe("Publish /clock also when not in lock-step.", read_only=True),
+        True,
+        _describe(
+            "Publish /clock unless another node does; in lock-step it always does.", read_only=True
+        ),
     ),
     Parameter(
         "monitor",
@@ -233,13 +237,15 @@ PLAYER_PARAMETERS = (
     Parameter(
         "wait_for_monitor",
         False,
-        _describe("Do not begin before the monitor listens, in lock-step or not.", read_only=True),
+        _describe(
+            "Do not begin before the monitor listens, however long that takes.", read_only=True
+        ),
     ),
     Parameter(
         "timeout",
         30.0,
         _describe(
-            "Seconds to wait for the monitor before giving up.",
+            "Seconds to wait for an answer of the monitor, once it is there, before giving up.",
             floats=(0.1, 3600.0),
             read_only=True,
         ),

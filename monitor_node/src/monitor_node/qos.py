@@ -55,6 +55,13 @@ def owner(info: Any) -> str:
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
 
 
+def twins(node: Any) -> int:
+    """Return how many other nodes have the full name of `node`."""
+    own = (node.get_name(), node.get_namespace())
+    names: list[tuple[str, str]] = node.get_node_names_and_namespaces()
+    return max(0, names.count(own) - 1)
+
+
 def follow(offers: Iterable[Quality]) -> Quality:
     """Return the most that every publisher can give; reliable and volatile while there is none."""
     offers = list(offers)

@@ -1,0 +1,86 @@
+"""What the log says while something lasts: once, and then ever more rarely."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+AGAIN, LONGEST = 10.0, 600.0
+CLOCK_PATIENCE = 5.0
+INPUT_PATIENCE = 1.0
+THROTTLE = 5.0
+KEPT_LINES = 1000
+
+
+class Reminder:
+    """Says that something lasts: after a while, then after 10 s, 20 s, 40 s, up to 10 minutes.
+
+    Parameters
+    ----------
+    say : callable
+        Logs a line.
+    patience : float
+        Seconds for which it has to last before it is said at all.
+    """
+
+    def __init__(self, say: Callable[[str], object], patience: float = 0.0) -> None:
+        self._say, self._patience = say, patience
+        self._line, self._due, self._pause = "", math.inf, AGAIN
+
+    def take(self, line: str, now: float) -> None:
+        """Take in how things are at `now`, in seconds; an empty line means that nothing lasts."""
+        if not line:
+            self._due = math.inf
+        elif self._due == math.inf:
+            self._due, self._pause = now + self._patience, AGAIN
+        elif line != self._line:  # something else than what was told: it cannot wait for minutes
+            self._due, self._pause = min(self._due, now + AGAIN), AGAIN
+        self._line = line
+        if line and now >= self._due:
+            self._say(line)
+            self._due = now + self._pause
+            self._pause = min(2 * self._pause, LONGEST)
+
+
+class Throttle:
+    """Says a line unless the same one was said less than five seconds ago."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say = say
+        self._said: dict[str, float] = {}
+
+    def take(self, line: str, now: float) -> None:
+        """Take in a line at `now`, in seconds."""
+        if now - self._said.get(line, -math.inf) < THROTTLE:
+            return
+        if len(self._said) >= KEPT_LINES:  # lines with numbers in them are never the same again
+            self._said.clear()
+        self._said[line] = now
+        self._say(line)
+
+
+def without_publishers(names: Sequence[str]) -> str:
+    """Return the line about topics that nobody publishes; empty if there are none."""
+    if not names:
+        return ""
+    return f"nobody publishes {', '.join(names)}: look for other names with `ros2 topic list`"
+
+
+def without_clock(publishers: Sequence[str] | None, *, started: bool) -> str:
+    """Return the line about simulated time that does not come; empty if it does.
+
+    Parameters
+    ----------
+    publishers : sequence of str or None
+        Nodes that publish /clock; None by the system's clock.
+    started : bool
+        A time has come already.
+    """
+    if publishers is None or (publishers and started):
+        return ""
+    if publishers:
+        return f"no time has come on /clock yet, which {', '.join(publishers)} publishes: no ticks"
+    return (
+        "use_sim_time is true, and nobody publishes /clock: no ticks (start a simulator or "
+        "bag_player_node, or set use_sim_time to false)"
+    )
