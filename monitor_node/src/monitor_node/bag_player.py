@@ -336,39 +336,40 @@ class BagPlayer(SimulatedTime):
         rate = self._value("rate") or 1.0
         if self._value("wait_for_monitor"):
             self._meet_monitor(lockstep=False)
-        clock = self._clock_publisher is not None and self._owns_clock()
+        self._discover_clocks()
         start_ns, end_ns = self._span(recording)
         while True:
             pace = Pace(rate)
-            step_ns = round(CLOCK_PERIOD * rate * NANOSECONDS) if clock else 0
+            step_ns = round(CLOCK_PERIOD * rate * NANOSECONDS) if self._owns_clock() else 0
             samples = self._samples(recording, start_ns)
             for time_ns, sample in timeline(samples, start_ns, end_ns, step_ns):
                 pace.wait((time_ns - start_ns) / NANOSECONDS, self._serve)
-                if sample is None:
-                    self._publish_clock(time_ns)
-                else:
+                if sample is not None:
                     self._publish(sample)
+                elif self._owns_clock():
+                    self._publish_clock(time_ns)
             if not self._value("loop"):
                 break
         self._acknowledged(set(self._outlets.values()))
 
-    def _owns_clock(self) -> bool:
-        """Tell whether /clock comes from nowhere else, once others had time to be discovered."""
+    def _discover_clocks(self) -> None:
         end = time.monotonic() + DISCOVERY
-        while not (others := self._other_clocks()) and (left := end - time.monotonic()) > 0:
+        while self._owns_clock() and (left := end - time.monotonic()) > 0:
             self._serve(left)
-        if others:
-            self.get_logger().info(f"/clock comes from {', '.join(others)}, and not from here")
-            self.destroy_publisher(self._clock_publisher)
-            self._clock_publisher = None
-        return not others
 
-    def _other_clocks(self) -> list[str]:
+    def _owns_clock(self) -> bool:
+        """Tell whether /clock is to come from here; not any more once it comes from elsewhere."""
+        if self._clock_publisher is None:
+            return False
+        source = "another node" if self.count_publishers(CLOCK) > 1 else ""
         if CLOCK in self._outlets:
-            return ["the recording"]
-        infos = self.get_publishers_info_by_topic(CLOCK)
-        own = self.get_fully_qualified_name()
-        return [owner(info) for info in infos if owner(info) != own]
+            source = "the recording"
+        if not source:
+            return True
+        self.get_logger().info(f"/clock comes from {source}")
+        self.destroy_publisher(self._clock_publisher)
+        self._clock_publisher = None
+        return False
 
     def _sleep(self, seconds: float) -> None:
         self._interrupt.check()
