@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcap.reader import make_reader
 
 from forewarn.recordings import RecordingWriter, open_recording
 
@@ -109,7 +110,33 @@ def test_a_time_far_from_all_others_is_refused_with_the_name_of_its_file(
         result = forewarn(command, bag, "-c", config, *options)
         assert result.code == 2
         assert str(bag) in result.err
+        assert "of two clocks: up to 10 s simulated time or time since a start" in result.err
         assert "gaps of up to 30 days" in result.err
+    checked = forewarn("validate", config, "--bag", bag)
+    assert checked.code == 2
+    assert "its times are of two clocks" in checked.out + checked.err
+
+
+def test_a_damaged_chunk_is_named_by_every_command_that_reads_it(
+    forewarn: Callable[..., Any], corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    bag = tmp_path / "damaged.mcap"
+    data = bytearray(corridor_run.held_out.read_bytes())
+    with corridor_run.held_out.open("rb") as file:
+        summary = make_reader(file).get_summary()
+    assert summary is not None
+    chunk = summary.chunk_indexes[len(summary.chunk_indexes) // 2]
+    middle = chunk.chunk_start_offset + chunk.chunk_length // 2
+    data[middle : middle + 40] = bytes(40)
+    bag.write_bytes(data)
+    told = f"the chunk at byte {chunk.chunk_start_offset} is damaged"
+    for command, *options in (
+        ["replay", bag, "-c", corridor_run.config, "-m", corridor_model, "--exit-zero"],
+        ["learn", bag, "-c", corridor_run.config, "-o", tmp_path / "m.json"],
+        ["validate", corridor_run.config, "--bag", bag],
+    ):
+        result = forewarn(command, *options)
+        assert told in " ".join((result.out + result.err).split()), command
 
 
 def test_nan_is_unknown_and_inf_a_value(forewarn: Callable[..., Any], tmp_path: Path) -> None:

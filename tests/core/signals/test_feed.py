@@ -267,6 +267,25 @@ def test_a_late_sample_waits_until_it_could_have_been_known() -> None:
     assert len(inputs._channels["/x"].pending) == 1
 
 
+@pytest.mark.parametrize(
+    ("stamp", "arrival", "told"),
+    [
+        (12.0, 1.78e9, "1.78e+09 s behind its arrivals: stamps are simulated time or time since"),
+        (1.78e9, 12.0, "1.78e+09 s ahead of its arrivals: stamps are system time, arrivals are"),
+        (0.0, 1.78e9, "its stamps are 0, as if nobody sets them"),
+        (1.7e9, 1.7e9 + 3600, "3600 s behind its arrivals: another clock, or messages that were"),
+        (1.7e9, 1.7e9 + 59, ""),
+    ],
+)
+def test_stamps_of_another_clock_are_noted_once(stamp: float, arrival: float, told: str) -> None:
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), TICK, None)
+    inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True)
+    for later in (0, TICK):
+        inputs.accept("/x", round(arrival * 1e9) + later, stamped(round(stamp * 1e9) + later, 1.0))
+    assert len(inputs.notes) == bool(told)
+    assert not told or (told in inputs.notes[0] and inputs.notes[0].startswith("/x: its stamps"))
+
+
 def test_arrival_counts_unless_stamps_are_asked_for() -> None:
     signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 9 * TICK, None)
     inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from forewarn.cli.findings import Finding, warning
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import SignalSpec
-from forewarn.errors import FieldError, ForewarnError, InputError
+from forewarn.errors import DecodeError, FieldError, ForewarnError, InputError, RecordingError
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages import MessageType, compile_extractor, installed_message_type
 from forewarn.recordings import JsonTrace, Recording, open_recording
+from forewarn.signals.clock import two_times
+from forewarn.signals.stamps import clock_gap, stamp_reader
 from forewarn.states.kind_check import Misuse, find_misuse
 
 # Functions from the name of a message of other middleware to its type, or None.
@@ -63,6 +66,7 @@ def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
             )
         if isinstance(recording, JsonTrace):
             yield from _against_trace(compiled, recording)
+            yield from _damage(compiled, recording, {})
             return
         yield from _topics(spec, recording)
         types = {
@@ -73,8 +77,31 @@ def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
             and info.message_type is not None
         }
         yield from _fields(compiled, types)
-        for text in recording.warnings:
-            yield Finding("warning", f"{bag}: {text}")
+        yield from _damage(compiled, recording, types)
+
+
+def _damage(
+    compiled: CompiledSpec, recording: Recording, types: Mapping[str, MessageType]
+) -> Iterator[Finding]:
+    """Read what the monitor would, for damage and stamps of another clock only show then."""
+    stamped = compiled.spec.time == "stamp"
+    stamps = {topic: stamp_reader(mtype) for topic, mtype in types.items() if stamped}
+    far: dict[str, str] = {}
+    if compiled.abstraction.clock.timed and two_times(recording.start_ns, recording.end_ns):
+        told = "its times are of two clocks, simulated time (or time since a start) and system time"
+        accepted = "a part with one of them: --from and --to"
+        yield Finding("error", str(InputError(told, file=recording.path, accepted=accepted)))
+    try:
+        for time_ns, topic, payload in recording.read(types if recording.topics else None):
+            read = stamps.get(topic)
+            if read is not None and topic not in far:
+                with suppress(DecodeError):
+                    if told := clock_gap(read(payload), time_ns):
+                        far[topic] = told
+    except RecordingError as error:
+        yield Finding("error", str(error.located(file=recording.path)))
+    for text in (*recording.warnings, *(f"{topic}: {told}" for topic, told in far.items())):
+        yield Finding("warning", f"{recording.path}: {text}")
 
 
 def _keys(signal: SignalSpec) -> tuple[str, str]:

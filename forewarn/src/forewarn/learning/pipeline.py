@@ -234,6 +234,7 @@ def observe(
             yield ObservedTick(snapshot, seen, *actions.at(tick, seen.values))
             if progress is not None and tick % 64 == 0:
                 progress((tick - first) / span)
+        recording.warnings += [note for note in feed.notes if note not in recording.warnings]
     except RecordingError as error:
         raise error.located(file=recording.path) from None
 

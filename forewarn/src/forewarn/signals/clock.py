@@ -14,10 +14,19 @@ from typing import Any, ClassVar, Protocol
 from forewarn.config.fields import Rate
 
 NANOSECONDS = 1_000_000_000
+SYSTEM_TIME_NS = 946_684_800 * NANOSECONDS
+"""The year 2000: what shows a later time follows a calendar."""
+SIMULATED_NS = 10 * 365 * 86_400 * NANOSECONDS
+"""Ten years: a clock that shows less counts from when something began."""
 
 Payload = bytes | memoryview | Mapping[str, Any]
 Accept = Callable[[str, int, Payload], None]
 Samples = Iterable[tuple[int, str, Payload]]
+
+
+def two_times(one_ns: int, other_ns: int) -> bool:
+    """Tell whether two moments are of different clocks: of a calendar, and simulated or uptime."""
+    return min(one_ns, other_ns) < SIMULATED_NS and max(one_ns, other_ns) > SYSTEM_TIME_NS
 
 
 class Clock(Protocol):

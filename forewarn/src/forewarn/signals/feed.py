@@ -21,7 +21,7 @@ from forewarn.messages import (
 )
 from forewarn.signals.clock import Clock, Payload, Samples
 from forewarn.signals.sources import SourceSignal, stored_value
-from forewarn.signals.stamps import stamp_reader
+from forewarn.signals.stamps import APART_NS, clock_gap, stamp_reader
 
 NEVER = -(1 << 62)
 Reader = Callable[[Any], Any]
@@ -87,6 +87,8 @@ class Channel:
     ----------
     pending : deque of (visible tick, moment in ns, payload)
         The newest payload for each tick that is still to come.
+    apart : bool
+        It has been noted that stamps are far from arrivals.
     """
 
     topic: str
@@ -95,6 +97,7 @@ class Channel:
     stamp: Callable[[Payload], int] | None = None
     pending: deque[tuple[int, int, Payload]] = field(default_factory=deque)
     newest_ns: int = NEVER
+    apart: bool = False
 
 
 @dataclass
@@ -198,6 +201,9 @@ class Feed:
             except DecodeError:
                 # Its stamp is unreadable; it stays in line so that decoding reports it.
                 moment = time_ns
+            if not channel.apart and abs(moment - time_ns) > APART_NS:
+                channel.apart = True
+                self.notes.append(f"{topic}: {clock_gap(moment, time_ns)}")
         self._enqueue(channel, time_ns, moment, payload)
 
     def _enqueue(self, channel: Channel, arrival: int, moment: int, payload: Payload) -> None:

@@ -14,10 +14,31 @@ from forewarn.messages import (
     MessageType,
     compile_extractor,
 )
-from forewarn.signals.clock import NANOSECONDS, Payload
+from forewarn.signals.clock import NANOSECONDS, Payload, two_times
 
 STAMPS = ("header.stamp", "stamp")
 SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
+APART_NS = 60 * NANOSECONDS
+"""Stamp and arrival that are further apart are worth a word."""
+
+
+def clock_gap(stamp_ns: int, arrival_ns: int) -> str:
+    """Say that a stamp is of another clock than the arrival; empty if they are near."""
+    gap_ns = stamp_ns - arrival_ns
+    if abs(gap_ns) <= APART_NS:
+        return ""
+    if stamp_ns == 0:
+        return "its stamps are 0, as if nobody sets them (accepted: time: arrival)"
+    side = "ahead of" if gap_ns > 0 else "behind"
+    told = f"its stamps are {abs(gap_ns) / NANOSECONDS:.4g} s {side} its arrivals"
+    if not two_times(stamp_ns, arrival_ns):
+        return f"{told}: another clock, or messages that were kept for late subscribers"
+    clocks = ("system time", "simulated time or time since a start")
+    stamps, arrivals = clocks if gap_ns > 0 else clocks[::-1]
+    return (
+        f"{told}: stamps are {stamps}, arrivals are {arrivals} (accepted: time: arrival, or one "
+        "clock for all, see use_sim_time)"
+    )
 
 
 def stamp_reader(mtype: MessageType) -> Callable[[Payload], int] | None:

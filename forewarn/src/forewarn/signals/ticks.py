@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from forewarn.config.fields import Rate
 from forewarn.errors import RecordingError
-from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload, Samples
+from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload, Samples, two_times
 
 LONGEST_GAP_NS = 30 * 24 * 3600 * NANOSECONDS
 
@@ -174,6 +174,12 @@ class GridMoments:
 def _check_gap(due_ns: int, next_ns: int) -> None:
     """Refuse a gap whose ticks would keep a machine busy for hours, with nothing to see in them."""
     if next_ns - due_ns > LONGEST_GAP_NS:
+        if two_times(due_ns, next_ns):
+            raise RecordingError(
+                f"its times are of two clocks: up to {due_ns / NANOSECONDS:.0f} s simulated time "
+                f"or time since a start, from {next_ns / NANOSECONDS:.0f} s on system time",
+                accepted="gaps of up to 30 days, or a part with one clock: --from and --to",
+            )
         days = (next_ns - due_ns) / (24 * 3600 * NANOSECONDS)
         raise RecordingError(
             f"nothing was recorded for {days:,.0f} days up to {next_ns / NANOSECONDS:.9f} s: "
