@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from forewarn.config.actions import NO_ACTION
+from forewarn.monitoring.composition import risk_facts
 from forewarn.monitoring.danger_reasons import danger_facts
 from forewarn.monitoring.evaluate import advised
 from forewarn.monitoring.policy import Level
@@ -38,7 +39,8 @@ def reasons(monitor: Monitor, verdict: Verdict, row: RiskRow) -> Reasons | None:
     state = verdict.observation.state
     if state is None or len(row.automaton_states) != 1:
         return None
-    return explain_risk(monitor, row.property, state, row.automaton_states[0])
+    automaton_state = row.automaton_states[0]
+    return explain_risk(monitor, row.property, state, automaton_state, values=verdict.values)
 
 
 def explain(
@@ -74,6 +76,7 @@ def explain(
         for name, value, stamp in zip(*signals, strict=True)
         if name in abstraction.deciding
     ]
+    made_of = risk_facts(monitor, verdict, row.property)
     never = {stale_signal.name for stale_signal in verdict.stale if stale_signal.age is None}
     return RiskExplanation(
         time_ns=time_ns,
@@ -81,6 +84,7 @@ def explain(
         text=" ".join(
             [
                 _text(row, monitor.clock),
+                *(f"{fact[0].upper()}{fact[1:]}." for fact in made_of),
                 *(f"{fact}." for fact in danger_facts(abstraction, past, verdict.values)),
                 *_advice(monitor, verdict, asked),
             ]

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.models.calibration_map import METHODS
 from forewarn.models.file import ESTIMATED
+from forewarn.monitoring.build import build_monitor, compile_for
+from forewarn.monitoring.composition import composition_of, risk_facts
+from forewarn.monitoring.composition import in_words as composition_in_words
+from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.reasons import explain_risk, in_words
+from forewarn.monitoring.sources import Remedies
 
 TEXT = """\
 rate: 10
@@ -100,6 +109,82 @@ def test_inspect_validate_and_explain_say_it_too(
     assert "0 errors" in checked.text
     assert "signals.near" not in checked.text  # the stack uses it
     assert "the risk is " in checked.text
+
+
+def test_what_explains_a_risk_tells_the_sum_that_it_is(folder: Path, model: Path) -> None:
+    counts = load_model(model)
+    watch = Watch(compile_for(load_spec(folder / "monitor.yaml"), counts), counts, {})
+    monitor, remedies = watch.monitor, Remedies()
+    assert monitor.model is not None
+    compiled = monitor.properties[0]
+    assert compiled.table is not None
+    summed = told = lowered = 0
+    lines = (folder / "kept" / "52.jsonl").read_text().splitlines()
+    for tick, line in enumerate(map(json.loads, lines)):
+        read = {key: line[key] for key in ("gap", "closing")}
+        watch.accept("", tick * 100_000_000, read)
+        verdict, rows, request = watch.tick(tick)
+        risk, state = verdict.properties[0].probability, verdict.observation.state
+        assert state is not None
+        if state < 0:
+            assert risk_facts(monitor, verdict, "no_crash")[0].endswith("that is no estimate")
+            continue
+        place = (compiled, monitor.model.rows[state], 0)
+        found = composition_of(*place, verdict.values)
+        assert found is not None and found.risk == risk
+        if math.isfinite(found.table):
+            assert risk == pytest.approx(1 / (1 + math.exp(-found.log_odds)), rel=1e-9)
+            (push,) = found.pushes
+            assert push.log_odds == pytest.approx(3 * line["closing"] - line["gap"], rel=1e-6)
+            assert sum(weight for _, weight in found.estimates) > 0
+            summed += 1
+        alone = composition_of(*place, None)
+        assert alone is not None and alone.without == ("near",)
+        assert alone.risk == compiled.table.values[place[1], 0]
+        if request is not None and request.property == "no_crash":
+            told += any("of near (" in fact for fact in request.evidence)
+        why = explain_risk(monitor, "no_crash", state, 0, values=verdict.values)
+        assert why is not None and why.told == risk and why.made_of == found
+        best = why.changes[0]
+        lower = remedies.of(monitor, verdict, rows[0])
+        assert lower == "" or lower.endswith(f"lower it most: to {best.risk:.3g}")
+        lowered += lower != ""
+        assert all("By the chain alone" in one for one in in_words(why, monitor.clock)[:1])
+    assert summed > 20 and told and lowered
+
+
+def test_what_is_certain_is_no_estimate(folder: Path, model: Path) -> None:
+    counts = load_model(model)
+    monitor = build_monitor(compile_for(load_spec(folder / "monitor.yaml"), counts), counts)
+    compiled = monitor.properties[0]
+    assert compiled.table is not None
+    for value, word in ((0.0, "impossible"), (1.0, "certain"), (math.nan, "never seen")):
+        table = replace(compiled.table, values=np.full_like(compiled.table.values, value))
+        changed = replace(compiled, table=table, values=memoryview(table.values.ravel().data))
+        found = composition_of(changed, 0, 0, None)
+        assert found is not None and word in composition_in_words(found)
+
+
+def test_inspect_and_report_tell_it_of_states(
+    forewarn: Callable[..., Any], folder: Path, model: Path, tmp_path: Path
+) -> None:
+    config = folder / "monitor.yaml"
+    words = ("inspect", model, "-c", config, "--why", "--top", 2)
+    shown = forewarn(*words)
+    assert "are those of the table (shrunk), as it is while near is unknown" in shown.out
+    assert "by the chain alone 0." in shown.out
+    document = json.loads(forewarn(*words, "--json", "-q").out)
+    for state in document["riskiest"]["no_crash"]:
+        why = document["reasons"]["no_crash"][state["state"]]
+        assert why["made_of"]["risk"] == state["risk"] != why["risk"]
+    whys = document["reasons"]["stays_off"].values()
+    assert all(why["made_of"] is None for why in whys)
+    page = tmp_path / "page.html"
+    arguments = ("report", folder / "kept" / "50.jsonl", "-c", config, "-m", model, "-o", page)
+    assert forewarn(*arguments, "-q").code in (0, 1)
+    assert (
+        "Ways are those of the chain alone; risks of states are those without" in page.read_text()
+    )
 
 
 def test_replay_tells_bounds_from_recordings(

@@ -23,6 +23,7 @@ from forewarn.cli.tables import changed
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.composition import in_words as composition_in_words
 from forewarn.monitoring.reasons import Reasons, explain_risk, in_words
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
@@ -205,7 +206,10 @@ def _explain(
             if math.isnan(why.expected_time)
             else f", in {clock.say(why.expected_time, '.1f')} if so"
         )
-        output.say(f"{state.name} ({state.automaton}): {risk_text(why.risk)}{time}")
+        output.say(f"{state.name} ({state.automaton}): {risk_text(why.told)}{time}")
+        if why.made_of is not None:
+            output.say(f"  {composition_in_words(why.made_of)}")
+            output.say(f"  by the chain alone {risk_text(why.risk)}, on these ways:")
         for way in why.ways:
             time = clock.say(way.time, ".1f")
             output.say(f"  {100 * way.share:3.0f} %  {time}  {' > '.join(way.states)}")

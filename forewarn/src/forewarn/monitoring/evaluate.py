@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from forewarn.config.actions import ACTIONS, NO_ACTION
+from forewarn.monitoring.composition import risk_facts
 from forewarn.monitoring.danger_reasons import danger_facts
 from forewarn.monitoring.intervention import (
     AdvisorState,
@@ -107,6 +108,7 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
         request = request if advice is None else request.with_advice(advice)
         said = verdicts(monitor.spec, monitor.abstraction.signals, verdict.values)
         facts = tuple(f"{name}: {text}" for name, text in said.items() if text)
+        facts += risk_facts(monitor, verdict, request.property)
         facts += danger_facts(monitor.abstraction, state.past, verdict.values)
         request = request._replace(evidence=(*request.evidence, *facts))
     if state.run is not None and request is not None and request.active:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from forewarn.checking.explanation import likely_ways, predicate_effects
+from forewarn.monitoring.composition import (
+    Composition,
+    Values,
+    composition_of,
+    explained_table,
+)
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import Clock
 
@@ -43,8 +49,8 @@ class Reasons(NamedTuple):
     Attributes
     ----------
     risk : float
-        The chain's risk, in [0, 1], before anything calibrates it or other estimates join it: ways,
-        times and changes are the chain's.
+        The chain's risk, in [0, 1], before anything calibrates it or other estimates join it: ways
+        and times are the chain's.
     expected_time : float
         Expected seconds to the violation, given that there is one within the horizon; NaN where
         that has no meaning.
@@ -52,17 +58,30 @@ class Reasons(NamedTuple):
         The likeliest ways, in that order.
     changes : tuple of Change
         Each predicate alone, the one that lowers the risk most first; only changes to states that
-        the model knows.
+        the model knows. Their risk is the chain's, or what `made_of` tells of.
+    made_of : Composition or None
+        What the risk is made of; None if it is the chain's.
     """
 
     risk: float
     expected_time: float
     ways: tuple[LikelyWay, ...]
     changes: tuple[Change, ...]
+    made_of: Composition | None = None
+
+    @property
+    def told(self) -> float:
+        """The risk that `changes` are to be compared with."""
+        return self.risk if self.made_of is None else self.made_of.risk
 
 
 def explain_risk(
-    monitor: Monitor, name: str, state: int, automaton_state: int, number: int = WAYS
+    monitor: Monitor,
+    name: str,
+    state: int,
+    automaton_state: int,
+    number: int = WAYS,
+    values: Values | None = None,
 ) -> Reasons | None:
     """Explain the risk of a property in one product state.
 
@@ -78,6 +97,8 @@ def explain_risk(
         State of the property's automaton after it has read `state`.
     number : int
         How many ways to look for.
+    values : sequence, optional
+        Values of all signals at the moment, in slot order, for scores.
 
     Returns
     -------
@@ -90,9 +111,12 @@ def explain_risk(
     if model is None or outlook is None or row is None:
         return None
     period = monitor.clock.duration(1)
-    arguments = (compiled.automaton, compiled.row_classes, outlook.table)
-    ways = likely_ways(outlook.chain, *arguments, row, automaton_state, number)
-    effects = predicate_effects(model, *arguments, row, automaton_state)
+    automaton, classes = compiled.automaton, compiled.row_classes
+    ways = likely_ways(
+        outlook.chain, automaton, classes, outlook.table, row, automaton_state, number
+    )
+    table = explained_table(compiled, values)
+    effects = predicate_effects(model, automaton, classes, table, row, automaton_state)
     return Reasons(
         risk=float(outlook.table.values[row, automaton_state]),
         expected_time=outlook.expected(row, automaton_state) * period,
@@ -105,6 +129,7 @@ def explain_risk(
             for way in ways
         ),
         changes=tuple(Change(effect.predicate, effect.value, effect.risk) for effect in effects),
+        made_of=composition_of(compiled, row, automaton_state, values),
     )
 
 
@@ -113,11 +138,14 @@ def in_words(reasons: Reasons, clock: Clock) -> list[str]:
     found = []
     if reasons.ways:
         way = reasons.ways[0]
+        begun, whose = "The", "the"
+        if reasons.made_of is not None:
+            begun, whose = "By the chain alone the", "its"
         found.append(
-            f"The likeliest way there is {' > '.join(way.states)}, {100 * way.share:.0f} % of the "
-            f"risk, in about {clock.say(way.time, '.1f')}."
+            f"{begun} likeliest way there is {' > '.join(way.states)}, {100 * way.share:.0f} % of "
+            f"{whose} risk, in about {clock.say(way.time, '.1f')}."
         )
-    lowering = next((change for change in reasons.changes if change.risk < reasons.risk), None)
+    lowering = next((change for change in reasons.changes if change.risk < reasons.told), None)
     if lowering is not None:
         found.append(
             f"What would lower it most is {lowering.predicate!r} becoming "

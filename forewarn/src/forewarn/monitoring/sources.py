@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from forewarn.checking.explanation import predicate_effects
+from forewarn.monitoring.composition import explained_table
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import NANOSECONDS, Clock
 
@@ -150,20 +152,28 @@ class Remedies:
         known = None if model is None or state is None else model.rows.get(state)
         if known is None or len(row.automaton_states) != 1:
             return ""
-        asked = (row.property, known, row.automaton_states[0])
+        compiled = next(prop for prop in monitor.properties if prop.name == row.property)
+        odds = None if compiled.scored is None else compiled.scored.odds(verdict.values)
+        asked = (row.property, known, row.automaton_states[0], odds)
         if monitor is not self._monitor or asked != self._asked:
             self._monitor, self._asked = monitor, asked
-            self._said = _remedy(monitor, *asked)
+            self._said = _remedy(monitor, compiled, known, row.automaton_states[0], verdict.values)
         return self._said
 
 
-def _remedy(monitor: Monitor, name: str, known: int, automaton_state: int) -> str:
-    compiled = next(prop for prop in monitor.properties if prop.name == name)
-    model, outlook = monitor.model, compiled.outlook
-    if model is None or outlook is None:
+def _remedy(
+    monitor: Monitor,
+    compiled: CompiledProperty,
+    known: int,
+    automaton_state: int,
+    values: Sequence[Any],
+) -> str:
+    model = monitor.model
+    if model is None or compiled.outlook is None:
         return ""
+    table = explained_table(compiled, values)
     effects = predicate_effects(
-        model, compiled.automaton, compiled.row_classes, outlook.table, known, automaton_state
+        model, compiled.automaton, compiled.row_classes, table, known, automaton_state
     )
     if not effects or not effects[0].change < 0:
         return ""

@@ -180,6 +180,14 @@ class Scored:
             total += weight * log(score / (1.0 - score))
         return exp(total) if -LARGEST < total < LARGEST else exp(math.copysign(LARGEST, total))
 
+    def terms(self, values: Sequence[Any] | Mapping[int, Any]) -> list[tuple[float, float]]:
+        """Return the weight and the log-odds of each score, all of which are known."""
+        found = []
+        for slot, weight in self._pairs:
+            score = min(max(float(values[slot]), LEAST_SCORE), MOST_SCORE)
+            found.append((weight, log(score / (1.0 - score))))
+        return found
+
 
 MOST_SCORE = 1.0 - LEAST_SCORE
 LARGEST = 300.0

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forewarn.assessment.replay import RecordedRun
+from forewarn.learning.estimates.choice import in_words
 from forewarn.models import CountModel
+from forewarn.monitoring.composition import is_estimated
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.chain import chain_figure
@@ -46,9 +48,19 @@ def chain_part(monitor: Monitor, model: CountModel) -> str:
     body = ""
     for number, compiled in enumerate(monitor.properties):
         if compiled.table is not None:
-            body += f"<h3>{escape(compiled.name)}</h3>{_ways(compiled, model)}"
+            body += f"<h3>{escape(compiled.name)}</h3>{_made_of(compiled)}{_ways(compiled, model)}"
             body += _riskiest(compiled, model) + _map(compiled, model, number)
     return section("chain", "How violations come about", escape(TREE), body)
+
+
+def _made_of(compiled: CompiledProperty) -> str:
+    """Return what the risk is made of, where it is not the chain's."""
+    if compiled.estimate is None or not is_estimated(compiled):
+        return ""
+    told = f"The risk is {in_words(compiled.estimate)}. Ways are those of the chain alone"
+    if compiled.scored is not None:
+        told += "; risks of states are those without scores, which push them at each tick"
+    return f'<p class="lead">{escape(told)}.</p>'
 
 
 def _ways(compiled: CompiledProperty, model: CountModel) -> str:
