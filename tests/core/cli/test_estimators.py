@@ -17,7 +17,7 @@ from forewarn.models import load_model
 from forewarn.models.calibration_map import METHODS
 from forewarn.models.file import ESTIMATED
 from forewarn.monitoring.build import build_monitor, compile_for
-from forewarn.monitoring.composition import composition_of, risk_facts
+from forewarn.monitoring.composition import Composition, Push, composition_of, risk_facts
 from forewarn.monitoring.composition import in_words as composition_in_words
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.reasons import explain_risk, in_words
@@ -163,6 +163,17 @@ def test_what_is_certain_is_no_estimate(folder: Path, model: Path) -> None:
         changed = replace(compiled, table=table, values=memoryview(table.values.ravel().data))
         found = composition_of(changed, 0, 0, None)
         assert found is not None and word in composition_in_words(found)
+
+
+def test_a_score_may_be_all_of_it() -> None:
+    alone = Composition((), 0.0, (Push("near", 1.0, -1.5),), 0.18, False)
+    assert composition_in_words(alone) == "its log-odds -1.50 are those of near"
+    both = alone._replace(estimates=(("shrunk", 0.6), ("lagged", 0.2)), table=0.5)
+    weighed = both._replace(pushes=(Push("near", 0.5, -1.5),), calibrated=True)
+    assert composition_in_words(weighed) == (
+        "its log-odds -0.25 are +0.50 of the table (0.60 shrunk + 0.20 lagged) and -0.75 of near "
+        "(0.50 times -1.50), then calibrated"
+    )
 
 
 def test_inspect_and_report_tell_it_of_states(

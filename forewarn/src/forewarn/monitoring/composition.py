@@ -96,9 +96,10 @@ def composition_of(
     if estimate is None or estimate.is_chain or compiled.table is None:
         return None
     odds = None if scored is None or values is None else scored.odds(values)
+    pushes: tuple[Push, ...] = ()
     if scored is None or values is None or odds is None:
         risk = look_up(compiled, row, automaton).probability
-        mixture, line, pushes = estimate.plain, estimate.calibration, ()
+        mixture, line = estimate.plain, estimate.calibration
         table, map_ = float(compiled.table.values[row, automaton]), None
     else:
         assert estimate.scored is not None
@@ -134,17 +135,29 @@ def in_words(found: Composition) -> str:
     if math.isinf(found.table):
         truth = "certain" if found.table > 0 else "impossible"
         return f"automaton and graph decide it: a violation is {truth}, whatever is estimated"
-    of_table = f"the table ({_estimates(found.estimates)})"
-    if not found.pushes:
-        said = f"its log-odds {found.log_odds:+.2f} are those of {of_table}"
+    terms = [(found.table, f"the table ({_estimates(found.estimates)})", "")]
+    terms += [
+        (
+            push.weight * push.log_odds,
+            push.score,
+            f" ({push.weight:.2f} times {push.log_odds:+.2f})",
+        )
+        for push in found.pushes
+    ]
+    # A score may do without any estimate.
+    told = terms if found.estimates or found.table else terms[1:]
+    said = f"its log-odds {found.log_odds:+.2f} are "
+    if len(told) == 1:
+        said += f"those of {told[0][1]}{told[0][2]}"
     else:
-        said = f"its log-odds {found.log_odds:+.2f} are {found.table:+.2f} of {of_table}"
-    for push in found.pushes:
-        added = push.weight * push.log_odds
-        said += f" and {added:+.2f} of {push.score} ({push.weight:.2f} times {push.log_odds:+.2f})"
+        said += " and ".join(f"{added:+.2f} of {what}{how}" for added, what, how in told)
     if found.without:
         said += f", as it is while {' or '.join(found.without)} is unknown"
     return f"{said}, then calibrated" if found.calibrated else said
+
+
+def _times(push: Push) -> str:
+    return "" if push.weight == 1.0 else f" ({push.weight:.2f} times {push.log_odds:+.2f})"
 
 
 def _estimates(found: tuple[tuple[str, float], ...]) -> str:
