@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.checking.credible import Question
+from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.config import parse_spec
@@ -31,14 +33,17 @@ from forewarn.learning.estimates.stack import fit_weights, mixed, plain_mean
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, Smoothing, estimate_chain, load_model, save_model
+from forewarn.models.calibration_map import Recalibration
 from forewarn.models.estimates import PLAIN, Line, Mixture, Part
 from forewarn.models.file import _checksum
 from forewarn.models.shards import Judged, Outcomes, Shard
+from forewarn.monitoring.apply_calibration import calibrated
 from forewarn.monitoring.build import build_monitor, with_estimates
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.estimated import judged_property
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.tables import BOUNDS
 from forewarn.monitoring.verdict import PropertyVerdict
 from forewarn.signals.feed import Snapshot
 from forewarn.states.vocabulary import Vocabulary
@@ -520,6 +525,96 @@ def test_more_recordings_narrow_the_bounds(learned: Any) -> None:
     assert more.lower is not None
     ratio = (more.upper - more.lower)[inner].mean() / (few.upper - few.lower)[inner].mean()
     assert ratio < 0.6  # a third, as many recordings differ by chance alone
+
+
+def table_of(spec: CompiledSpec, model: CountModel) -> RiskTable:
+    table = build_monitor(spec, model).properties[0].table
+    assert table is not None
+    return table
+
+
+def test_the_chain_has_clustered_bounds_where_they_are_asked_for(
+    learned: Any, tmp_path: Path
+) -> None:
+    spec, plain = compiled("chain", bounds="clustered"), compiled("chain", bounds="credible")
+    model = learned(spec)
+    assert {judged.name for shard in model.shards for judged in shard.outcomes} == {"p"}
+    table, credible = table_of(spec, model), table_of(plain, model)
+    assert np.array_equal(table.values, credible.values)
+    assert (table.kind, table.confidence, credible.kind) == ("clustered", 0.95, "credible")
+    assert any("clustered: from what followed in 30 recordings" in note for note in table.notes)
+    assert build_monitor(spec, model).properties[0].announced.bounds_kind == BOUNDS["clustered"]
+    save_model(model, tmp_path / "m.json")
+    again = table_of(spec, load_model(tmp_path / "m.json"))
+    assert np.array_equal(again.lower, table.lower)
+    assert np.array_equal(again.upper, table.upper)
+
+
+def test_clustered_bounds_need_what_followed(learned: Any) -> None:
+    model = learned(compiled("chain", bounds="credible"))
+    assert not model.shards
+    spec = compiled("chain", bounds="clustered")
+    with pytest.raises(ModelError, match="does not tell what followed") as caught:
+        build_monitor(spec, model)
+    assert caught.value.key == "bounds.kind"
+    assert table_of(compiled("chain", bounds="none"), model).kind == "none"
+
+
+@pytest.mark.parametrize("estimator", ["chain", "counted"])
+def test_where_no_violation_was_drawn_one_may_follow(tmp_path: Path, estimator: str) -> None:
+    """The upper bound is that of so many independent recordings without one, and no less."""
+    number = 12
+    paths = [tmp_path / f"{i}.jsonl" for i in range(number)]
+    for i, path in enumerate(paths):
+        rows = [{"t": t, "x": 1.0 + 2 * (t % 2), "y": 1.0 + i, "score": 0.5} for t in range(40)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    spec = compiled(estimator, bounds="clustered")
+    table = table_of(spec, learn(paths, spec.spec, spec.abstraction, watch=watch_for(spec)).model)
+    exact = binomtest(0, number).proportion_ci(0.95, "exact").high
+    assert table.upper is not None
+    assert table.lower is not None
+    assert (table.values[:, 0] == table.lower[:, 0]).all()
+    assert (table.lower[:, 0] == 0).all()
+    assert table.upper[:2, 0] == pytest.approx(exact)  # 0.26
+
+
+def test_bounds_reach_what_followed_where_the_estimate_does_not(learned: Any) -> None:
+    """All visits to a state were followed by a violation, and the chain thinks otherwise."""
+    spec = compiled("chain", bounds="clustered")
+    model = learned(spec)
+    chain = table_of(spec, model)
+    row = int(np.argmin(np.where(chain.values[:, 0] > 0, chain.values[:, 0], 2)))
+
+    def followed(shard: Shard) -> Shard:
+        outcomes = {}
+        for judged, found in shard.outcomes.items():
+            visits = found.visits.copy()
+            here = visits[:, 0] == row
+            visits[here, 3] = visits[here, 2]
+            outcomes[judged] = Outcomes(visits, found.lags)
+        return replace(shard, outcomes=outcomes)
+
+    table = table_of(spec, replace(model, shards=tuple(map(followed, model.shards))))
+    assert table.upper is not None
+    assert table.lower is not None
+    assert chain.upper is not None
+    assert table.values[row, 0] == chain.values[row, 0] < 0.5
+    assert chain.upper[row, 0] < table.upper[row, 0] == 1.0
+    assert table.lower[row, 0] == table.values[row, 0]
+
+
+def test_a_calibrated_risk_stays_within_clustered_bounds(learned: Any) -> None:
+    spec = compiled("chain", bounds="clustered")
+    table = table_of(spec, learned(spec))
+    found = Recalibration("p", CRASH, 5.0, False, "platt", slope=0.5, ticks=9, recordings=("a",))
+    mapped = calibrated(table, found)
+    assert mapped.lower is not None
+    assert mapped.upper is not None
+    assert table.lower is not None
+    assert table.upper is not None
+    assert (mapped.lower == np.minimum(table.lower, mapped.values)).all()
+    assert (mapped.upper == np.maximum(table.upper, mapped.values)).all()
+    assert any("widened to hold it" in note for note in mapped.notes)
 
 
 def test_a_line_calibrates_the_table_and_keeps_what_is_certain(learned: Any) -> None:

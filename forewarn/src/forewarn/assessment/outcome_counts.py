@@ -20,7 +20,7 @@ from forewarn.learning.pipeline import Watched
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.shards import ENDED, VIOLATED, Judged, Outcomes, bin_of
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.estimated import judged_property
+from forewarn.monitoring.estimated import asks_what_followed, judged_property
 from forewarn.signals.feed import Snapshot
 from forewarn.states.abstraction import Abstraction
 
@@ -43,8 +43,8 @@ class Watch:
 
 
 def watch_for(compiled: CompiledSpec) -> Watch | None:
-    """Return who is to watch what is learned from; None where every risk is the chain's."""
-    asked = any(section.estimator != "chain" for section in compiled.spec.properties.values())
+    """Return who is to watch what is learned from; None where nobody asks what followed."""
+    asked = any(asks_what_followed(compiled.spec, name) for name in compiled.spec.properties)
     return Watch(compiled) if asked else None
 
 
@@ -72,7 +72,7 @@ class OutcomeWatcher:
             self._scores[name].append(np.nan if value is None else float(value))
 
     def result(self) -> Watched:
-        """Return what followed, for each property whose risk is not the chain's alone."""
+        """Return what followed, for each property whose risk or bounds need it."""
         found: dict[Judged, Outcomes] = {}
         spec = self._compiled.spec
         for (name, section), automaton, track in zip(
@@ -81,7 +81,7 @@ class OutcomeWatcher:
             self._history.tracks(),
             strict=True,
         ):
-            if section.estimator == "chain":
+            if not asks_what_followed(spec, name):
                 continue
             scores = [np.array(self._scores[signal]) for signal in spec.scores_of(name)]
             lags = LAGS if section.estimator in LAGGED else ()

@@ -225,7 +225,7 @@ def _named_model(spec: MonitorSpec) -> Path | None:
 def _against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
     spec = compiled.spec
     # Bounds by sampling say nothing more about whether the model fits, and take most of the time.
-    solver = risk_table if spec.bounds.kind == "credible" else None
+    solver = risk_table if spec.bounds.kind in ("credible", "clustered") else None
     try:
         model = load_model(path)
         check_model(compiled, model)

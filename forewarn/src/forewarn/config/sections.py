@@ -421,13 +421,16 @@ class BoundsSpec(Section):
     kind : str
         ``credible``: between them lies the risk of most chains that the counts leave possible.
         ``sound``: they hold for the true chain at the confidence, also for what was never seen;
-        wide at long horizons. ``none``: no bounds.
+        wide at long horizons. ``clustered``: between them lies the share of moments that a
+        violation follows in recordings like those learned from, which may differ among each
+        other, whatever the chain leaves out. ``none``: no bounds. Risks that are not the chain's
+        have clustered bounds instead of credible ones.
     confidence : float
         Posterior probability, or confidence level, in (0, 1).
     samples : int
-        Chains drawn for credible bounds.
+        Chains drawn for credible bounds; four for each set of recordings drawn for clustered ones.
     """
 
-    kind: Literal["none", "credible", "sound"] = "credible"
+    kind: Literal["none", "credible", "sound", "clustered"] = "credible"
     confidence: Annotated[Finite, Field(gt=0, lt=1)] = 0.95
     samples: Annotated[int, BeforeValidator(_no_bool), Field(ge=20, le=100_000)] = 200

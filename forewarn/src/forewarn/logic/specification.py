@@ -123,8 +123,7 @@ def _estimators(spec: MonitorSpec, abstraction: Abstraction) -> Iterator[ConfigE
                 f"sound bounds are the chain's, and the estimator is {section.estimator}",
                 file=spec.file,
                 key=f"properties.{name}.estimator",
-                accepted="chain; or bounds of the kind credible, which then come from recordings "
-                "drawn with replacement, or none",
+                accepted="chain; or bounds of the kind clustered or none",
             )
         for score in section.scores:
             if score not in abstraction.signals:

@@ -51,20 +51,28 @@ def unused(found: Recalibration) -> str:
 
 
 def calibrated(table: RiskTable, found: Recalibration | None) -> RiskTable:
-    """Return the table with risk and bounds mapped; the expected time to a violation stays."""
+    """Return the table with the risk mapped; the expected time to a violation stays.
+
+    Clustered bounds are of what follows, whatever the estimate of it: they are widened to hold the
+    mapped risk, where other bounds are mapped as well.
+    """
     if found is None:
         return table
-    values = found(table.values)
-    note = (
-        f"risk and bounds are calibrated ({found.method}, {found.ticks} ticks of "
-        f"{len(found.recordings)} held-out recordings); the bounds are those of the chain, mapped: "
-        "they leave the uncertainty of the map out"
-    )
+    values, lower, upper = found(table.values), table.lower, table.upper
+    by = f"({found.method}, {found.ticks} ticks of {len(found.recordings)} held-out recordings)"
+    if table.kind == "clustered":
+        note = f"the risk is calibrated {by}; its bounds are widened to hold it"
+    else:
+        lower, upper = (None if part is None else found(part) for part in (lower, upper))
+        note = (
+            f"risk and bounds are calibrated {by}; the bounds are those of the chain, mapped: "
+            "they leave the uncertainty of the map out"
+        )
     return replace(
         table,
         values=values,
         # The logistic curve may fall by a last bit where its logarithm does.
-        lower=None if table.lower is None else np.fmin(found(table.lower), values),
-        upper=None if table.upper is None else np.fmax(found(table.upper), values),
+        lower=None if lower is None else np.fmin(lower, values),
+        upper=None if upper is None else np.fmax(upper, values),
         notes=(*table.notes, note),
     )

@@ -31,7 +31,13 @@ from forewarn.models.estimates import Estimate
 from forewarn.monitoring import shielding
 from forewarn.monitoring.apply_calibration import calibrated, maps_of, unused
 from forewarn.monitoring.belief import Filter
-from forewarn.monitoring.estimated import Estimated, estimated_table, estimates_of
+from forewarn.monitoring.estimated import (
+    Estimated,
+    clustered_chain,
+    estimated_table,
+    estimates_of,
+    judged_property,
+)
 from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.policy import compile_rules
@@ -98,7 +104,7 @@ def build_monitor(
     if model is not None:
         maps = maps_of(spec, model)
         estimates = estimates_of(compiled, model, questions)
-        raw = _solve_all(model, questions, estimates, spec.bounds, solver, validity)
+        raw = _solve_all(compiled, model, questions, estimates, solver, validity)
         made = [
             None
             if estimate is None or estimate.is_chain
@@ -279,19 +285,39 @@ def _questions(
 
 
 def _solve_all(
+    compiled: CompiledSpec,
     model: CountModel,
     questions: Sequence[Question],
     estimates: Sequence[Estimate | None],
-    bounds: BoundsSpec,
     solver: Checker | None,
     validity: Admission,
 ) -> list[RiskTable]:
     """Return the chain's risks, without bounds where the risk is not the chain's."""
+    bounds, none = compiled.spec.bounds, BoundsSpec(kind="none")
+    if bounds.kind == "clustered" and solver is None:
+        return [
+            table
+            if one is not None and not one.is_chain
+            else clustered_chain(
+                model,
+                question,
+                judged_property(compiled.spec, name, question.automaton),
+                table,
+                bounds,
+            )
+            for name, question, one, table in zip(
+                compiled.spec.properties,
+                questions,
+                estimates,
+                _solve(model, questions, none, None, validity),
+                strict=True,
+            )
+        ]
     alone = [one is None or one.is_chain for one in estimates]
     asked = [question for question, is_chain in zip(questions, alone, strict=True) if is_chain]
     others = [question for question, is_chain in zip(questions, alone, strict=True) if not is_chain]
     bounded = iter(_solve(model, asked, bounds, solver, validity))
-    point = iter(_solve(model, others, BoundsSpec(kind="none"), solver, validity))
+    point = iter(_solve(model, others, none, solver, validity))
     return [next(bounded if is_chain else point) for is_chain in alone]
 
 

@@ -25,9 +25,11 @@ from forewarn.learning.estimates.problem import Problem
 from forewarn.logic.automaton import Automaton
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
-from forewarn.models.estimates import Estimate, source_of
+from forewarn.models.estimates import PLAIN, Estimate, Line, Mixture, Part, source_of
 from forewarn.models.shards import Judged, judged_in, told_by
+from forewarn.recordings.interface import plural
 
+ALONE = Mixture(0.0, (Part("chain", (), 1.0),))
 DRAWN_SHARE = 4
 FEWEST_DRAWN = 20
 
@@ -61,6 +63,11 @@ def judged_property(spec: MonitorSpec, name: str, automaton: Automaton) -> Judge
         automaton_digest(automaton),
         spec.scores_of(name),
     )
+
+
+def asks_what_followed(spec: MonitorSpec, name: str) -> bool:
+    """Tell whether a property's risk or its bounds need what followed in each recording."""
+    return spec.properties[name].estimator != "chain" or spec.bounds.kind == "clustered"
 
 
 def automaton_digest(automaton: Automaton) -> str:
@@ -128,27 +135,61 @@ def estimated_table(
     note = f"the risk is {in_words(estimate)}"
     made = [RiskTable(table, horizon=chain.horizon, notes=(*chain.notes, note)) for table in tables]
     if bounds.kind != "none":
-        drawn = max(FEWEST_DRAWN, bounds.samples // DRAWN_SHARE)
-        between = clustered_bounds(
-            problem,
-            tuple(mixtures),
-            tuple(tables),
-            samples=drawn,
-            confidence=bounds.confidence,
-        )
-        told = f"its bounds come from {drawn} sets of recordings drawn with replacement"
-        made = [
-            replace(
-                table,
-                lower=lower,
-                upper=upper,
-                kind="clustered",
-                confidence=bounds.confidence,
-                notes=(*table.notes, told),
-            )
-            for table, (lower, upper) in zip(made, between, strict=True)
-        ]
+        made = _bounded(problem, mixtures, made, bounds)
     if estimate.scored is None:
         return Estimated(made[0], None, ())
     weights = calibrated_scores(estimate.scored, estimate.scored_calibration)
     return Estimated(made[0], made[1], weights)
+
+
+def clustered_chain(
+    model: CountModel, question: Question, judged: Judged, chain: RiskTable, bounds: BoundsSpec
+) -> RiskTable:
+    """Return the chain's table with bounds that account for recordings that differ.
+
+    Raises
+    ------
+    ModelError
+        If the model does not tell what followed.
+    """
+    if told_by(judged_in(model.shards), judged) is None:
+        raise ModelError(
+            f"bounds of the kind clustered: the model does not tell what followed under the "
+            f"formula and horizon of {judged.name!r}",
+            key="bounds.kind",
+            accepted="a model learned with this monitor file; or credible, sound or none",
+        )
+    problem = Problem(model, question, judged)
+    (table,) = _bounded(problem, [(ALONE, PLAIN)], [chain], bounds)
+    return table
+
+
+def _bounded(
+    problem: Problem,
+    mixtures: Sequence[tuple[Mixture, Line]],
+    tables: Sequence[RiskTable],
+    bounds: BoundsSpec,
+) -> list[RiskTable]:
+    drawn = max(FEWEST_DRAWN, bounds.samples // DRAWN_SHARE)
+    between = clustered_bounds(
+        problem,
+        tuple(mixtures),
+        tuple(table.values for table in tables),
+        samples=drawn,
+        confidence=bounds.confidence,
+    )
+    told = (
+        f"bounds of {bounds.confidence:.4g} are clustered: from what followed in "
+        f"{plural(problem.recordings, 'recording')}, {drawn} sets of them drawn with replacement"
+    )
+    return [
+        replace(
+            table,
+            lower=lower,
+            upper=upper,
+            kind="clustered",
+            confidence=bounds.confidence,
+            notes=(*table.notes, told),
+        )
+        for table, (lower, upper) in zip(tables, between, strict=True)
+    ]
