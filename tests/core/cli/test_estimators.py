@@ -207,7 +207,7 @@ def test_replay_tells_bounds_from_recordings(
         "--verdicts", lines, "--exit-zero",
     )  # fmt: skip
     assert result.code == 0, result.err
-    assert "recordings drawn with replacement" in result.text
+    assert "bounds of 0.95 are clustered: from what followed in" in result.text
     seen = 0
     for verdict in ticks(lines):
         prop = verdict["properties"][0]
