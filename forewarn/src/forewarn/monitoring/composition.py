@@ -136,14 +136,7 @@ def in_words(found: Composition) -> str:
         truth = "certain" if found.table > 0 else "impossible"
         return f"automaton and graph decide it: a violation is {truth}, whatever is estimated"
     terms = [(found.table, f"the table ({_estimates(found.estimates)})", "")]
-    terms += [
-        (
-            push.weight * push.log_odds,
-            push.score,
-            f" ({push.weight:.2f} times {push.log_odds:+.2f})",
-        )
-        for push in found.pushes
-    ]
+    terms += [(push.weight * push.log_odds, push.score, _times(push)) for push in found.pushes]
     # A score may do without any estimate.
     told = terms if found.estimates or found.table else terms[1:]
     said = f"its log-odds {found.log_odds:+.2f} are "
