@@ -62,7 +62,7 @@ def shown_in(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
-HOWTOS = ("requirements", "plans", "trees", "goals")
+HOWTOS = ("requirements", "plans", "trees", "goals", "foresight")
 PAGES = (
     "README.md",
     "docs/reference/recordings.md",
