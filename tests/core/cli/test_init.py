@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
-from forewarn.cli.drafting.catalogue import CATALOGUE
+from forewarn.cli.drafting.catalogue import CATALOGUE, Role
 from forewarn.cli.drafting.draft import RESERVED_WORDS
+from forewarn.cli.drafting.naming import end_of, is_truth, role_of
 from forewarn.cli.drafting.writing import scalar
 from forewarn.config import load_spec
 from forewarn.config.yaml_text import parse_document
@@ -117,6 +118,14 @@ def test_distances_are_from_the_frame_where_it_is_another(
     spec = load_spec(path)
     assert not spec.signals["nearest_marker"].is_derived
     assert "from the origin of the markers' frame" in path.read_text()
+
+
+def test_a_distance_from_the_origin_of_a_map_is_not_proposed(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.yaml"
+    assert forewarn("init", write(tmp_path / "bag.mcap", "world"), "-o", path).code == 0
+    assert "nearest_marker" not in load_spec(path).signals
 
 
 def test_timeouts_and_rates_come_from_the_recording(
@@ -229,3 +238,119 @@ def test_shares_of_distances_count_what_is_out_of_range(
     assert f"  # of the time: {shares}\n" in text
     away = percentage(float(np.mean(ranges >= cuts[-1])))
     assert f"  # true {away} of the time\n" in text
+
+
+def record_lines(path: Path, lines: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps({"t": i / 10, **v}) + "\n" for i, v in enumerate(lines)))
+    return path
+
+
+def test_a_trace_is_understood_by_names_and_values(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    lines = [
+        {"ego_x": 100.0 + i, "ego_y": 0.0, "groundtruth_x": 100.1 + i, "collided": i > 95,
+         "obj_x": [103.0 + i, 90.0], "obj_y": [4.0, 0.0], "Speed": 3.0, "inLane": i % 9 > 1}
+        for i in range(100)
+    ]  # fmt: skip
+    path, trace = tmp_path / "m.yaml", record_lines(tmp_path / "run.jsonl", lines)
+    result = forewarn("init", trace, "-o", path, "--json")
+    found = json.loads(result.out)["signals"]
+    assert found["nearest_obj"]["statistics"]["median"] == pytest.approx(5.0)
+    assert found["Speed"]["statistics"]["median"] == 3.0, "a name is read as the trace has it"
+    spec = load_spec(path)
+    assert spec.terminal == {"collision": "collided"}
+    assert spec.properties["no_collision"].formula == "always(not collision)"
+    assert "groundtruth_x" not in spec.signals
+    assert "only a simulator knows them: groundtruth_x" in path.read_text()
+    assert spec.predicates["is_inLane"] == "inLane"
+    assert forewarn("learn", trace, "-c", path, "-o", tmp_path / "m.json").code == 0
+
+
+def test_a_label_needs_no_rule_about_places(forewarn: Callable[..., Any], tmp_path: Path) -> None:
+    lines = [{"ego_x": float(i), "collided": i > 95} for i in range(100)]
+    path, trace = tmp_path / "m.yaml", record_lines(tmp_path / "run.jsonl", lines)
+    assert forewarn("init", trace, "-o", path).code == 0
+    assert list(load_spec(path).properties) == ["no_collision"]
+    assert not load_spec(path).predicates
+    assert forewarn("learn", trace, "-c", path, "-o", tmp_path / "m.json").code == 0
+
+
+def test_a_rule_that_is_broken_all_the_time_is_only_a_comment(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    lines = [{"docked": i % 2 == 0} for i in range(100)]
+    path, trace = tmp_path / "m.yaml", record_lines(tmp_path / "run.jsonl", lines)
+    assert forewarn("init", trace, "-o", path).code == 0
+    assert list(load_spec(path).properties) == ["write_your_own"]
+    assert "  # Broken in 50 % of the ticks, so it is only a comment:\n  # no_docked:" in (
+        path.read_text()
+    )
+
+
+def test_all_recordings_are_looked_at_within_the_seconds(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    bags = []
+    for name, speed in (("a", 1.0), ("b", 5.0)):
+        values = np.full(400, speed)
+        bags.append(record_values(tmp_path / f"{name}.mcap", {"/odom": (ODOMETRY, values)}))
+    path = tmp_path / "m.yaml"
+    result = forewarn("init", *bags, "-o", path, "--seconds", "20", "--json")
+    found = json.loads(result.out)["signals"]["speed"]["statistics"]
+    assert (found["low"], found["high"], found["median"]) == (1.0, 5.0, pytest.approx(3.0, abs=2.0))
+    text = path.read_text()
+    assert "from a.mcap and 1 more" in text and "the first 20.0 s read" in text
+    assert "/odom nav_msgs/msg/Odometry, 800 messages" in text
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind", "signal"),
+    [
+        ("/cmd_vel", "Twist", "commanded_speed"),
+        ("/planner/output", "Twist", "commanded_speed"),
+        ("/vehicle/twist", "Twist", "speed"),
+        ("/gps/vel", "TwistStamped", "speed"),
+        ("/controller/cmd_vel", "TwistStamped", "commanded_speed"),
+    ],
+)
+def test_a_measured_twist_is_no_command(
+    forewarn: Callable[..., Any], tmp_path: Path, topic: str, kind: str, signal: str
+) -> None:
+    name = f"geometry_msgs/msg/{kind}"
+    bag = record_often(tmp_path / "bag.mcap", {topic: (name, zero(name))}, 20, 10**8)
+    path = tmp_path / "m.yaml"
+    assert forewarn("init", bag, "-o", path).code == 0
+    assert signal in load_spec(path).signals
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("front_dist", [1.0, 2.0], Role.DISTANCE),
+        ("minDistToObj", [1.0], Role.DISTANCE),
+        ("distance_travelled", [1.0], Role.OTHER),
+        ("vehicle_speed", [1], Role.SPEED),
+        ("speed_limit", [1.0], Role.OTHER),
+        ("cmd_vel", [1.0], Role.OTHER),
+        ("docked", [True, False], Role.FLAG),
+        ("dist", [[1.0, 2.0]], Role.OTHER),
+        ("dist", [], Role.OTHER),
+    ],
+)
+def test_names_and_values_tell_what_a_value_is_good_for(
+    name: str, values: list[Any], role: Role
+) -> None:
+    assert role_of(name, values) is role
+
+
+def test_what_warns_of_an_end_is_none() -> None:
+    ends = {"collided": "collision", "/ego/collision": "collision", "hasFallen": "fall"}
+    assert {name: end_of(name) for name in ends} == ends
+    assert not any(map(end_of, ["collision_warning", "near_collision", "docked", "bumper"]))
+
+
+def test_the_truth_of_a_simulator_is_told_by_its_name() -> None:
+    truths = ["groundtruth_x", "/ground_truth/odom", "gt_pose", "/GroundTruth"]
+    assert all(map(is_truth, truths))
+    assert not any(map(is_truth, ["ground_speed", "length", "/odom", "height"]))

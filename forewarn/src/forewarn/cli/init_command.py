@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,12 +26,15 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.specification import compile_spec
-from forewarn.recordings import open_recording
+from forewarn.recordings import JsonTrace, open_recording
 from forewarn.recordings.interface import plural
 
+MOST = 200
+"""Recordings that are looked at: all of them are open at once."""
+
 DESCRIPTION = """\
-Write a commented monitor file from the topics of a recording: signals for the message types that
-are known, thresholds from the values in the recording, examples of predicates and properties, and
+Write a commented monitor file from the topics of recordings: signals for the message types that
+are known, thresholds from the values in the recordings, examples of predicates and properties, and
 all other topics with their fields as comments. The file is valid as it is.
 
 With --improve, propose predicates for a monitor file that there is: cuts of its signals, and of
@@ -109,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_number,
         default=600.0,
         metavar="S",
-        help="how much of the recording to look at for thresholds (default: 600)",
+        help="how much of the recordings to look at, together (default: 600)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
 
@@ -125,17 +129,23 @@ def run(options: Options, output: Output) -> int:
         raise InputError(
             "exists already", file=options.output, accepted="a new name, or --force to overwrite"
         )
-    first, *others = existing_recordings(options.recordings)
-    if others:
-        output.note(f"note: {len(others)} more recordings in the folder are not looked at")
-    with open_recording(first) as recording, output.progress("looking at signals") as tell:
-        found = draft(recording, options.rate, options.seconds, tell, options.step)
-        warnings = list(recording.warnings)
+    paths = existing_recordings(options.recordings)
+    if len(paths) > MOST:
+        output.note(f"note: {len(paths) - MOST} more recordings are not looked at")
+    with ExitStack() as opened, output.progress("looking at signals") as tell:
+        found_all = [opened.enter_context(open_recording(path)) for path in paths[:MOST]]
+        traced = isinstance(found_all[0], JsonTrace)
+        recordings = [each for each in found_all if isinstance(each, JsonTrace) == traced]
+        if len(recordings) < len(found_all):
+            left = len(found_all) - len(recordings)
+            output.warn(f"{plural(left, 'recording')} not looked at: no file reads both kinds")
+        found = draft(recordings, options.rate, options.seconds, tell, options.step)
+        warnings = [f"{each.path}: {text}" for each in recordings for text in each.warnings]
     text = compose(found)
     compile_spec(parse_spec(parse_document(text, options.output)))
     write_output(options.output, text)
     for warning in warnings:
-        output.warn(f"{first}: {warning}")
+        output.warn(warning)
     named = ", ".join(signal.name for signal in found.signals)
     output.say(f"{plural(len(found.signals), 'signal')} ({named}) -> {options.output}")
     output.emit(

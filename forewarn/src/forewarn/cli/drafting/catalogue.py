@@ -55,6 +55,7 @@ _STAMPED_TWIST = tuple(
     field_name._replace(value=f"twist.{field_name.value}") for field_name in _TWIST
 )
 _NUMBER = (Proposal("", "data"),)
+STAMPED_TWIST = "geometry_msgs/msg/TwistStamped"
 
 CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     "apollo.canbus.Chassis": (
@@ -101,7 +102,7 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     "sensor_msgs/msg/BatteryState": (Proposal("battery", "percentage", "", "0 to 1"),),
     "sensor_msgs/msg/NavSatFix": (Proposal("gnss_fix", "status.status", "", "-1: no fix"),),
     "geometry_msgs/msg/Twist": _TWIST,
-    "geometry_msgs/msg/TwistStamped": _STAMPED_TWIST,
+    STAMPED_TWIST: _STAMPED_TWIST,
     "geometry_msgs/msg/TwistWithCovarianceStamped": (
         Proposal("speed", "twist.twist.linear.x", "m/s", "forward", Role.SPEED),
         Proposal("yaw_rate", "twist.twist.angular.z", "rad/s"),
@@ -186,6 +187,16 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     },
     "std_msgs/msg/String": (Proposal("", "data", "", "text: compare with == 'value'"),),
 }  # fmt: skip
+
+_MEASURED = (
+    Proposal("speed", "linear.x", "m/s", "forward, as measured", Role.SPEED),
+    Proposal("yaw_rate", "angular.z", "rad/s"),
+)
+MEASURED: Mapping[str, tuple[Proposal, ...]] = {
+    "geometry_msgs/msg/Twist": _MEASURED,
+    STAMPED_TWIST: tuple(p._replace(value=f"twist.{p.value}") for p in _MEASURED),
+}
+"""Instead, for topics that tell a motion and ask for none."""
 
 
 class Positions(NamedTuple):

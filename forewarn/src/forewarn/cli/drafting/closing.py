@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -42,17 +42,18 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def closing_names(trace: JsonTrace) -> dict[str, Label]:
-    """Return what is known on the last line of runs alone, by name.
+def closing_names(traces: Sequence[JsonTrace]) -> dict[str, Label]:
+    """Return what is known on the last line of runs alone, by name, in all traces together.
 
     Nobody knows it while a run goes on: a predicate over a running step cannot ask for it. It is
     empty where no run has two lines.
     """
     last: dict[Any, Mapping[str, Any]] = {}
     running: set[str] = set()
-    for sample in islice(trace.read(), MOST_LINES):
+    lines = ((number, sample) for number, trace in enumerate(traces) for sample in trace.read())
+    for number, sample in islice(lines, MOST_LINES):
         assert isinstance(sample.data, Mapping)
-        run = sample.data.get(KEY)
+        run = number, sample.data.get(KEY)
         running.update(last.get(run, ()))
         last[run] = {name: value for name, value in sample.data.items() if value == value}
     if not running:

@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator
 
 from forewarn.cli.drafting.catalogue import Role
-from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic, Statistics
+from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic
+from forewarn.cli.drafting.examples import (
+    LAST_RESORT,
+    MOST_BROKEN,
+    Example,
+    Rule,
+    example_of,
+    percent,
+    share_of,
+    stand_in,
+    with_flags,
+)
+from forewarn.cli.drafting.scanning import Statistics
 from forewarn.reports.figures import rounded
 from forewarn.signals.steps import Steps
 from forewarn.signals.ticks import Grid
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./]*\Z")
 _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
-
-
-class Example(NamedTuple):
-    """The example predicates, bins and properties of a file."""
-
-    predicates: tuple[tuple[str, str, str], ...]
-    bins: tuple[tuple[str, tuple[float, ...], str], ...]
-    properties: tuple[tuple[str, str, str], ...]
 
 
 def scalar(text: str) -> str:
@@ -39,9 +39,15 @@ def scalar(text: str) -> str:
 def compose(draft: Draft) -> str:
     """Return the monitor file."""
     running = [signal for signal in draft.signals if not signal.closing]
-    example = _example(running or draft.signals)
-    lines = [*_head(draft), *_signals(draft), *_unused(draft), *_predicates(example)]
-    lines += [*_terminal(draft), *_properties(_with_labels(example, draft.signals), draft)]
+    example = with_flags(example_of(running or draft.signals, draft), running)
+    lines = [
+        *_head(draft),
+        *_signals(draft),
+        *_truths(draft),
+        *_unused(draft),
+        *_predicates(example),
+    ]
+    lines += [*_terminal(draft), *_properties(_with_labels(example, draft), draft)]
     return "\n".join(lines) + "\n"
 
 
@@ -51,7 +57,7 @@ def _head(draft: Draft) -> Iterator[str]:
     looked = "" if draft.scanned >= draft.duration else f", the first {read} read"
     yield f"# Monitor file proposed by `forewarn init` from {draft.recording}"
     yield f"# ({long} long{looked}). It is valid as it is: thresholds come from"
-    yield "# the values in that recording, properties are examples. Make them your own, then:"
+    yield "# the values recorded there, properties are examples. Make them your own, then:"
     yield "#   forewarn validate THIS --bag BAG      find mistakes"
     yield "#   forewarn learn BAG... -c THIS -o MODEL   learn how the robot behaves"
     yield "#   forewarn replay BAG -c THIS -m MODEL     see what would have been foreseen"
@@ -94,6 +100,11 @@ def _signals(draft: Draft) -> Iterator[str]:
             yield f"    unit: {scalar(signal.proposal.unit)}"
 
 
+def _truths(draft: Draft) -> Iterator[str]:
+    if draft.truths:
+        yield f"  # Left out, for only a simulator knows them: {', '.join(draft.truths)}"
+
+
 def _timeout(signal: DraftSignal) -> str:
     return "never" if math.isinf(signal.timeout) else f"{signal.timeout:g}"
 
@@ -109,7 +120,7 @@ def _values(signal: DraftSignal) -> str:
     if signal.closing:
         told = _told(signal, found, "")
         return f"known on the last line of a run only: a label, not a variable; {told}"
-    often = "" if found.known > 0.995 else f", known {_percent(found.known)} of the time"
+    often = "" if found.known > 0.995 else f", known {percent(found.known)} of the time"
     return _told(signal, found, often)
 
 
@@ -126,29 +137,11 @@ def _told(signal: DraftSignal, found: Statistics, often: str) -> str:
         return f"between {found.low:g} and {found.high:g}{often}"
     # The share is that of the figures as they are written: values may repeat, and are rounded.
     low, high = float(f"{found.p10:.3g}"), float(f"{found.p90:.3g}")
-    inside = _share((signal.numbers >= low) & (signal.numbers <= high))
+    inside = share_of((signal.numbers >= low) & (signal.numbers <= high))
     return (
         f"{found.low:.3g} to {found.high:.3g}, median {found.median:.3g}, "
         f"{inside} within {low:g} to {high:g}{often}"
     )
-
-
-def _share(true: NDArray[np.bool_]) -> str:
-    """Return how often something was true."""
-    return _percent(float(true.mean()) if true.size else 0.0)
-
-
-def _percent(share: float) -> str:
-    """Return a share as a percentage that is 0 or 100 only if the share is."""
-    percent = 100.0 * share
-    if 0 < percent < 1 or 99 < percent < 100:
-        return "less than 1 %" if percent < 1 else "more than 99 %"
-    return f"{percent:.0f} %"
-
-
-def _often(true: NDArray[np.bool_]) -> str:
-    """Return the remark to a condition: how often it was true, of the ticks with a value."""
-    return f"true {_share(true)} of the time" if true.size else "no value to measure it"
 
 
 def _describe(topic: DraftTopic) -> str:
@@ -178,7 +171,7 @@ def _predicates(example: Example) -> Iterator[str]:
     yield ""
     yield "# Predicates make the state: what matters, and no more, for every combination that"
     yield "# occurs has to be seen often enough to learn from."
-    yield "predicates:"
+    yield "predicates:" if example.predicates else "predicates: {}  # such as `far: x > 10`"
     for name, text, remark in example.predicates:
         yield f"  {name}: {scalar(text)}{_comment(remark)}"
     if example.bins:
@@ -188,14 +181,27 @@ def _predicates(example: Example) -> Iterator[str]:
             yield f"  {signal}: [{', '.join(f'{cut:g}' for cut in cuts)}]{_comment(remark)}"
 
 
-def _with_labels(example: Example, signals: Sequence[DraftSignal]) -> Example:
+def _ends(draft: Draft) -> dict[str, tuple[str, str]]:
+    """Return the terminal labels: what each asks, and the remark to the rule against it."""
+    if_so = "if it is what must not come; else: always(not over), and make `over` the failure"
+    found = {_label(s): (s.label, if_so) for s in draft.signals if s.label}
+    names = {signal.name for signal in draft.signals}
+    for signal in draft.signals:
+        label = f"had_{signal.end}" if signal.end in names else signal.end
+        if signal.end and label not in found:
+            found[label] = signal.name, ""
+    return found
+
+
+def _with_labels(example: Example, draft: Draft) -> Example:
     """Return the examples with a property for the first label, if there is one."""
-    label = next((_label(signal) for signal in signals if signal.label), None)
-    if label is None:
+    ends = _ends(draft)
+    if not ends:
         return example
-    remark = "if it is what must not come; else: always(not over), and make `over` the failure"
-    rule = (f"no_{label}", f"always(not {label})", remark)
-    return example._replace(properties=(*example.properties, rule))
+    label, (_, remark) = next(iter(ends.items()))
+    rule = Rule(f"no_{label}", f"always(not {label})", remark)
+    kept = tuple(each for each in example.properties if not each.name.startswith(LAST_RESORT))
+    return example._replace(properties=(*kept, rule))
 
 
 def _label(signal: DraftSignal) -> str:
@@ -204,12 +210,13 @@ def _label(signal: DraftSignal) -> str:
 
 def _terminal(draft: Draft) -> Iterator[str]:
     flags = [s.name for s in draft.signals if s.proposal.role is Role.FLAG]
-    labels = [(_label(signal), signal.label) for signal in draft.signals if signal.label]
+    labels = [(label, value) for label, (value, _) in _ends(draft).items()]
     labels += [("over", "proposed == ''")] if draft.calls else []
     yield ""
     if labels:
         yield "# A terminal label ends an episode and wins over all predicates, the first one over"
-        yield "# the others. These are known where a run is over."
+        known = any(signal.label for signal in draft.signals) or draft.calls
+        yield f"# the others.{' These are known where a run is over.' if known else ''}"
         yield "terminal:"
         for name, value in labels:
             yield f"  {name}: {scalar(value)}"
@@ -224,9 +231,11 @@ def _properties(example: Example, draft: Draft) -> Iterator[str]:
     yield ""
     yield "# What must never happen. `forewarn explain FORMULA` says what a formula means."
     yield "properties:"
-    for name, formula, remark in example.properties:
-        yield f"  {name}:{_comment(remark)}"
-        yield f"    formula: {scalar(formula)}"
+    rules = example.properties
+    kept = [rule for rule in rules if rule.broken <= MOST_BROKEN] or [stand_in(rules[0], example)]
+    for rule in kept:
+        yield f"  {rule.name}:{_comment(rule.remark)}"
+        yield f"    formula: {scalar(rule.formula)}"
         yield f"    horizon: 3.0            # {unit} that the risk looks ahead"
         yield "    thresholds:"
         yield "      warn: 0.3             # risk from which on to warn"
@@ -236,124 +245,10 @@ def _properties(example: Example, draft: Draft) -> Iterator[str]:
         yield "    exit: 5                 # and before it ends"
         yield f"    hold: 1.0               # {unit} that it lasts at least"
         yield f"    intervention: {'ASK' if draft.calls else 'COMFORTABLE_STOP'}"
+    for rule in rules:
+        if rule.broken > MOST_BROKEN:
+            yield f"  # Broken in {percent(rule.broken)} of the {noun}, so it is only a comment:"
+            yield f"  # {rule.name}:"
+            yield f"  #   formula: {scalar(rule.formula)}"
     yield ""
     yield "mode: observe               # act: interventions become active"
-
-
-def _example(signals: Sequence[DraftSignal]) -> Example:
-    """Choose examples by what there is: speed and distance, one of them, a flag, any number."""
-    speed = _first(signals, Role.SPEED)
-    distance = _first(signals, Role.DISTANCE)
-    if distance is not None:
-        return _distance_example(distance, speed)
-    if speed is not None:
-        return _speed_example(speed)
-    number = next((s for s in signals if _is_number(s)), None)
-    if number is not None and number.proposal.role is Role.OTHER:
-        high = _nice_below(number.statistics.p90 if number.statistics else 1.0)
-        remark = _often(number.numbers > high)
-        return Example(
-            ((f"{number.name}_high", f"{number.name} > {high:g}", remark),),
-            (),
-            ((f"no_{number.name}_high", f"always(not {number.name}_high)", ""),),
-        )
-    return _plain_example(signals[0])
-
-
-def _plain_example(signal: DraftSignal) -> Example:
-    texts = signal.statistics.texts if signal.statistics else ()
-    test = f"{signal.name} == {texts[-1]!r}" if texts else f"{signal.name} > 0"
-    remark = "" if texts else _often(signal.numbers > 0)
-    return Example(
-        ((f"{signal.name}_on", test, remark),),
-        (),
-        ((f"no_{signal.name}", f"always(not {signal.name}_on)", ""),),
-    )
-
-
-def _distance_example(distance: DraftSignal, speed: DraftSignal | None) -> Example:
-    found = distance.statistics
-    near = 1.0
-    if found is not None and found.p10 == found.p10 and found.p10 > 0:
-        near = _nice(found.p10)
-    cuts = tuple(sorted({_nice(near / 2), near, _nice(near * 2)}))
-    shares = (f"<{cut:g} {_share(distance.numbers < cut)}" for cut in cuts)
-    remark = f"of the time: {', '.join(shares)}" if distance.numbers.size else ""
-    bins = ((distance.name, cuts, remark),)
-    if speed is None:
-        rule = ("keep_away", f"always(not {distance.name}<{cuts[0]:g})", "never too near")
-        away = (
-            "away",
-            f"{distance.name} >= {cuts[-1]:g}",
-            _often(distance.numbers >= cuts[-1]),
-        )
-        return Example((away,), bins, (rule,))
-    moving, fast = _speeds(speed)
-    rule = (
-        "slow_when_near",
-        f"always({distance.name}<{near:g} implies eventually[0:2](not fast))",
-        "soon after coming near, be slow",
-    )
-    predicates = (_faster("moving", speed, moving), _faster("fast", speed, fast))
-    return Example(predicates, bins, (rule,))
-
-
-def _speed_example(speed: DraftSignal) -> Example:
-    moving, fast = _speeds(speed)
-    high = speed.statistics.p90 if speed.statistics else 2 * fast
-    limit = _nice_below(high) if high > 1.2 * fast else 2 * fast
-    return Example(
-        (
-            _faster("moving", speed, moving),
-            _faster("fast", speed, fast),
-            _faster("too_fast", speed, limit),
-        ),
-        (),
-        (("speed_limit", "always(too_fast implies eventually[0:2](not too_fast))", ""),),
-    )
-
-
-def _faster(name: str, speed: DraftSignal, threshold: float) -> tuple[str, str, str]:
-    """Return a predicate on the speed, forwards and backwards, and how often it was true."""
-    written = f"{threshold:g}"
-    remark = _often(np.abs(speed.numbers) > float(written))
-    return name, f"abs({speed.name}) > {written}", remark
-
-
-def _speeds(speed: DraftSignal) -> tuple[float, float]:
-    """Return thresholds for moving and for fast."""
-    found = speed.statistics
-    top = max(abs(found.p10), abs(found.p90)) if found is not None else math.nan
-    if not top > 0.05:
-        return 0.1, 0.5
-    return min(0.1, _nice(top / 10)), _nice(top / 2)
-
-
-def _first(signals: Sequence[DraftSignal], role: Role) -> DraftSignal | None:
-    """Return the signal with a role that varies most usefully: one that has values, if any."""
-    found = [s for s in signals if s.proposal.role is role]
-    seen = [
-        s for s in found if s.statistics is not None and s.statistics.median == s.statistics.median
-    ]
-    return next(iter(seen or found), None)
-
-
-def _is_number(signal: DraftSignal) -> bool:
-    found = signal.statistics
-    return found is not None and found.median == found.median
-
-
-def _nice(value: float) -> float:
-    """Return a number near `value` with one digit, or with a half: 0.5, 1, 1.5, 20."""
-    if not math.isfinite(value) or value == 0:
-        return 1.0
-    step = 10.0 ** math.floor(math.log10(abs(value)))
-    return round(round(value / step * 2) / 2 * step, 12)
-
-
-def _nice_below(value: float) -> float:
-    """Return such a number that is not above a positive `value`."""
-    nice = _nice(value)
-    if nice > value > 0:
-        nice -= 10.0 ** math.floor(math.log10(value)) / 2
-    return round(nice, 12)
