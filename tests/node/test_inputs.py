@@ -77,6 +77,15 @@ def test_a_topic_that_nobody_publishes_is_an_error_once_the_start_is_over(
     probe.wait(lambda: told in process.output, "all topics without a publisher, in one line")
 
 
+def test_stamps_of_another_clock_are_told(start: Start, probe: Probe, tmp_path: Path) -> None:
+    config = tmp_path / "monitor.yaml"
+    config.write_text(f"{MONITOR}time: stamp\n")
+    process = start(config=str(config), model="")
+    probe.say(ODOMETRY, 1.0)
+    told = f"{ODOMETRY}: its stamps are 0, as if nobody sets them"
+    probe.wait(lambda: told in process.output, "a word about the stamps")
+
+
 def test_another_type_on_the_topic_is_reported(start: Start, probe: Probe) -> None:
     probe.publisher(DISTANCE, "std_msgs/msg/Float64")
     start()

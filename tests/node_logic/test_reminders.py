@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor_node.reminders import Reminder, Throttle, without_clock, without_publishers
+from monitor_node.reminders import Reminder, Reminders, Throttle, without_clock, without_publishers
 
 
 def said(patience: float, lines: dict[float, str]) -> list[tuple[float, str]]:
@@ -42,6 +42,16 @@ def test_the_same_line_is_not_said_twice_in_five_seconds_and_the_past_is_forgott
         throttle.take(f"{number} late", 11.0)
     assert len(found) == 3003
     assert len(throttle._said) <= 1000
+
+
+def test_all_that_a_monitor_lacks_is_told_and_what_was_told_before_is_not() -> None:
+    found: list[str] = []
+    reminders = Reminders(found.append, ["known"])
+    for now in range(7):
+        reminders.take(float(now), ["/a"], [], ["known", "/b: its stamps are 0"], started=False)
+    assert [line.partition(":")[0] for line in found] == [
+        "/b", "nobody publishes /a", without_clock([], started=False).partition(":")[0],
+    ]  # fmt: skip
 
 
 def test_a_clock_that_does_not_come() -> None:

@@ -49,14 +49,7 @@ from monitor_node.policies import Policies
 from monitor_node.qos import owner, twins
 from monitor_node.recording import free_name
 from monitor_node.regrowing import Grown, Regrowing
-from monitor_node.reminders import (
-    CLOCK_PATIENCE,
-    INPUT_PATIENCE,
-    Reminder,
-    Throttle,
-    without_clock,
-    without_publishers,
-)
+from monitor_node.reminders import Reminders, Throttle
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
@@ -164,7 +157,8 @@ class MonitorNode(ReportingNode):
             self._actuators = Actuators(self, spec.actuators, self._warn)
         self.watch = watch
         self._commands = Services(self, self)
-        for note in (*watch.monitor.notes, *watch.session.feed.notes):
+        self._notes = (*watch.monitor.notes, *watch.session.feed.notes)
+        for note in self._notes:
             self.get_logger().warning(note)
         states = len(self._model.states) if self._model else 0
         self.get_logger().info(
@@ -180,8 +174,7 @@ class MonitorNode(ReportingNode):
         assert self.watch is not None and self._outputs is not None
         self._journal = self._open_journal(self.watch.spec)
         self._lasting = Lasting()
-        self._clock_reminder = Reminder(self.get_logger().warning, CLOCK_PATIENCE)
-        self._input_reminder = Reminder(self.get_logger().warning, INPUT_PATIENCE)
+        self._reminders = Reminders(self.get_logger().warning, self._notes)
         if learned := self._value("learn_to"):
             check_replaceable(Path(learned))
         record = self._open_record()
@@ -389,7 +382,10 @@ class MonitorNode(ReportingNode):
                 for problem in topic_input.problems():
                     self._warn(f"{topic_input.name}: {problem}")
             clocks = self._clocks()
-            self._remind(runtime, clocks)
+            silent = [i.name for i in runtime.inputs.inputs if not (i.publishers or i.unusable)]
+            notes = self.watch.session.feed.notes if self.watch is not None else ()
+            started = runtime.pacer.started
+            self._reminders.take(time.monotonic(), silent, clocks, notes, started=started)
             shared = frozenset(self._value("shared_inputs"))
             found += statuses(runtime, self._lasting, shared, clocks)
         if self._actuators is not None:
@@ -399,12 +395,6 @@ class MonitorNode(ReportingNode):
         if self._journal is not None:
             found.append(self._journal.status())
         return found
-
-    def _remind(self, runtime: Runtime, clocks: tuple[str, ...] | None) -> None:
-        now = time.monotonic()
-        silent = [i.name for i in runtime.inputs.inputs if not (i.publishers or i.unusable)]
-        self._input_reminder.take(without_publishers(silent), now)
-        self._clock_reminder.take(without_clock(clocks, started=runtime.pacer.started), now)
 
     def _clocks(self) -> tuple[str, ...] | None:
         """Return who publishes the simulated time; None by the system's clock."""

@@ -42,6 +42,52 @@ class Reminder:
             self._pause = min(2 * self._pause, LONGEST)
 
 
+class Reminders:
+    """Reminds of what a monitor lacks that is active.
+
+    Parameters
+    ----------
+    say : callable
+        Logs a line.
+    told : sequence of str
+        Notes about its signals that have been logged already.
+    """
+
+    def __init__(self, say: Callable[[str], object], told: Sequence[str]) -> None:
+        self._told = frozenset(told)
+        self._clock = Reminder(say, CLOCK_PATIENCE)
+        self._inputs = Reminder(say, INPUT_PATIENCE)
+        self._notes = Reminder(say)
+
+    def take(
+        self,
+        now: float,
+        silent: Sequence[str],
+        clocks: Sequence[str] | None,
+        notes: Sequence[str],
+        *,
+        started: bool,
+    ) -> None:
+        """Take in how things are.
+
+        Parameters
+        ----------
+        now : float
+            Seconds of a clock that only goes on.
+        silent : sequence of str
+            Topics that nobody publishes.
+        clocks : sequence of str or None
+            Nodes that publish /clock; None by the system's clock.
+        notes : sequence of str
+            What has been noted about signals so far.
+        started : bool
+            A time has come already.
+        """
+        self._inputs.take(without_publishers(silent), now)
+        self._clock.take(without_clock(clocks, started=started), now)
+        self._notes.take("; ".join(note for note in notes if note not in self._told), now)
+
+
 class Throttle:
     """Says a line unless the same one was said less than five seconds ago."""
 
