@@ -109,14 +109,21 @@ class Monitor:
         if not self.mute:
             self.intervention.publish(self.asked)
         verdict = RiskArray(**self.signed, sequence=self.number + 1, intervention_id=self.asked.id)
-        for name in ("action", "active", "speed_limit"):
+        for name in ("action", "active", "speed_limit", "escape"):
             setattr(verdict, name, getattr(self.asked, name))
         verdict.risks = [Risk()]
         self.risk.publish(verdict)
 
-    def ask(self, action: int, *, active: bool = True, speed_limit: float = math.nan) -> None:
+    def ask(
+        self,
+        action: int,
+        *,
+        active: bool = True,
+        speed_limit: float = math.nan,
+        escape: bool = False,
+    ) -> None:
         self.asked = Intervention(
-            id=1, action=action, active=active, speed_limit=speed_limit, risk=0.5
+            id=1, action=action, active=active, speed_limit=speed_limit, risk=0.5, escape=escape
         )
 
     def withdraw(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -115,6 +116,34 @@ def test_an_intervention_that_could_not_be_published_stops_the_robot(
     monitor.mute = True
     monitor.ask(Intervention.LIMIT_SPEED, speed_limit=0.5)
     robot.wait_for(0.0, "contradict each other")
+
+
+def test_a_stopped_robot_backs_away_as_far_as_it_may_while_the_way_is_clear(
+    gate: Callable[..., Robot],
+) -> None:
+    section = QUICK.replace("odometry: /odom, ", "")
+    robot = gate(f"{section}, escape: {{when: distance > 1, reverse: 0.1, distance: 0.15}}")
+    monitor = Monitor(robot.probe)
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor.ask(Intervention.EMERGENCY_STOP)
+    robot.wait_for(0.0, "the monitor")
+    robot.command.linear.x = -1.0
+    stood = len(robot.obeyed)
+    robot.probe.wait(lambda: len(robot.obeyed) > stood + 50, "commands")
+    assert {twist.linear.x for _, twist in robot.obeyed[stood:]} == {0.0}
+    monitor.ask(Intervention.EMERGENCY_STOP, escape=True)
+    robot.wait_for(-0.1, "the monitor, on its way out")
+    robot.probe.wait_for_status("gate", "WARN", "on its way out", node="twist_gate")
+    robot.probe.wait(lambda: robot.applied[-1].reason == "the monitor", "the end of its way")
+    seen = len(robot.obeyed)
+    robot.probe.wait(lambda: len(robot.obeyed) > seen + 50, "commands")
+    assert {twist.linear.x for _, twist in robot.obeyed[seen:]} == {0.0}
+    assert {twist.angular.z for _, twist in robot.obeyed[stood:]} == {0.0}
+    moved = [(at, -twist.linear.x) for at, twist in robot.obeyed[stood:]]
+    way = sum(speed * (b - a) for (a, speed), (b, _) in itertools.pairwise(moved))
+    assert 0.0 < way < 0.15 + 0.1 * SLACK
+    monitor.withdraw()
+    robot.wait_for(-1.0, "nothing is asked for")
 
 
 def test_a_stop_is_no_harder_than_it_should_be(

@@ -3,7 +3,8 @@
 Hypothesis drives the gate's real logic (`watchdog` and `twist_gate`) against a small world of
 monitors that live, hang, die and come back, with a graph and a middleware that tell of them as DDS
 does. What must hold is derived from that world alone: from its deadline on the output is zero while
-an acting monitor that the gate knows asks for a stop, or none is heard.
+an acting monitor that the gate knows asks for a stop, or none is heard; or it is within the limits
+of a way out, and the only monitor that is heard has said with its stop that this is clear.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from monitor_node.escape import Limits
 from monitor_node.statements import ACT, OBSERVE, Statement
 from monitor_node.twist_gate import (
     REST,
@@ -40,22 +42,15 @@ RULES = GateRules(
     emergency=Stop(Rates(4.0, 8.0), 0.5),
     recovery=Rates(1.0, 2.0),
     command_timeout=0.5,
+    escape=Limits(Pace(0.2, 0.4), 1.0, 20.0, 5.0, 5 * STEP, Rates(1.0, 2.0), measured=False),
 )
+AWAY = (Velocity(-0.5), Velocity(yaw=1.0), Velocity(yaw=-0.3), Velocity(-0.1, yaw=0.5))
 ACTIONS = ("NONE", "WARN", "LIMIT_SPEED", "REPLAN", "PULL_OVER", "COMFORTABLE_STOP")
 STOPPING = ("PULL_OVER", "COMFORTABLE_STOP", "EMERGENCY_STOP")
 actions = st.sampled_from((*ACTIONS, "EMERGENCY_STOP"))
 limits = st.sampled_from([0.0, 0.5, 1.5, -1.0])
 components = st.floats() | st.floats(-3, 3)
 velocities = st.builds(Velocity, components, components, yaw=components)
-
-
-def on_a_way_out(output: Velocity) -> bool:
-    """Tell whether the output is inside a way out that the monitor file declares.
-
-    None can be declared yet: this is the place for it.
-    """
-    del output
-    return False
 
 
 @dataclass
@@ -77,6 +72,8 @@ class Monitor:
     spoke: float = -math.inf
     lost: bool = False  # an intervention that does not get through
     missed: bool = False  # the last one did not
+    clear: bool = False  # it says that the way out of its stops is
+    said_clear: bool = False  # it said so last
     past: list[tuple[str, Statement]] = field(default_factory=list)
 
     @property
@@ -97,6 +94,7 @@ class Monitor:
             active=self.acting and self.action != "NONE",
             speed_limit=self.limit,
             writer=self.writer,
+            escape=self.clear and self.acting and self.action in STOPPING,
         )
 
 
@@ -156,6 +154,25 @@ class Gate(RuleBasedStateMachine):
         monitor.known = False
 
     @precondition(lambda self: self.monitors)
+    @rule(which=st.integers(0), clear=st.booleans())
+    def say(self, which: int, clear: bool) -> None:
+        """A monitor says from its next tick on that the way out is clear, or no longer."""
+        self.monitors[which % len(self.monitors)].clear = clear
+
+    @rule(command=st.sampled_from(AWAY), action=st.sampled_from(STOPPING))
+    def leave(self, command: Velocity, action: str) -> None:
+        """One monitor is left, has stopped the robot, and says that the way out is clear."""
+        self.start(acting=True, phase=0)
+        which = len(self.monitors) - 1
+        self.monitors[which].clear = True
+        self.stand(which, action)
+        self.command = command
+        self.advance(TICK * 6)
+        self.monitors[which].clear = False
+        self.advance(2 * TICK)
+        assert self.gate.output == REST
+
+    @precondition(lambda self: self.monitors)
     @rule(which=st.integers(0), action=st.sampled_from(STOPPING))
     def stand(self, which: int, action: str) -> None:
         """One monitor is left and has stopped the robot: now anything may lift that."""
@@ -181,6 +198,7 @@ class Gate(RuleBasedStateMachine):
         self.deliver("verdict", statement)
         monitor.past.append(("verdict", statement))
         monitor.known, monitor.spoke = True, self.now
+        monitor.said_clear = statement.escape
 
     # Forgers
 
@@ -196,6 +214,7 @@ class Gate(RuleBasedStateMachine):
                 "action": actions | st.just(""),
                 "speed_limit": st.floats(),
                 "verdicts": st.integers(0, 1),
+                "escape": st.booleans(),
             },
         ),
     )
@@ -237,7 +256,7 @@ class Gate(RuleBasedStateMachine):
 
     # Planners, and time
 
-    @rule(command=st.none() | velocities, measured=st.none() | velocities)
+    @rule(command=st.none() | st.sampled_from(AWAY) | velocities, measured=st.none() | velocities)
     def plan(self, command: Velocity | None, measured: Velocity | None) -> None:
         """The planner commands something else from now on, or falls silent; so does odometry."""
         self.command, self.measured = command, measured
@@ -256,7 +275,8 @@ class Gate(RuleBasedStateMachine):
             if self.measured is not None:
                 self.gate = measure(self.gate, self.measured, self.now)
             demand, _ = self.watchdog.demand(self.now)
-            self.gate = step(RULES, self.gate, demand, self.now)
+            clear = self.watchdog.way_out(self.now)
+            self.gate = step(RULES, self.gate, demand, self.now, clear=clear)
             self.check()
 
     def middleware(self) -> None:
@@ -297,7 +317,16 @@ class Gate(RuleBasedStateMachine):
             (self.urgent_since, RULES.emergency),
         ):
             if self.now - max(since, self.blind_until) > stop.deadline + STEP:
-                assert output == REST or on_a_way_out(output), (since, self.now, output)
+                assert output == REST or self.on_a_way_out(heard), (since, self.now, output)
+
+    def on_a_way_out(self, heard: list[Monitor]) -> bool:
+        """Tell whether the output is inside a way out, and one monitor alone says it is clear."""
+        output = self.gate.output
+        back, turn = Velocity(output.x), Velocity(yaw=output.yaw)
+        within = (output == back and -0.2 <= output.x <= 0.0) or (
+            output == turn and output.turn <= 0.4
+        )
+        return within and len(heard) == 1 and heard[0].said_clear
 
     @rule()
     def calm_down(self) -> None:

@@ -77,12 +77,13 @@ class Standing(NamedTuple):
     action: int
     active: bool
     speed_limit: float
+    escape: bool
 
     @classmethod
     def of(cls, request: Request) -> Standing:
         """Return what a request asks for."""
         action = getattr(Intervention, request.action)
-        return cls(request.id, action, request.active, request.speed_limit)
+        return cls(request.id, action, request.active, request.speed_limit, request.escape)
 
     def same(self, other: Standing | None) -> bool:
         """Tell whether both ask for the same; a limit of NaN is none."""
@@ -149,7 +150,8 @@ class RiskMessages:
         message.header = header(time_ns)
         message.model_digest = digest
         signature.sign(message)
-        message.intervention_id, message.action, message.active, message.speed_limit = standing
+        message.intervention_id, message.action, message.active = standing[:3]
+        message.speed_limit, message.escape = standing[3:]
         if len(rows) != len(self._rows):
             message.risks = [risk(row) for row in rows]
         else:
@@ -195,6 +197,7 @@ def intervention(
         properties=list(request.properties),
         risk=request.risk,
         speed_limit=request.speed_limit,
+        escape=request.escape,
         reason=request.reason,
         evidence=list(request.evidence),
         formula=grounds.formula,
@@ -260,6 +263,7 @@ def _statement(message: Any, number: int, verdicts: int, writer: bytes) -> State
         action=ACTION_NAMES.get(message.action, ""),
         active=message.active,
         speed_limit=message.speed_limit,
+        escape=message.escape,
         verdicts=verdicts,
         writer=writer,
     )

@@ -31,6 +31,8 @@ class Statement(NamedTuple):
         It is to be done.
     speed_limit : float
         m/s; NaN for none.
+    escape : bool
+        The way out of a stop is clear.
     verdicts : int
         Properties judged; an Intervention, which judges none, counts as one.
     writer : bytes
@@ -46,6 +48,7 @@ class Statement(NamedTuple):
     speed_limit: float = math.nan
     verdicts: int = 1
     writer: bytes = b""
+    escape: bool = False
 
     @property
     def problem(self) -> str:
@@ -60,6 +63,8 @@ class Statement(NamedTuple):
             return "an empty verdict"
         if self.active and (self.mode == OBSERVE or self.action == NO_ACTION):
             return "a message that contradicts itself"
+        if self.escape and not (self.active and ACTIONS[self.action].stops):
+            return "a way out of no stop"
         if self.active and ACTIONS[self.action].limits and not math.isfinite(self.speed_limit):
             return "a speed limit that is no number"
         return ""

@@ -5,7 +5,8 @@ deceleration) for a speed v and a turn rate w. Nothing faster than the robot's g
 turn rate passes, so that T is bounded. While stopping, T falls by at least one second a second, v
 never rises, and from a deadline on the output is zero, whatever is commanded. Commands are scaled
 as a whole, which keeps the curvature of their path, and neither deceleration exceeds its bound
-unless the commands themselves, or the deadline, brake harder.
+unless the commands themselves, or the deadline, brake harder. The one exception to zero is a way
+out that the monitor file declares; see `escape`.
 """
 
 from __future__ import annotations
@@ -16,67 +17,23 @@ from typing import NamedTuple
 
 from forewarn.config.actuators import TwistSpec
 from monitor_node.actuators.interface import Demand
+from monitor_node.escape import Account, Limits, charged, let_out, stands
+from monitor_node.motion import REST, Pace, Rates, Velocity
 
-
-class Pace(NamedTuple):
-    """How fast something moves: m/s and rad/s, whatever the direction."""
-
-    speed: float
-    turn: float
-
-    @property
-    def finite(self) -> bool:
-        """Tell whether both are numbers."""
-        return math.isfinite(self.speed) and math.isfinite(self.turn)
-
-
-class Velocity(NamedTuple):
-    """A command: m/s along x, y, z, and rad/s about x, y, z."""
-
-    x: float = 0.0
-    y: float = 0.0
-    z: float = 0.0
-    roll: float = 0.0
-    pitch: float = 0.0
-    yaw: float = 0.0
-
-    @property
-    def speed(self) -> float:
-        """Speed over ground in m/s."""
-        return math.hypot(self.x, self.y, self.z)
-
-    @property
-    def turn(self) -> float:
-        """Turn rate in rad/s."""
-        return math.hypot(self.roll, self.pitch, self.yaw)
-
-    @property
-    def pace(self) -> Pace:
-        """Speed and turn rate."""
-        return Pace(self.speed, self.turn)
-
-    @property
-    def finite(self) -> bool:
-        """Tell whether all components are numbers, and none so large that its square is not."""
-        return self.pace.finite
-
-    def scaled(self, factor: float) -> Velocity:
-        """Return the command times a factor."""
-        return Velocity(*(component * factor for component in self))
-
-
-REST = Velocity()
-
-
-class Rates(NamedTuple):
-    """Bounds of a change of velocity: m/s^2 and rad/s^2."""
-
-    linear: float
-    angular: float
-
-    def time(self, pace: Pace) -> float:
-        """Return how many seconds it takes to come to rest, or to reach `pace` from it."""
-        return max(pace.speed / self.linear, pace.turn / self.angular)
+__all__ = [
+    "REST",
+    "GateRules",
+    "GateState",
+    "Pace",
+    "Rates",
+    "Stop",
+    "Velocity",
+    "idle",
+    "measure",
+    "receive",
+    "silent",
+    "step",
+]
 
 
 class Stop(NamedTuple):
@@ -100,6 +57,8 @@ class GateRules:
         Accelerations once an intervention is over.
     command_timeout : float
         Seconds after which a command, or a measured speed, counts no more.
+    escape : Limits or None
+        How a stopped robot may move; not without.
     """
 
     greatest: Pace
@@ -107,6 +66,7 @@ class GateRules:
     emergency: Stop
     recovery: Rates
     command_timeout: float
+    escape: Limits | None = None
 
     @classmethod
     def of(cls, spec: TwistSpec) -> GateRules:
@@ -114,12 +74,18 @@ class GateRules:
         greatest = Pace(spec.max_speed, spec.max_turn)
         gentle = Rates(spec.comfortable_deceleration, spec.comfortable_angular_deceleration)
         hard = Rates(spec.emergency_deceleration, spec.emergency_angular_deceleration)
+        recovery = Rates(spec.acceleration, spec.angular_acceleration)
+        escape = None
+        if spec.escape is not None:
+            measured = spec.odometry is not None
+            escape = Limits.of(spec.escape, spec.rate, recovery, measured=measured)
         return cls(
             greatest,
             Stop(gentle, spec.comfortable_deadline or gentle.time(greatest)),
             Stop(hard, spec.emergency_deadline or hard.time(greatest)),
-            Rates(spec.acceleration, spec.angular_acceleration),
+            recovery,
             spec.command_timeout,
+            escape,
         )
 
     def stop(self, demand: Demand) -> Stop:
@@ -150,6 +116,8 @@ class GateState(NamedTuple):
         The newest measured speed.
     measured_at : float
         When it came; minus infinity before the first.
+    escape : Account
+        What was let out of stops.
     """
 
     output: Velocity = REST
@@ -161,6 +129,7 @@ class GateState(NamedTuple):
     rest_by: float = math.inf
     measured: Pace = Pace(0.0, 0.0)
     measured_at: float = -math.inf
+    escape: Account = Account()
 
 
 def receive(rules: GateRules, state: GateState, command: Velocity, now: float) -> GateState:
@@ -189,7 +158,9 @@ def idle(rules: GateRules, state: GateState, demand: Demand, now: float) -> bool
     return silent(rules, state, now) and state.output == REST and not demand.moves
 
 
-def step(rules: GateRules, state: GateState, demand: Demand, now: float) -> GateState:
+def step(
+    rules: GateRules, state: GateState, demand: Demand, now: float, *, clear: bool = False
+) -> GateState:
     """Return the state with what may be let through at `now`.
 
     Parameters
@@ -202,9 +173,36 @@ def step(rules: GateRules, state: GateState, demand: Demand, now: float) -> Gate
         What the monitor asks for, or its watchdog.
     now : float
         Seconds of a steady clock.
+    clear : bool
+        The monitor says that the way out of the stop is clear.
     """
-    elapsed = now - state.time  # infinite at the first step, at which the output is at rest
-    if demand.stops or (demand.limits and not demand.speed_limit > 0.0):
+    limits, before, elapsed = rules.escape, state.output, now - state.time
+    if limits is None:
+        return _step(rules, state, demand, now)
+    account = charged(limits, state.escape, before, elapsed, stopping=_stops(demand))
+    if account.moving or state.escape.moving:
+        state = state._replace(output=REST)  # whatever follows begins at rest
+    after = _step(rules, state, demand, now)
+    output = REST
+    if clear and demand.stops and after.output == REST and not silent(rules, state, now):
+        fresh = now - state.measured_at <= rules.command_timeout
+        if stands(limits, account, state.measured if fresh else None):
+            output = let_out(limits, account, state.command, before, elapsed)
+    if output == REST:
+        stood = 0.0 if account.moving else account.stood
+        return after._replace(escape=account._replace(moving=False, stood=stood))
+    return after._replace(output=output, escape=account._replace(moving=True))
+
+
+def _stops(demand: Demand) -> bool:
+    """Tell whether the robot is to stand; a limit of nothing, or of no number, says so, too."""
+    return demand.stops or (demand.limits and not demand.speed_limit > 0.0)
+
+
+def _step(rules: GateRules, state: GateState, demand: Demand, now: float) -> GateState:
+    """Return the state with what may be let through where there is no way out."""
+    elapsed = _elapsed(state, now)
+    if _stops(demand):
         return _stop(rules, state, rules.stop(demand), state.command, now)
     if silent(rules, state, now):
         # Its last command must not stay in force, or a planner that died would drive on.
@@ -235,11 +233,16 @@ def _stop(
     # A milder stop that follows a harder one does not put off the end.
     rest_by = min(state.rest_by, now + stop.deadline)
     before = stop.rates.time(pace)
-    left = before - (now - state.time)
+    left = before - _elapsed(state, now)
     output = REST
     if left > 0.0 and now < rest_by:
         output = _capped(command, pace.speed * left / before, left * stop.rates.angular)
     return state._replace(output=output, time=now, held=True, stopped=True, rest_by=rest_by)
+
+
+def _elapsed(state: GateState, now: float) -> float:
+    """Return the seconds since the last step: none if the clock went back, all at the first one."""
+    return max(0.0, now - state.time)
 
 
 def _recover(rules: GateRules, state: GateState, command: Velocity, elapsed: float) -> Velocity:

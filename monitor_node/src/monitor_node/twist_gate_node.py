@@ -36,6 +36,7 @@ from forewarn_ros.status import Severity, Status
 from monitor_node import conversions, parameters
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
+from monitor_node.escape import account_of
 from monitor_node.outputs import lease, prompt
 from monitor_node.qos import owner
 from monitor_node.security import announce_security
@@ -216,12 +217,18 @@ class TwistGate(SimulatedTime):
             return NOTHING, "opened by hand"
         return self.watchdog.demand(now)
 
+    def _clear(self, now: float) -> bool:
+        return now >= self._open_until and self.watchdog.way_out(now)
+
     def _drive(self) -> None:
         now = time.monotonic()
         demand, reason = self._demand(now)
         if not idle(self.rules, self.state, demand, now):
-            self.state = step(self.rules, self.state, demand, now)
+            clear = self._clear(now)
+            self.state = step(self.rules, self.state, demand, now, clear=clear)
             self._output.publish(self._message(self.state.output))
+        if self.state.escape.moving:
+            reason += ", on its way out"
         if self._applied != (demand, reason):
             if self._applied is None or self._applied[1] != reason:
                 self.get_logger().info(f"{demand.action}: {reason}")
@@ -243,7 +250,8 @@ class TwistGate(SimulatedTime):
         return int(self.get_clock().now().nanoseconds)
 
     def _report(self) -> None:
-        demand, reason = self._demand(time.monotonic())
+        now, limits = time.monotonic(), self.rules.escape
+        demand, reason = self._demand(now)
         healthy = reason in (BY_MONITOR, NOTHING_ASKED)
         values = {
             "action": demand.action,
@@ -255,6 +263,11 @@ class TwistGate(SimulatedTime):
             "messages of the monitor that came late": self.watchdog.late,
         }
         level = Severity.OK if healthy else Severity.ERROR
+        if limits is not None:
+            account, clear = self.state.escape, self._clear(now)
+            values["way out"] = account_of(limits, account, self.state.output, clear=clear)
+            if account.moving and healthy:
+                level, reason = Severity.WARN, f"{reason}, on its way out"
         found = [
             Status("gate", level, f"{demand.action}: {reason}", values),
             output_status(self._output.topic_name, *self._ends(), self.spec.base),

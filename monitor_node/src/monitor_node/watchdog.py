@@ -193,6 +193,21 @@ class Watchdog:
             return Demand(EMERGENCY_STOP if asked.hard else COMFORTABLE_STOP), problem
         return (asked, BY_MONITOR) if asked.moves else (NOTHING, NOTHING_ASKED)
 
+    def way_out(self, now: float) -> bool:
+        """Tell whether the monitor, and nobody else, says that the way out of its stop is clear.
+
+        Both of its topics have to say so, in messages of the last two periods.
+        """
+        heard = self._heard.get(self.adopted)
+        return (
+            heard is not None
+            and len(self._heard) == 1
+            and next(self._problems(now), None) is None
+            and heard.agrees
+            and all(statement.escape for statement in heard.said.values())
+            and all(now - at <= 2 * self.period for at in heard.at.values())
+        )
+
     def _problems(self, now: float) -> Iterator[str]:
         """Return why nothing may pass that the monitor lets pass, the gravest first."""
         if self._alive > 1 or now - self._rivals_since > self.timeout:

@@ -25,6 +25,12 @@ properties:
 GATE = "output: /b, max_speed: 2, max_turn: 2"
 
 
+def escape(section: str) -> str:
+    """Return actuators with a gate that has this section `escape`."""
+    gate = "input: /a, output: /b, max_speed: 0.5, max_turn: 0.8"
+    return f"{{twist: {{{gate}, escape: {{{section}}}}}}}"
+
+
 def spec_of(section: str) -> MonitorSpec:
     return parse_spec(parse_document(f"{HEAD}{section}\n", Path("m.yaml")))
 
@@ -79,6 +85,22 @@ def test_nothing_acts_unless_it_is_named() -> None:
             ["emergency_deceleration", "inf"],
         ),
         ("[autoware]", ["actuators"]),
+        (escape(""), ["twist.escape.when", "missing"]),
+        (escape("when: speed < 1"), ["twist.escape", "neither reverse nor turn"]),
+        (escape("when: speed < 1, revers: 0.1"), ["escape.revers", "unknown key", "reverse"]),
+        (escape("when: speed < 1, reverse: -0.1"), ["escape.reverse", "-0.1"]),
+        (escape("when: speed < 1, reverse: 1.5"), ["escape.reverse", "1.5", "equal to 1"]),
+        (escape("when: speed < 1, reverse: .nan"), ["escape.reverse", "nan"]),
+        (escape("when: speed < 1, reverse: 0.6"), ["escape.reverse is 0.6", "max_speed, 0.5"]),
+        (escape("when: speed < 1, turn: 0.9"), ["escape.turn is 0.9", "max_turn, 0.8"]),
+        (escape("when: speed < 1, turn: 0.1, time: .inf"), ["escape.time", "inf"]),
+        (escape("when: speed < 1, turn: 0.1, time: 0"), ["escape.time", "0"]),
+        (escape("when: speed < 1, turn: 0.1, time: 0.1"), ["escape.time is 0.1", "at least 0.33"]),
+        (escape("when: speed < 1, reverse: 0.1, distance: .inf"), ["escape.distance", "inf"]),
+        (escape("when: speed < 1, reverse: 0.1, distance: never"), ["escape.distance", "never"]),
+        (escape("when: speed < 1, reverse: 0.1, distance: 9"), ["escape.distance", "9"]),
+        (escape("when: speed < 1, reverse: 0.1, distance: 0.01"), ["distance is 0.01", "0.033"]),
+        (escape("when: speed < 1, turn: 0.1, renewed_after: 0"), ["renewed_after", "0"]),
     ],
 )
 def test_a_section_that_makes_no_sense_is_refused(section: str, expected: list[str]) -> None:
@@ -86,3 +108,21 @@ def test_a_section_that_makes_no_sense_is_refused(section: str, expected: list[s
         spec_of(f"mode: act\nactuators: {section}")
     for part in ["m.yaml", *expected]:
         assert part in str(caught.value)
+
+
+def test_a_way_out_has_limits_without_being_asked() -> None:
+    spec = spec_of(f"actuators: {escape('when: speed < 1, reverse: 0.1, turn: 0.3')}")
+    assert spec.escape is not None
+    assert (spec.escape.distance, spec.escape.time, spec.escape.renewed_after) == (0.5, 10.0, 5.0)
+    assert spec_of(f"actuators: {{twist: {{input: /a, {GATE}}}}}").escape is None
+    assert spec_of("").escape is None
+
+
+def test_steps_have_no_way_out() -> None:
+    text = HEAD.replace("rate: 10", "clock: steps\nstep: /odom").replace(
+        "timeout: 0.5", "timeout: 5"
+    )
+    gate = escape("when: speed < 1, turn: 0.1").replace("input:", "monitor_timeout: 1, input:")
+    text = text.replace("horizon: 1.0", "horizon: 5")
+    with pytest.raises(ConfigError, match=r"actuators.twist.escape: the clock is steps"):
+        parse_spec(parse_document(f"{text}startup: 0\nactuators: {gate}\n", Path("m.yaml")))

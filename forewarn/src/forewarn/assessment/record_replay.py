@@ -56,6 +56,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.plans.signals import unpacked_readers
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.zstd import CutError, unpacked
+from forewarn.states.fresh import KEY
 
 Found = TypeVar("Found")
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -70,6 +71,7 @@ class ReplayedTick:
     stamp_ns: int
     conditions: tuple[str, ...] = ()
     anomaly: AnomalyRow | None = None
+    escape: bool = False
 
     def differences(self) -> Iterator[str]:
         """Yield one line for each field that is not the same to the last bit."""
@@ -84,6 +86,10 @@ class ReplayedTick:
             for field, new, old in zip(RiskRow._fields, now, then, strict=True):
                 if not same_bits(new, old):
                     yield f"tick {verdict.tick}: {now.property}.{field}: {old!r}, replayed {new!r}"
+        request = self.result.request
+        escape = request is not None and request.escape
+        if escape != self.escape:
+            yield f"tick {verdict.tick}: escape: {self.escape!r}, replayed {escape!r}"
         if (verdict.anomaly is None) != (self.anomaly is None):
             told = "was" if verdict.anomaly is None else "was not"
             yield f"tick {verdict.tick}: an anomaly {told} published"
@@ -182,7 +188,13 @@ class _Replay:
         wrong, self.goals = (*self.conditions.wrong, *self.goals), []
         anomaly, self.anomaly = self.anomaly, None
         stamp_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
-        return ReplayedTick(result, rows, stamp_ns, wrong, anomaly)
+        # Nothing follows from it here, and another type of processor may find otherwise.
+        now = result.request is not None and result.request.escape
+        then, way = getattr(message, "escape", False), self.watch.monitor.clear_way
+        if now != then and way is not None and way.by_platform:
+            self.taken.conditions[KEY] += 1
+            then = now
+        return ReplayedTick(result, rows, stamp_ns, wrong, anomaly, then)
 
     def _decoded(self, topic: str, data: bytes | memoryview) -> Any:
         mtype = self.types[topic]

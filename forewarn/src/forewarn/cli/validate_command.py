@@ -145,6 +145,7 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
             if text is not None
         ),
         *(s.value for s in spec.signals.values() if s.is_derived and s.value is not None),
+        *(() if spec.escape is None else (spec.escape.when,)),
     ]
     used = {name for text in texts for name in parse_expression(text).names}
     used |= abstraction.deciding

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from forewarn.config.actions import Stop
 from forewarn.config.fields import Finite, Positive, Section
+from forewarn.config.sections import Expr
 
 TOPIC = re.compile(r"/?([A-Za-z_][A-Za-z0-9_]*)(/[A-Za-z_][A-Za-z0-9_]*)*\Z")
 
@@ -32,6 +33,10 @@ Name = Annotated[str, AfterValidator(_name)]
 NodeName = Annotated[str, AfterValidator(_global_name)]
 Wait = Annotated[Positive, Field(le=60)]
 Means = Literal["cancel", "lock"]
+
+
+HELD_PERIODS = 5
+"""For so many of its periods the gate reckons with an output that is let out of a stop."""
 
 
 class Braking(Section):
@@ -121,6 +126,35 @@ class Nav2Spec(Section):
         return self
 
 
+class EscapeSpec(Section):
+    """How a robot that the gate has stopped may turn in place or back away.
+
+    Attributes
+    ----------
+    when : str
+        Expression over signals that tells whether this is clear.
+    reverse, turn : float
+        Greatest speed backwards in m/s and turn rate in place in rad/s; 0 for none.
+    distance, time : float
+        How far it may back away in one stop, in m, and for how long it may move, in s.
+    renewed_after : float
+        Seconds without a stop after which the next one has `distance` and `time` of its own.
+    """
+
+    when: Expr
+    reverse: Annotated[Finite, Field(ge=0, le=1)] = 0.0
+    turn: Annotated[Finite, Field(ge=0, le=2)] = 0.0
+    distance: Annotated[Positive, Field(le=5)] = 0.5
+    time: Wait = 10.0
+    renewed_after: Annotated[Finite, Field(ge=1, le=60)] = 5.0
+
+    @model_validator(mode="after")
+    def _moves(self) -> EscapeSpec:
+        if not (self.reverse or self.turn):
+            raise ValueError("neither reverse nor turn is given: nothing would move")
+        return self
+
+
 class TwistSpec(Section):
     """The gate between two topics of velocity commands, a process of its own.
 
@@ -160,6 +194,8 @@ class TwistSpec(Section):
         given, five of the monitor's periods, at least 0.2 s.
     confirm_timeout : float
         Seconds after which a request that the gate does not take up is an error.
+    escape : EscapeSpec or None
+        How a stopped robot may move: the one exception to an output of zero. Not without the key.
     """
 
     input: Name
@@ -183,6 +219,23 @@ class TwistSpec(Section):
     command_timeout: Wait = 0.5
     monitor_timeout: Wait | None = None
     confirm_timeout: Wait = 1.0
+    escape: EscapeSpec | None = None
+
+    @model_validator(mode="after")
+    def _slow_escape(self) -> TwistSpec:
+        for key, most in (("reverse", "max_speed"), ("turn", "max_turn")):
+            asked, bound = getattr(self.escape, key, 0.0), getattr(self, most)
+            if asked > bound:
+                raise ValueError(f"escape.{key} is {asked:g} (accepted: at most {most}, {bound:g})")
+        if self.escape is not None:
+            held, escape = HELD_PERIODS / self.rate, self.escape
+            for key, least in (("distance", escape.reverse * held), ("time", held)):
+                if getattr(escape, key) < 2 * least:
+                    raise ValueError(
+                        f"escape.{key} is {getattr(escape, key):g}: nothing would pass at a rate "
+                        f"of {self.rate:g} (accepted: at least {2 * least:g})"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _two_topics(self) -> TwistSpec:
@@ -212,4 +265,4 @@ class ActuatorsSpec(Section):
         return self
 
 
-__all__ = ["ActuatorsSpec", "AutowareSpec", "Braking", "Nav2Spec", "TwistSpec"]
+__all__ = ["ActuatorsSpec", "AutowareSpec", "Braking", "EscapeSpec", "Nav2Spec", "TwistSpec"]

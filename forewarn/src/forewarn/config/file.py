@@ -13,7 +13,14 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Braking, Nav2Spec, TwistSpec
+from forewarn.config.actuators import (
+    ActuatorsSpec,
+    AutowareSpec,
+    Braking,
+    EscapeSpec,
+    Nav2Spec,
+    TwistSpec,
+)
 from forewarn.config.black_box import BlackBoxSpec
 from forewarn.config.danger import DangerSpec, danger_misfits
 from forewarn.config.fields import CheckedRate, Duration, Finite, Section
@@ -175,6 +182,11 @@ class MonitorSpec(Section):
         """Return the message type of every topic and channel that the signals read."""
         return {s.source: s.message_type for s in self.signals.values() if s.source is not None}
 
+    @property
+    def escape(self) -> EscapeSpec | None:
+        """Return what the gate is told of a way out, if there is a gate and it is told."""
+        return None if self.actuators.twist is None else self.actuators.twist.escape
+
     def states_section(self, section: type[Own]) -> Own:
         """Return what ``states:`` says beside the kind, checked; raises ConfigError."""
         try:
@@ -312,6 +324,7 @@ _NESTED: dict[object, type[Section]] = {
     "autoware": AutowareSpec,
     "nav2": Nav2Spec,
     "twist": TwistSpec,
+    "escape": EscapeSpec,
     "comfortable": Braking,
     "emergency": Braking,
 }

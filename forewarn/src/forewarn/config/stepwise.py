@@ -62,6 +62,12 @@ def _of_steps(spec: MonitorSpec) -> Iterator[Misfit]:
             "from the clock how long a monitor may be silent",
             "monitor_timeout: in seconds",
         )
+    if spec.escape is not None:
+        yield Misfit(
+            ("actuators", "twist", "escape"),
+            "the clock is steps: what was clear at the last step may not be clear now",
+            "clock: ticks, or no such section",
+        )
 
 
 def durations(spec: MonitorSpec) -> Iterator[tuple[Path, float]]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from forewarn.config.actions import ACTIONS, NO_ACTION
 from forewarn.monitoring.composition import risk_facts
 from forewarn.monitoring.danger_reasons import danger_facts
+from forewarn.monitoring.escape import with_way_out
 from forewarn.monitoring.intervention import (
     AdvisorState,
     Answer,
@@ -111,6 +112,9 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
         facts += risk_facts(monitor, verdict, request.property)
         facts += danger_facts(monitor.abstraction, state.past, verdict.values)
         request = request._replace(evidence=(*request.evidence, *facts))
+        if monitor.clear_way is not None:
+            before = memory.state.tick
+            request = with_way_out(request, monitor.clear_way, before, verdict, rows, mutes.names)
     if state.run is not None and request is not None and request.active:
         # What follows is not what normal runs do, and no surprise.
         shapes = ACTIONS[request.action].shapes

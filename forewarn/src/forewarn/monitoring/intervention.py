@@ -32,6 +32,7 @@ class Request(NamedTuple):
     recommendation: str = ""
     recommendation_reason: str = ""
     alternatives: tuple[Alternative, ...] = ()
+    escape: bool = False
 
     def with_advice(self, advice: Advice) -> Request:
         """Return the request with what a shield recommends beside it."""

@@ -196,6 +196,8 @@ def account(
         parts.append(f"{'unknown' if unknown else 'decided by'}: {', '.join(told)}")
     if remedy:
         parts.append(remedy)
+    if request.escape:
+        parts.append("a robot that stands may turn in place or back away, slowly")
     return "; ".join(parts)
 
 

@@ -43,6 +43,7 @@ from forewarn.monitoring.verdict import (
 from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.states.abstraction import Abstraction, Past
+from forewarn.states.fresh import FreshCondition, clear_way
 from forewarn.states.interface import Observed
 
 MAX_GAP = 10_000
@@ -176,6 +177,11 @@ class Monitor:
     def startup(self) -> float:
         """Return the moments since the first within which missing signals raise no alert."""
         return self.spec.startup * self.clock.rate
+
+    @cached_property
+    def clear_way(self) -> FreshCondition | None:
+        """Return when a stopped robot may move, if the monitor file says so."""
+        return clear_way(self.spec, self.abstraction)
 
     @cached_property
     def asks_what_is_done(self) -> bool:

@@ -1,0 +1,75 @@
+"""Whether a robot that is being stopped may move out of its place: what the monitor says to that.
+
+The gate decides what of the planner's commands passes, and how far. Here is only said whether the
+way is clear, and that is denied whenever anything about the stop, or the moment, is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from forewarn.config.actions import ACTIONS
+from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.policy import Level
+from forewarn.monitoring.risk_rows import UNKNOWN, RiskRow
+from forewarn.monitoring.verdict import Verdict
+from forewarn.states.fresh import FreshCondition
+
+
+def with_way_out(
+    request: Request,
+    condition: FreshCondition,
+    before: int | None,
+    verdict: Verdict,
+    rows: Sequence[RiskRow],
+    muted: Collection[str],
+) -> Request:
+    """Return the request with whether the way out is clear, and why not; others as they are.
+
+    Parameters
+    ----------
+    request : Request
+        What is asked for at a tick.
+    condition : FreshCondition
+        What the monitor file says.
+    before : int or None
+        The tick that was evaluated before; None if there was none.
+    verdict : Verdict
+        The tick.
+    rows : sequence of RiskRow
+        One for each property.
+    muted : collection of str
+        Properties whose alerts are silenced.
+    """
+    action = ACTIONS[request.action]
+    if not action.stops or action.drives_on:
+        return request
+    denial = _denial(condition, before, verdict, rows, muted)
+    said = f"no way out: {denial}" if denial else f"way out: {condition.text}"
+    evidence = (*request.evidence, said)
+    return request._replace(escape=request.active and not denial, evidence=evidence)
+
+
+def _denial(
+    condition: FreshCondition,
+    before: int | None,
+    verdict: Verdict,
+    rows: Sequence[RiskRow],
+    muted: Collection[str],
+) -> str:
+    """Return the first reason against a way out; empty if there is none."""
+    if muted:
+        return f"{', '.join(sorted(muted))} is muted"
+    if before is None or verdict.tick != before + 1:
+        return "the tick before is missing"
+    observation = verdict.observation
+    if observation.active is not True or observation.state is None or observation.ended:
+        return "the state is not known"
+    for row in rows:
+        if row.level != Level.ACT:
+            continue
+        if not row.in_model:
+            return f"{row.property}: the model has never seen this state"
+        if row.verdict == UNKNOWN:
+            return f"{row.property}: what is pending is not known"
+    return condition.denial(verdict.values)

@@ -1,0 +1,184 @@
+"""What a gate lets out of a stop, where the monitor says that the way is clear: pure, without ROS.
+
+This is the one exception to an output of zero. Of what the planner commands, a turn in place
+passes, or the backward part of a command that is directed backwards; never both, and nothing else.
+It is slow, gains speed as gently as after a stop, and each stop has a distance and a time that are
+used up by what was let out, as long as it was in force, by the gate's own clock. A stop that comes
+back soon is the same stop.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from forewarn.config.actuators import HELD_PERIODS, EscapeSpec
+from monitor_node.motion import REST, Pace, Rates, Velocity
+
+STANDS = 0.5
+"""Seconds for which the output has to have been zero before anything is let out."""
+
+STILL = Pace(0.05, 0.05)
+"""What odometry may measure of a robot that stands, in m/s and rad/s."""
+
+
+class Limits(NamedTuple):
+    """Bounds of what is let out.
+
+    Attributes
+    ----------
+    greatest : Pace
+        Speed backwards in m/s, and turn rate in place in rad/s.
+    distance, time : float
+        Metres backwards and seconds of motion in one stop.
+    renewed_after : float
+        Seconds without a stop after which the next one is another one.
+    longest : float
+        Seconds for which an output may be in force before the next one; as much is kept in
+        reserve of distance and time.
+    gain : Rates
+        Accelerations.
+    measured : bool
+        Odometry has to say that the robot stands before it may move.
+    """
+
+    greatest: Pace
+    distance: float
+    time: float
+    renewed_after: float
+    longest: float
+    gain: Rates
+    measured: bool
+
+    @classmethod
+    def of(cls, spec: EscapeSpec, rate: float, gain: Rates, *, measured: bool) -> Limits:
+        """Return the limits of a monitor file, for a gate with so many outputs a second."""
+        return cls(
+            Pace(spec.reverse, spec.turn),
+            spec.distance,
+            spec.time,
+            spec.renewed_after,
+            HELD_PERIODS / rate,
+            gain,
+            measured,
+        )
+
+
+class Account(NamedTuple):
+    """What was let out of the present stop, or of the last one.
+
+    Attributes
+    ----------
+    distance, time : float
+        Metres backwards, and seconds of motion.
+    free : float
+        Seconds without a stop since then; negative while there is one.
+    stood : float
+        Seconds for which the output has been zero in the present stop.
+    moving : bool
+        The last output was let out.
+    """
+
+    distance: float = 0.0
+    time: float = 0.0
+    free: float = -1.0
+    stood: float = 0.0
+    moving: bool = False
+
+
+def charged(
+    limits: Limits, account: Account, output: Velocity, elapsed: float, *, stopping: bool
+) -> Account:
+    """Return the account after `output` was in force for `elapsed` seconds.
+
+    Parameters
+    ----------
+    limits : Limits
+        Bounds.
+    account : Account
+        What the step before left.
+    output : Velocity
+        Its output.
+    elapsed : float
+        Seconds since then; infinite at the first step.
+    stopping : bool
+        A stop is in force now.
+    """
+    distance, time, free, stood, moving = account
+    if elapsed < 0.0:
+        time, elapsed = math.inf, 0.0  # a clock that goes back measures nothing
+    if moving:
+        distance, time = distance + output.speed * elapsed, time + elapsed
+    seen = min(elapsed, limits.longest)  # more than that nobody has looked at
+    if not stopping:
+        free = 0.0 if free < 0.0 else free + seen
+        return Account(distance, time, free, 0.0, False)
+    if free >= limits.renewed_after:
+        distance = time = 0.0
+    if not moving:
+        stood = stood + seen if free < 0.0 and output == REST else 0.0
+    return Account(distance, time, -1.0, stood, moving)
+
+
+def let_out(
+    limits: Limits, account: Account, wanted: Velocity, before: Velocity, elapsed: float
+) -> Velocity:
+    """Return what passes of a command at a moment at which the way out is clear.
+
+    Parameters
+    ----------
+    limits : Limits
+        Bounds.
+    account : Account
+        As of this moment.
+    wanted : Velocity
+        What the planner commands.
+    before : Velocity
+        The output before.
+    elapsed : float
+        Seconds since then.
+    """
+    motion = _component(limits.greatest, wanted)
+    if motion == REST or account.stood < STANDS or not 0.0 <= elapsed <= limits.longest:
+        return REST
+    start = Pace(0.0, 0.0)
+    if account.moving and (before.x * motion.x > 0.0 or before.yaw * motion.yaw > 0.0):
+        start = before.pace
+    speed = min(motion.speed, start.speed + limits.gain.linear * elapsed)
+    turn = min(motion.turn, start.turn + limits.gain.angular * elapsed)
+    if account.time + limits.longest > limits.time:
+        return REST
+    if motion.x == 0.0:
+        return Velocity(yaw=math.copysign(turn, motion.yaw))
+    # By the greatest speed: what is left at the end must not pass in ever smaller bits.
+    used_up = account.distance + limits.greatest.speed * limits.longest > limits.distance
+    return REST if used_up else Velocity(x=-speed)
+
+
+def _component(greatest: Pace, wanted: Velocity) -> Velocity:
+    """Return a pure turn, or the backward part of a command that is one, within bounds."""
+    sideways = (wanted.y, wanted.z, wanted.roll, wanted.pitch)
+    if not wanted.finite or any(sideways) or wanted.x > 0.0:
+        return REST
+    if wanted.x < 0.0:
+        return Velocity(x=max(wanted.x, -greatest.speed))
+    return Velocity(yaw=math.copysign(min(wanted.turn, greatest.turn), wanted.yaw))
+
+
+def stands(limits: Limits, account: Account, measured: Pace | None) -> bool:
+    """Tell whether odometry has nothing against it: None where nothing fresh is measured."""
+    if not limits.measured:
+        return True
+    if measured is None:
+        return False
+    return account.moving or (measured.speed <= STILL.speed and measured.turn <= STILL.turn)
+
+
+def account_of(limits: Limits, account: Account, output: Velocity, *, clear: bool) -> str:
+    """Return in words what is let out, and how much of it was used up."""
+    used = (
+        f"{account.distance:.2f} of {limits.distance:g} m, {account.time:.1f} of {limits.time:g} s"
+    )
+    if account.moving:
+        return f"{'backs away' if output.x < 0.0 else 'turns in place'}; used {used}"
+    return f"{'clear' if clear else 'closed'}; used {used}"
