@@ -1,4 +1,4 @@
-"""Runs of two public simulators: dense motorway traffic (highway-env), a moon lander (Gymnasium).
+"""Runs of public simulators: motorway traffic (highway-env), a lander, a walker (Gymnasium).
 
     python -m evaluation.foresight.simulators --name highway --part train --runs 400 --folder FOLDER
 
@@ -22,16 +22,16 @@ import numpy as np
 from evaluation.harness.command import command
 
 FIRST_SEED = {"train": 1, "test": 100_001, "rehearsal": 900_001}
-CARELESS = {"highway": 0.35, "lander": 0.2}
+CARELESS = {"highway": 0.35, "lander": 0.2, "walker": 0.1}
 """The share of random actions is drawn from 0 to this one, for each run."""
 
 WIND = 8.0
 
 FAR = math.inf
 LANE = 4.0
-RATE = {"highway": 5, "lander": 10}
+RATE = {"highway": 5, "lander": 10, "walker": 10}
 FRAMES = 5
-"""Frames of the lander's physics in a tick."""
+"""Frames of Gymnasium's physics in a tick."""
 
 
 def highway(seed: int) -> Iterator[dict[str, Any]]:
@@ -127,9 +127,41 @@ def _craft(seen: Any, crashed: bool) -> dict[str, Any]:
     return {"crashed": crashed, **found, "legs": int(seen[6] > 0) + int(seen[7] > 0)}
 
 
+def walker(seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the ticks of a walk over rough ground, at 10 Hz, for 32 s, to the end or to a fall."""
+    from gymnasium.envs.box2d.bipedal_walker import BipedalWalkerHeuristics
+
+    draw = np.random.default_rng(seed)
+    careless, pilot = draw.uniform(0, CARELESS["walker"]), BipedalWalkerHeuristics()
+    env = gymnasium.make("BipedalWalker-v3")
+    seen, _ = env.reset(seed=seed)
+    over = fell = False
+    yield _body(seen, fell)
+    while not over:
+        held = draw.uniform(-1, 1, 4) if draw.uniform() < careless else None
+        for _ in range(FRAMES):
+            wanted = pilot.step_heuristic(seen)  # in any case: it follows the legs
+            seen, reward, ended, cut, _ = env.step(wanted if held is None else held)
+            over, fell = bool(ended or cut), bool(ended and reward <= -100)
+            if over:
+                break
+        yield _body(seen, fell)
+    env.close()
+
+
+def _body(seen: Any, fell: bool) -> dict[str, Any]:
+    names = ["tilt", "spin", "x_speed", "climb"]
+    for leg in "12":
+        hip, knee = f"hip_{leg}", f"knee_{leg}"
+        names += [hip, f"{hip}_speed", knee, f"{knee}_speed", f"foot_{leg}"]
+    found = dict(zip(names, map(float, seen[:14]), strict=True))
+    return {"crashed": fell, **found, "below": float(seen[14]), "ahead": float(seen[23])}
+
+
 PILOTS: dict[str, Callable[[int], Iterator[dict[str, Any]]]] = {
     "highway": highway,
     "lander": lander,
+    "walker": walker,
 }
 
 

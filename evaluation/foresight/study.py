@@ -60,6 +60,7 @@ PARTS = ("train", "test")
 NOT_GIVEN = (*PLACES, "crashed")
 QUANTITIES = {
     "lander": [rivals.Quantity("ground_in", True), *map(rivals.Quantity, ("sinking", "leaning"))],
+    "walker": [*map(rivals.Quantity, ("leaning", "sinking")), rivals.Quantity("below", True)],
     "highway": [
         rivals.Quantity(name, True) for name in ("time_to_collision", "front_gap", "headway")
     ],

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,10 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.estimated import judged_property
-from forewarn.monitoring.property_risk import scored_risk
+from forewarn.monitoring.property_risk import UNSEEN, Risk, by_scores, scored_risk
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.tables import Scored
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings import Recording, Sample, open_recording
 
@@ -199,21 +200,30 @@ def _looked_up(monitor: Monitor, one_pass: Pass) -> tuple[Track, ...]:
         assert solved.table is not None
         row = rows[track.state]
         risk = np.where(row >= 0, solved.table.values[row, track.automaton], np.nan)
+        in_model = ~np.isnan(risk)
         if solved.scored is not None:
             signals = monitor.abstraction.signals
             columns = {slot: one_pass.signals[signals[slot]] for slot in solved.scored.slots}
-            pushed = [
-                scored_risk(solved.scored, at, q, odds).probability
-                if at >= 0
-                and (odds := solved.scored.odds({slot: c[i] for slot, c in columns.items()}))
-                is not None
-                else before
+            told = [
+                _scored(solved.scored, at, q, {slot: c[i] for slot, c in columns.items()}, before)
                 for i, (at, q, before) in enumerate(zip(row, track.automaton, risk, strict=True))
             ]
-            risk = np.array(pushed)
-        risk = np.where(track.status == PropertyStatus.VIOLATED, 1.0, risk)
-        tracks.append(dataclasses.replace(track, probability=risk, in_model=~np.isnan(risk)))
+            risk = np.array([one.probability for one in told])
+            in_model = np.array([one.in_model for one in told], dtype=bool)
+        violated = track.status == PropertyStatus.VIOLATED
+        risk = np.where(violated, 1.0, risk)
+        tracks.append(dataclasses.replace(track, probability=risk, in_model=violated | in_model))
     return tuple(tracks)
+
+
+def _scored(
+    scored: Scored, row: int, automaton: int, values: Mapping[int, Any], before: float
+) -> Risk:
+    odds = scored.odds(values)
+    if odds is None:
+        return Risk(before, np.nan, np.nan, not np.isnan(before))
+    found = UNSEEN if row < 0 else scored_risk(scored, row, automaton, odds)
+    return by_scores(scored, values) if found is UNSEEN else found
 
 
 def predict(compiled: CompiledSpec, training: Iterable[Pass], judged: Iterable[Pass]) -> list[Pass]:

@@ -142,7 +142,8 @@ def _model_status(runtime: Runtime) -> Status:
         told = f"loaded; {bounds.status}"
         if bounds.failed:
             return Status("model", Severity.WARN, told, values)
-    strange = [row.property for row in _rows(runtime) if not row.in_model]
+    without = (row for row in _rows(runtime) if math.isnan(row.probability))
+    strange = [row.property for row in without if not row.in_model]
     if strange:
         told += f"; it has never seen this state: no risk for {', '.join(strange)}"
         return Status("model", Severity.WARN, told, values)

@@ -123,7 +123,9 @@ def _text(row: RiskRow, clock: Clock) -> str:
     sentences = [f"The state is {row.state!r}."]
     if row.automaton_state_names:
         sentences.append(f"The rule {row.property} is {' or '.join(row.automaton_state_names)}.")
-    if row.in_model and not math.isnan(row.probability):
+    if not math.isnan(row.probability):
+        if not row.in_model:
+            sentences.append("The model has never seen this state, and its scores tell the risk.")
         span = within(clock, row.horizon)
         sentences.append(f"It is violated {span} with probability {row.probability:.3g}.")
     elif not row.in_model:

@@ -195,6 +195,8 @@ def test_a_tick_without_a_score_is_judged_as_the_policy_takes_it() -> None:
     alarmed = precision_recall([trace._replace(unseen=unseen)])
     assert silent.area == 1.0  # nothing follows the tick without a score, which did not warn
     assert alarmed.area == pytest.approx(0.5 * 0 + 1.0 * 2 / 3)
+    told = a_trace([0.1, 0.5, 0.5, 0.5, 0.0, 0.0], (3,), horizon=2)._replace(unseen=unseen)
+    assert precision_recall([told]).area == 1.0  # scores told what the model did not know
 
 
 def test_whole_runs_are_resampled() -> None:

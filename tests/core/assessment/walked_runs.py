@@ -27,7 +27,10 @@ def a_track(
     rate: float = RATE,
     horizon: int | None = 4,
 ) -> Track:
-    """One cell a tick: what happens there (as in written_runs, ``u`` unseen), and the risk."""
+    """One cell a tick: what happens there (as in written_runs, ``u`` unseen), and the risk.
+
+    ``s`` is unseen too, and scores tell the risk.
+    """
     facts = [fact for fact, _ in cells]
     risk = np.array([math.nan if f in "-un" else 1.0 if f in "Vv" else r for f, r in cells])
     kinds = {
@@ -53,7 +56,7 @@ def a_track(
         probability=risk,
         lower=np.where(np.isnan(risk), np.array([math.nan if f == "-" else 0 for f in facts]), 0),
         upper=np.where(np.isnan(risk), 1, np.minimum(1, risk + 0.1)),
-        in_model=np.array([f != "u" for f in facts], dtype=bool),
+        in_model=np.array([f not in "us" for f in facts], dtype=bool),
         terminal=np.array([f == "E" for f in facts], dtype=bool),
         ambiguous=np.zeros(len(cells), dtype=bool),
         level=np.zeros(len(cells), dtype=np.int8),
@@ -156,7 +159,7 @@ def drawn(count: int) -> Iterator[tuple[list[Track], AlertRule]]:
 
 
 cells = st.lists(
-    st.tuples(st.sampled_from("........VvuuunE-"), st.sampled_from(LEVELS)), max_size=60
+    st.tuples(st.sampled_from("........VvuuussnE-"), st.sampled_from(LEVELS)), max_size=60
 )
 rules = st.builds(
     AlertRule,

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
@@ -29,7 +31,7 @@ from forewarn.learning.estimates.crossing import cross, log_loss, logit
 from forewarn.learning.estimates.lagged import Lagged
 from forewarn.learning.estimates.pooled import Pooled, design, fit_logit
 from forewarn.learning.estimates.problem import Problem
-from forewarn.learning.estimates.stack import fit_weights, mixed, plain_mean
+from forewarn.learning.estimates.stack import choose_weights, fit_weights, mixed, plain_mean
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, Smoothing, estimate_chain, load_model, save_model
@@ -43,7 +45,7 @@ from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.estimated import judged_property
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import BOUNDS
+from forewarn.monitoring.tables import BOUNDS, Scored
 from forewarn.monitoring.verdict import PropertyVerdict
 from forewarn.signals.feed import Snapshot
 from forewarn.states.vocabulary import Vocabulary
@@ -272,6 +274,28 @@ def test_weights_are_scikit_learns_where_nothing_holds_them() -> None:
     assert opposed[2] == 0.0  # no weight is negative
 
 
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 4), st.integers(0, 2))
+def test_no_stack_predicts_worse_than_the_plain_mean(
+    learned: Any, seed: int, estimates: int, scores: int
+) -> None:
+    spec = compiled("stack")
+    problem = problem_of(spec, learned(spec))
+    crossed = cross(problem, ("chain",), everything(problem).risk)
+    assert crossed is not None
+    where = np.ones(len(crossed.places), dtype=bool)
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(len(where), estimates + scores)) * rng.uniform(0, 3)
+    logits = logit(crossed.risks["chain"])[:, None] + noise
+    weights, predicted, hold = choose_weights(crossed, logits, where, scores)
+    mean = mixed(logits, np.append(0.0, plain_mean(estimates, scores)))
+    assert crossed.lost(predicted).sum() <= crossed.lost(mean).sum() * (1 + 1e-12)
+    order = [*rng.permutation(estimates), *(estimates + rng.permutation(scores))]
+    again, _, held = choose_weights(crossed, logits[:, order], where, scores)
+    assert held == hold
+    assert again[1:] == pytest.approx(weights[1:][order], abs=1e-5)
+
+
 def test_scores_weigh_as_much_as_all_estimates_together() -> None:
     assert plain_mean(4, 0).tolist() == [0.25] * 4
     assert plain_mean(4, 2).tolist() == [0.125] * 4 + [0.25] * 2
@@ -438,6 +462,38 @@ def test_a_score_adds_its_weighted_logit(scored: Monitor) -> None:
     assert found[5].probability < found[0].probability
     assert found[6].probability > found[3].probability
     assert all(v.lower <= v.probability <= v.upper for v in found)
+
+
+def test_in_a_state_never_seen_the_scores_answer(runs: list[Path]) -> None:
+    more = TEXT.replace("closing: y > 0", "closing: y > 0, far: x > 100")
+    text = more.format(
+        estimator="stack", more=", scores: [score]", formula=CRASH, bounds="credible"
+    )
+    spec = compile_spec(parse_spec(parse_document(text)))
+    model = learn(runs, spec.spec, spec.abstraction, watch=watch_for(spec)).model
+    monitor = build_monitor(spec, model)
+    values = (0.01, 0.4, 0.97, None, 1.5)
+    found = verdicts(monitor, [(200.0, 0.5, value) for value in values])
+    assert all((v.in_model, v.lower, v.upper) == (False, 0.0, 1.0) for v in found)
+    for verdict, value in zip(found[:3], values, strict=False):
+        assert verdict.probability == pytest.approx(value, rel=1e-9)
+    assert all(np.isnan(v.probability) for v in found[3:])
+    (after,) = verdicts(monitor, [(1.0, 0.5, 0.4)])
+    assert after.in_model
+
+
+def test_several_scores_answer_by_the_mean_of_their_log_odds() -> None:
+    scored = Scored(RiskTable(np.full((1, 1), 0.5), horizon=1), (0, 1), (0.9, 0.3))
+    odds = scored.odds([0.9, 0.2])
+    assert odds is not None
+    logits = 0.75 * np.log(9) + 0.25 * np.log(0.25)
+    assert scored.alone(odds) == pytest.approx(1 / (1 + np.exp(-logits)))
+    nothing = replace(scored, weights=(0.0, 0.0))
+    assert np.isnan(nothing.alone(1.0))
+    for extreme in (0.0, 1.0):
+        odds = replace(scored, weights=(1e-9, 0.0)).odds([extreme, extreme])
+        assert odds is not None
+        assert 0.0 <= replace(scored, weights=(1e-9, 0.0)).alone(odds) <= 1.0
 
 
 def test_the_worst_of_what_may_be_is_pushed_alike(scored: Monitor) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -151,3 +152,23 @@ def test_leaving_the_unknown_forgets_when_it_began(figure: float) -> None:
     state = decide(RULES, RESTING, 1, math.nan, unseen=True)
     assert state.unseen_since == 1
     assert decide(RULES, state, 2, figure).unseen_since is None
+
+
+@given(RULE_SETS, st.lists(st.sampled_from([0.0, 0.25, 0.45, 0.6, 1.0]), max_size=40))
+def test_scores_add_alerts_in_states_never_seen_and_take_none(
+    rules: Rules, figures: list[float]
+) -> None:
+    rules = replace(rules, cooldown=0)
+
+    def run(shown: Callable[[float], tuple[float, bool]]) -> list[int]:
+        state, found = RESTING, []
+        for tick, figure in enumerate(figures):
+            value, unseen = shown(figure)
+            state = decide(rules, state, tick, value, unseen=unseen)
+            found.append(int(state.level))
+        return found
+
+    scored = run(lambda figure: (figure, True))
+    assert all(a >= b for a, b in zip(scored, run(lambda _: (math.nan, True)), strict=True))
+    if rules.unseen == Level.NONE:
+        assert scored == run(lambda figure: (figure, False))

@@ -173,6 +173,8 @@ def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> S
     if shown is None:
         raise ValueError(f"{figure!r} is no figure (accepted: {', '.join(columns)})")
     score, unseen = shown.copy(), ~track.in_model
+    if figure == "upper":  # a bound of 1 tells nothing of a state never seen
+        score[unseen] = math.nan
     if figure == "pmin":  # nothing was seen done there
         unseen |= np.isnan(score) & ~np.isnan(track.probability)
     elif figure == "expected":  # readings that may be wrong tell of states that are known
@@ -338,9 +340,11 @@ def _asked(scored: ScoredRun, rule: AlertRule) -> tuple[Floats, Floats]:
         limit = Grid(scored.rate).ticks(rule.unseen_limit)
         expired = unseen & (scored.ticks - np.where(unseen, since, scored.ticks) >= limit)
         acts = unseen & ~expired & (rule.unseen == "act")
-        high[unseen] = np.where(acts[unseen], math.inf, -math.inf)
+        # Where scores of the property tell a risk of such a state, it counts as well.
+        high[unseen & acts] = math.inf
         released = expired | (rule.unseen == "ignore")
-        calm[unseen] = np.where(released[unseen], -math.inf, math.inf)
+        calm[unseen & unknown & released] = -math.inf
+        calm[unseen & ~released] = math.inf
     return high, calm
 
 

@@ -36,8 +36,8 @@ def precision_recall(scored_runs: Sequence[ScoredRun]) -> PrecisionRecall:
     """Ask of every tick whether a violation follows within the horizon, and of its score the same.
 
     Judged are the ticks at which nothing is violated yet and whose outcome is known, the same for
-    every monitor: where it had no score it did not warn (minus infinity), and where it did not
-    know the state it did (infinity), as the policy does by default.
+    every monitor: where it had no score it did not warn (minus infinity), and where that was for a
+    state that it did not know it did (infinity), as the policy does by default.
     """
     scores: list[Floats] = [np.zeros(0)]
     truths: list[NDArray[np.bool_]] = [np.zeros(0, dtype=bool)]
@@ -45,7 +45,7 @@ def precision_recall(scored_runs: Sequence[ScoredRun]) -> PrecisionRecall:
         followed, known = outcomes(scored)
         score = np.where(np.isnan(scored.score), -np.inf, scored.score)
         if scored.unseen is not None:
-            score = np.where(scored.unseen, np.inf, score)
+            score = np.where(scored.unseen & np.isnan(scored.score), np.inf, score)
         judged = known & np.isin(scored.status, UNDECIDED)
         scores.append(score[judged])
         truths.append(followed[judged])

@@ -149,7 +149,8 @@ def _acts(judge: Judge, row: RiskRow) -> bool:
     if row.muted:
         return False
     if not row.in_model and judge.monitor.model is not None:
-        return section.unseen == "act"
+        by_scores = section.figure == "risk" and row.probability >= section.thresholds.act
+        return section.unseen == "act" or by_scores
     return compared(row) >= section.thresholds.act
 
 

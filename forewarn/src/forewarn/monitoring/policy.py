@@ -117,7 +117,8 @@ def decide(
     figure : float
         Risk, or its upper bound, in [0, 1]; NaN where there is none.
     unseen : bool
-        The present state is unknown to the model.
+        The present state is unknown to the model; a figure that is none the less known is by the
+        property's scores.
     """
     cooling = state.cooling_until
     if cooling is not None and tick >= cooling:
@@ -135,8 +136,10 @@ def decide(
         expired = tick - unseen_since >= rules.unseen_limit
         asked = min(rules.unseen, Level.WARN) if expired else rules.unseen
         asked = Level.NONE if excused else asked
-        warns, acts = asked >= Level.WARN, asked >= Level.ACT
-        calm = not warns or (expired and state.level == Level.ACT)
+        rests = asked < Level.WARN or (expired and state.level == Level.ACT)
+        # What scores say of it counts as well: as they are NaN without, nothing is above a level.
+        calm = rests and (calm or figure != figure)
+        warns, acts = warns or asked >= Level.WARN, acts or asked >= Level.ACT
     state = PolicyState(
         state.level,
         state.since,

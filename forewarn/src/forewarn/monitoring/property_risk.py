@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +68,12 @@ def scored_risk(scored: Scored, row: int, automaton: int, odds: float) -> Risk:
     if calibration is not None:
         lower, upper = calibration.at(lower), calibration.at(upper)
     return Risk(value, lower, upper, True)
+
+
+def by_scores(scored: Scored, values: Sequence[Any] | Mapping[int, Any]) -> Risk:
+    """Return the risk in a state that the model does not know: what the scores say, if known."""
+    odds = scored.odds(values)
+    return UNSEEN if odds is None else UNSEEN._replace(probability=scored.alone(odds))
 
 
 def pushed(scored: Scored, values: Floats, odds: float) -> Floats:

@@ -23,7 +23,9 @@ from forewarn.monitoring.property_risk import (
     NO_RISK,
     NOT_JUDGED,
     OVER,
+    UNSEEN,
     Risk,
+    by_scores,
     least_figure,
     look_up,
     risk_of_action,
@@ -349,6 +351,8 @@ class Monitor:
             risk = uncertain_risk(
                 self.model, compiled, before.branches, observation, row, table, odds
             )
+        if risk is UNSEEN and compiled.scored is not None:
+            risk = by_scores(compiled.scored, values)
         belief, expected = self._expected(compiled, before.belief, moment, risk)
         if waiting and status is not VIOLATED:  # which no missing signal can bring about
             after = PropertyState(branches, step.latched, before.policy, belief)
@@ -369,6 +373,8 @@ class Monitor:
         # Where nothing was seen done, the least risk is as unknown as in a state never seen.
         known = figure == figure or risk is NOT_JUDGED
         unseen = not (risk.in_model and (compiled.spec.figure != "pmin" or known))
+        if unseen and compiled.spec.figure == "upper":
+            figure = NAN  # a bound of 1 tells nothing
         if compiled.spec.figure == "expected":
             # Readings that were never seen may still tell what is likely, if they may be wrong.
             unseen = not known

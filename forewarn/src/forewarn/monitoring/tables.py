@@ -188,6 +188,23 @@ class Scored:
             found.append((weight, log(score / (1.0 - score))))
         return found
 
+    def alone(self, odds: float) -> float:
+        """Return the risk by the scores without a state: the weighted mean of their log-odds.
+
+        NaN if none of them weighs anything.
+
+        Parameters
+        ----------
+        odds : float
+            What `odds` returned.
+        """
+        weight = sum(self.weights)
+        if not weight > 0.0:
+            return math.nan
+        logit = min(max(log(odds) / weight, -LARGEST), LARGEST)
+        value = 1.0 / (1.0 + exp(-logit))
+        return value if self.calibration is None else self.calibration.at(value)
+
 
 MOST_SCORE = 1.0 - LEAST_SCORE
 LARGEST = 300.0

@@ -10,7 +10,7 @@ import numpy as np
 from forewarn.checking.credible import Question
 from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
-from forewarn.learning.estimates.stack import choose_line, choose_weights, mixed
+from forewarn.learning.estimates.stack import TINY, choose_line, choose_weights, mixed, surely
 from forewarn.models import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part, source_of
 from forewarn.models.shards import Judged
@@ -95,10 +95,6 @@ class _Chosen:
     reason: str
     predicted: Floats
 
-    def lost(self, crossed: Crossed, where: Bools) -> float:
-        """Return the log loss over some rows."""
-        return float(crossed.lost(self.predicted)[where].sum())
-
 
 def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     everywhere = np.ones(len(crossed.places), dtype=bool)
@@ -110,7 +106,7 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     if scores and (crossed.followed[known] > 0).any():
         scored = _best(blank, crossed, known, scores)
         losses = (*losses, scored.loss)
-        if blank.asked == "auto" and plain.lost(crossed, known) <= scored.lost(crossed, known):
+        if blank.asked == "auto" and _better_without(crossed, known, plain, scored):
             plain = replace(plain, reason=f"{plain.reason}; the scores add nothing to it")
             scored = None
     return replace(
@@ -125,6 +121,22 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     )
 
 
+def _better_without(crossed: Crossed, known: Bools, plain: _Chosen, scored: _Chosen) -> bool:
+    """Tell whether scores are to be left out.
+
+    They answer alone in states that no table knows. So if they predict better by themselves than
+    the share of all moments does, they stay until recordings show that they lose; else they have to
+    show that they add something.
+    """
+    gained = np.where(known, crossed.lost(scored.predicted) - crossed.lost(plain.predicted), 0.0)
+    share = np.full(len(known), crossed.followed[known].sum() / crossed.visits[known].sum())
+    weights = np.array(scored.mixture.scores)
+    alone = mixed(np.nan_to_num(crossed.scores), np.append(0.0, weights / max(weights.sum(), TINY)))
+    if crossed.lost(alone)[known].sum() < crossed.lost(share)[known].sum():
+        return surely(crossed, gained)
+    return bool(gained.sum() >= 0)
+
+
 def _best(blank: Estimate, crossed: Crossed, where: Bools, scores: int) -> _Chosen:
     """Return the stack, or the base alone that predicts better than it where scores say nothing."""
     names = list(crossed.risks)
@@ -134,7 +146,7 @@ def _best(blank: Estimate, crossed: Crossed, where: Bools, scores: int) -> _Chos
     logits = np.column_stack(columns)
     weights, predicted, hold = choose_weights(crossed, logits, where, scores)
     loss = crossed.loss("stack with scores" if scores else "stack", predicted, where)
-    reason = "the plain mean of logits: no other weights are known to predict better"
+    reason = "the plain mean of logits: no other weights predict better"
     if hold < np.inf:
         reason = f"weights fitted, held near the plain mean by {hold:g}"
     for index in range(scores if blank.asked == "auto" else 0):

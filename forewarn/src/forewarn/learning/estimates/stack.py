@@ -89,8 +89,7 @@ def choose_weights(
 ) -> tuple[Floats, Floats, float]:
     """Return the weights, what each fold predicts by those of the others, and the hold.
 
-    Of all that hardly lose more than the best, by no more than a standard error over recordings,
-    the one nearest to the plain mean is taken.
+    The hold is the one that loses least there; the plain mean is among them.
 
     Parameters
     ----------
@@ -105,11 +104,7 @@ def choose_weights(
         _crossed(crossed, logits, where, mean, hold / clusters if hold < math.inf else hold)
         for hold in HOLDS
     ]
-    lost = [crossed.by_recording(np.where(where, crossed.lost(risk), 0.0)) for risk in predicted]
-    best = int(np.argmin([one.sum() for one in lost]))
-    chosen = next(
-        i for i, one in enumerate(lost) if (one - lost[best]).sum() <= spread(one - lost[best])
-    )
+    chosen = int(np.argmin([crossed.lost(risk)[where].sum() for risk in predicted]))
     hold = HOLDS[chosen] / clusters
     weights = fit_weights(logits[where], crossed.followed[where], crossed.visits[where], mean, hold)
     return weights, predicted[chosen], HOLDS[chosen]
@@ -135,6 +130,12 @@ def _crossed(crossed: Crossed, logits: Floats, where: Bools, mean: Floats, hold:
     return found
 
 
+def surely(crossed: Crossed, gained: Floats) -> bool:
+    """Tell whether what is gained at each row is more than chance among recordings explains."""
+    by_recording = crossed.by_recording(gained)
+    return bool(by_recording.sum() > SIGNIFICANT * spread(by_recording))
+
+
 def choose_line(crossed: Crossed, risk: Floats, where: Bools) -> Line:
     """Return Platt's line if it predicts other recordings better than none, significantly so.
 
@@ -149,11 +150,8 @@ def choose_line(crossed: Crossed, risk: Floats, where: Bools) -> Line:
         here = where & (crossed.fold == number)
         found[here] = mixed(odds[here, None], np.array([line.intercept, line.slope]))
     gained = np.where(where, crossed.lost(risk) - crossed.lost(found), 0.0)
-    by_recording = crossed.by_recording(gained)
     line = _line(crossed, odds, where)
-    if line is None or not by_recording.sum() > SIGNIFICANT * spread(by_recording):
-        return PLAIN
-    return line
+    return line if line is not None and surely(crossed, gained) else PLAIN
 
 
 def _line(crossed: Crossed, odds: Floats, where: Bools) -> Line | None:
