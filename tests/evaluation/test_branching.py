@@ -12,8 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evaluation.branching.bounds import compare, design_effect, widened
 from evaluation.branching.futures import Future, Glance, follow, in_a_copy, ran_red
-from evaluation.branching.states import EDGES, OPEN, chances, choose, open_states, predictions_of
+from evaluation.branching.states import (
+    EDGES,
+    OPEN,
+    Prediction,
+    chances,
+    choose,
+    open_states,
+    predictions_of,
+)
 from evaluation.branching.summary import (
     Tally,
     followed,
@@ -261,3 +270,29 @@ def test_the_page_has_the_figures(repository: Path) -> None:
     for row in report["rows"]:
         row["decided"] = math.nan if row["decided"] is None else row["decided"]
     assert tables(report) in (folder / "RESULTS.md").read_text(encoding="utf-8")
+
+
+def recorded(share: float, half: float, ticks: int) -> dict[str, float]:
+    return {"ticks": ticks, "share": share, "low": share - half, "high": share + half}
+
+
+def test_the_design_effect_compares_with_as_many_independent_ticks() -> None:
+    half = 1.959963984540054 * math.sqrt(0.25 / 100)
+    assert design_effect(recorded(0.5, half, 100)) == pytest.approx(1.0)
+    assert design_effect(recorded(0.5, 2 * half, 100)) == pytest.approx(4.0)
+    row = {"risk": 0.5, "lower": 0.4, "upper": 0.75, "horizon": 5}
+    wide = widened({**row, "recorded": recorded(0.5, 2 * half, 100)})
+    assert (wide.lower, wide.upper) == pytest.approx((4 / 13, 0.9))  # odds 4/9 and 9
+    same = widened({**row, "recorded": recorded(0.5, half / 2, 100)})
+    assert (same.lower, same.upper) == pytest.approx((0.4, 0.75))
+
+
+def test_bounds_are_compared_with_recordings_and_futures() -> None:
+    found = {"10": {name: Prediction(0.3, 0.2, 0.4, 5) for name in ("red_light", "collision")}}
+    row = {"key": "10", "recorded": recorded(0.5, 0.2, 9), "low": 0.41, "high": 0.6}
+    rows = [{**row, "property": name} for name in ("red_light", "collision")]
+    other = {**row, "property": "red_light", "key": "01"}  # of a state that the model lacks
+    told = compare(found, [*rows, other])
+    kept = {key: told["red_light"][key] for key in ("states", "recorded", "share_within")}
+    assert kept == {"states": 1, "recorded": 1, "share_within": 0}
+    assert (told["red_light"]["futures"], told["red_light"]["width"]) == (0, 0.2)
