@@ -69,9 +69,19 @@ def parts_of(passes: Sequence[Pass]) -> list[list[Pass]]:
     """Return the trials in parts; those with the same speeds are one trial and its mirror image."""
     alike: dict[Any, list[Pass]] = defaultdict(list)
     for one in passes:
-        alike[tuple(np.round(one.signals["speed"], 1))].append(one)
+        alike[likeness(one)].append(one)
     groups = [list(alike.values())[i] for i in np.random.default_rng(1).permutation(len(alike))]
     return [[one for group in groups[part::FOLDS] for one in group] for part in range(FOLDS)]
+
+
+def kind_of(one: Pass) -> str:
+    """Return the label of a trial, which is in the name of its file."""
+    return one.path.name[:2]
+
+
+def likeness(one: Pass) -> tuple[float, ...]:
+    """Return what a trial and its mirror image have in common: the speeds."""
+    return tuple(np.round(one.signals["speed"], 1).tolist())
 
 
 def with_tree(known: Sequence[Pass], path: Path) -> CompiledSpec:
@@ -116,7 +126,7 @@ def trace_of(one: Pass) -> Trace:
         f"{min(int(v * 2), 3)} {int(np.clip(d, 0, 5))}"
         for v, d in zip(speeds, nearness, strict=True)
     ]
-    crashes = int(one.path.name[:2] in CRASHES)
+    crashes = int(kind_of(one) in CRASHES)
     return Trace(does, does, rows.tolist(), crashes)
 
 
@@ -139,28 +149,28 @@ def all_scores(folds: Mapping[str, Sequence[Fold]], parts: Sequence[Sequence[Pas
         known = [trace_of(one) for part in parts if part is not judged for one in part]
         for name, runs in rival_scores(known, [trace_of(one) for one in judged]).items():
             others[name] += runs
-    labels = [one.path.name[:2] in CRASHES for part in parts for one in part]
+    labels = [kind_of(one) in CRASHES for part in parts for one in part]
     return scores | {n: list(map(np.array, r)) for n, r in best_of(others, labels).items()}
 
 
 def rows_of(scores: Scores, judged: Sequence[Pass]) -> list[dict[str, Any]]:
     """Return for each monitor what is foreseen of each class where a tenth of safe trials alarm."""
-    kinds = np.array([one.path.name[:2] for one in judged])
+    kinds = np.array([kind_of(one) for one in judged])
     safe, rows = np.isin(kinds, SAFE), []
-    pairs = [tuple(np.round(one.signals["speed"], 1)) for one in judged]
+    pairs = list(map(likeness, judged))
     for name, runs in scores.items():
         peaks = np.array([run.max() if run.size else -np.inf for run in runs])
         falling = np.sort(peaks[safe])[::-1]
         level = falling[int(QUIET * len(falling))]
-        leads = [_lead(run, level) for run in runs]
+        leads = [lead(run, level) for run in runs]
         both = safe | np.isin(kinds, list(CRASHES))
         row: dict[str, Any] = {"monitor": name, "level": rounded(float(level))}
         row["false"] = float((peaks[safe] > level).mean())
         alike = [pair for pair, wanted in zip(pairs, both, strict=True) if wanted]
         row["area"] = told(area, np.nan_to_num(peaks[both], neginf=-1e9), ~safe[both], alike)
         for kind, what in CRASHES.items():
-            some = [lead for lead, one in zip(leads, kinds, strict=True) if one == kind]
-            row[what] = [sum(lead > 0 for lead in some), len(some)]
+            some = [ticks for ticks, one in zip(leads, kinds, strict=True) if one == kind]
+            row[what] = [sum(ticks > 0 for ticks in some), len(some)]
             row[f"{what} lead"] = rounded(float(np.median([x for x in some if x] or [0])) / 10)
         unsafe = np.isin(kinds, UNSAFE)
         row["unsafe"] = [int((peaks[unsafe] > level).sum()), int(unsafe.sum())]
@@ -168,7 +178,7 @@ def rows_of(scores: Scores, judged: Sequence[Pass]) -> list[dict[str, Any]]:
     return rows
 
 
-def _lead(run: np.ndarray, level: float) -> int:
+def lead(run: np.ndarray, level: float) -> int:
     """Return for how many ticks up to the last one the score has been above a level."""
     quiet = np.flatnonzero(~(run > level))
     return len(run) - (int(quiet[-1]) + 1 if quiet.size else 0)

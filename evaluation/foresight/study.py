@@ -36,16 +36,18 @@ from evaluation.harness.classifiers import (
 from evaluation.harness.command import command
 from evaluation.harness.compare import risk_traces, without_own_release
 from evaluation.harness.page import put, rounded, table, write_json
-from evaluation.harness.runs import Pass, pass_over
+from evaluation.harness.runs import Pass, learn_from, pass_over, with_risk
+from evaluation.irsim import study as irsim
 from evaluation.study import rivals
 from evaluation.study.analysis import HERE as SCENARIOS
 from evaluation.study.trees import PLACES
 from forewarn.assessment.comparison import Contender, Judged, compare
+from forewarn.assessment.history import Track
 from forewarn.assessment.replay import replay
 from forewarn.assessment.tradeoff import AlertRule, scored_run
 from forewarn.config import load_spec
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import load_model
+from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.recordings import open_recording
 
@@ -57,15 +59,19 @@ BUDGETS = (40.0, 80.0)
 
 FOLDS, RESAMPLES, SHARE = 5, 300, 0.2
 PARTS = ("train", "test")
-NOT_GIVEN = (*PLACES, "crashed")
+NOT_GIVEN = (*PLACES, "crashed", "bumped", "goal_status")
 QUANTITIES = {
     "lander": [rivals.Quantity("ground_in", True), *map(rivals.Quantity, ("sinking", "leaning"))],
     "walker": [*map(rivals.Quantity, ("leaning", "sinking")), rivals.Quantity("below", True)],
     "highway": [
         rivals.Quantity(name, True) for name in ("time_to_collision", "front_gap", "headway")
     ],
+    "irsim": [rivals.Quantity(name, sign < 0) for name, sign in irsim.RIVALS.items()],
 }
 OURS, CHAIN = "Forewarn", "chain"
+LEARNED = (OURS, CHAIN, "logistic regression", "boosting", "boosting, 1 s of history")
+"""All but the single quantities."""
+
 MARGIN = 0.01
 """By how much of PR area nobody may lead, even where that may be chance."""
 
@@ -97,39 +103,45 @@ class Question:
 
 
 def question_of(name: str, folder: Path) -> Question:
-    """Return what is asked of a scenario of `evaluation/study`, or of a simulator here."""
-    own = HERE / f"{name}.yaml"
-    path = own if own.exists() else SCENARIOS / f"{name}.yaml"
+    """Return what is asked of a scenario of `evaluation/study`, a simulator, the small robot."""
+    places = (HERE / f"{name}.yaml", SCENARIOS / f"{name}.yaml", irsim.HERE / "monitor.yaml")
+    path = next(place for place in places if place.exists())
     compiled = compile_spec(load_spec(path))
-    training, judged = (sorted((folder / name / part).glob("*.jsonl*")) for part in PARTS)
-    quantities = QUANTITIES[name] if own.exists() else rivals.SCENARIOS[name].quantities
+    training, judged = (recordings(folder / name / part) for part in PARTS)
+    quantities = QUANTITIES[name] if name in QUANTITIES else rivals.SCENARIOS[name].quantities
     return Question(
         path, compiled, next(iter(compiled.spec.properties)), quantities, training, judged
     )
+
+
+def recordings(folder: Path) -> list[Path]:
+    """Return the traces of a folder, or its bags."""
+    return sorted(folder.glob("*.jsonl*")) or irsim.recordings(folder)
 
 
 def stacked(question: Question, variables: Sequence[str], path: Path) -> Path:
     """Write the monitor file with a danger score over all signals, and the estimates weighed."""
     content = yaml.safe_load(question.by_hand.read_text(encoding="utf-8"))
     if "include" in content:
-        content["include"] = [_absolute(part) for part in content["include"]]
+        beside = question.by_hand.parent
+        content["include"] = [_absolute(part, beside) for part in content["include"]]
     content["danger"] = {"danger": {"for": question.name, "from": list(variables), "history": 1.0}}
     content.setdefault("properties", {}).setdefault(question.name, {})["estimator"] = "auto"
     path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     return path
 
 
-def _absolute(part: Any) -> Any:
+def _absolute(part: Any, beside: Path) -> Any:
     if isinstance(part, str):
-        return str((SCENARIOS / part).resolve())
-    return {**part, "file": str((SCENARIOS / part["file"]).resolve())}
+        return str((beside / part).resolve())
+    return {**part, "file": str((beside / part["file"]).resolve())}
 
 
-def monitored(
-    label: str, question: Question, file: Path, size: int, folder: Path
+def stacked_monitor(
+    question: Question, file: Path, size: int, folder: Path
 ) -> tuple[Contender, dict[str, Any]]:
     """Learn by the documented command from so many runs, and replay those that are judged."""
-    model = folder / f"{label}-{size}.json"
+    model = folder / f"{OURS}-{size}.json"
     if not model.exists():
         said = forewarn("learn", *question.training[:size], "-c", file, "-o", model)
         model.with_suffix(".said").write_text(json.dumps(said), encoding="utf-8")
@@ -141,11 +153,26 @@ def monitored(
     for path in question.judged:
         with open_recording(path) as recording:
             tracks.append(replay(monitor, recording).tracks[index])
-    rule = AlertRule.of(monitor.spec.properties[question.name])
-    runs = tuple(scored_run(track) for track in tracks)
-    chances = tuple(track.probability for track in tracks)
     said = json.loads(model.with_suffix(".said").read_text(encoding="utf-8"))
-    return Contender(label, rule, runs, chances, len(counts.states)), said
+    return _monitor(OURS, question, tracks, counts), said
+
+
+def chain(question: Question, training: Sequence[Pass], judged: Sequence[Pass]) -> Contender:
+    """Return the monitor file by hand: what `learn` and `replay` give, from what was read once."""
+    counts = learn_from(question.compiled, training)
+    runs = with_risk(question.compiled, counts, judged)
+    tracks = [track for one in runs for track in one.tracks if track.name == question.name]
+    return _monitor(CHAIN, question, tracks, counts)
+
+
+def _monitor(
+    label: str, question: Question, tracks: Sequence[Track], counts: CountModel
+) -> Contender:
+    rule = AlertRule.of(question.compiled.spec.properties[question.name])
+    runs = tuple(scored_run(track) for track in tracks)
+    return Contender(
+        label, rule, runs, tuple(track.probability for track in tracks), len(counts.states)
+    )
 
 
 def trained(
@@ -188,30 +215,34 @@ def answer(
     """Return the figures of all contenders that learned from so many runs."""
     began = time.perf_counter()
     training, judged = passes
+    found, made_of = contenders(question, training[:size], judged, folder)
+    folds = [index % FOLDS for index in range(len(judged))]
+    done = {"size": size, **figures(found, folds), "made_of": made_of}
+    return done | {"seconds": round(time.perf_counter() - began)}
+
+
+def contenders(
+    question: Question, training: Sequence[Pass], judged: Sequence[Pass], folder: Path
+) -> tuple[list[Contender], Any]:
+    """Return all who learned from some runs or watch a quantity, and what our risks are made of."""
     folder.mkdir(parents=True, exist_ok=True)
     file = stacked(question, question.variables(judged[0]), folder / "stacked.yaml")
-    ours, said = monitored(OURS, question, file, size, folder)
-    chain, _ = monitored(CHAIN, question, question.by_hand, size, folder)
-    contenders = [
-        ours,
-        chain,
-        *trained(question, training[:size], judged),
-        *watched(question, judged),
-    ]
-    folds = [index % FOLDS for index in range(len(judged))]
+    ours, said = stacked_monitor(question, file, len(training), folder)
+    others = (*trained(question, training, judged), *watched(question, judged))
+    return [ours, chain(question, training, judged), *others], said.get("estimates")
+
+
+def figures(found: Sequence[Contender], folds: Sequence[int]) -> dict[str, Any]:
+    """Return what contenders are worth who were judged on the same runs, each in its fold."""
     first, second = (
-        compare(contenders, folds, budget, alert_share=SHARE, resamples=draws)
+        compare(found, folds, budget, alert_share=SHARE, resamples=draws)
         for budget, draws in zip(BUDGETS, (RESAMPLES, 2), strict=True)  # of the second, leads alone
     )
-    rows = [_row(one, other) for one, other in zip(first, second, strict=True)]
     return {
-        "size": size,
-        "judged": len(judged),
+        "judged": len(folds),
         "violations": first[0].point.violations,
-        "rows": rows,
+        "rows": [_row(one, other) for one, other in zip(first, second, strict=True)],
         "ahead": ahead(first),
-        "made_of": said.get("estimates"),
-        "seconds": round(time.perf_counter() - began),
     }
 
 
@@ -267,8 +298,7 @@ def table_of(found: Mapping[str, Mapping[str, Any]]) -> str:
     lines = []
     for name, sizes in found.items():
         for size, item in sizes.items():
-            learned = [row for row in item["rows"] if row["ece"] is not None]
-            for row in learned:
+            for row in shown(item["rows"]):
                 apart = row["differences"].get("area")
                 lines.append(
                     [
@@ -280,6 +310,13 @@ def table_of(found: Mapping[str, Mapping[str, Any]]) -> str:
                     ]
                 )
     return table(head, lines)
+
+
+def shown(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows for the page: who learns, and of the single quantities the best."""
+    learned = [row for row in rows if row["name"] in LEARNED]
+    single = [row for row in rows if row["name"] not in LEARNED and row["ece"] is not None]
+    return learned + sorted(single, key=lambda row: -row["area"][0])[:1]
 
 
 def _told(ends: Sequence[float | None], pattern: str) -> str:

@@ -26,7 +26,7 @@ from evaluation.agents.rivals import (
     found_at,
     told,
 )
-from evaluation.agents.sequor import _lead
+from evaluation.agents.sequor import lead
 from evaluation.agents.toolemu import remembered
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
@@ -181,7 +181,7 @@ def test_a_row_has_a_calibration_only_for_probabilities() -> None:
 
 
 def test_a_lead_is_that_of_the_alarm_which_is_on() -> None:
-    assert [_lead(np.array(run), 0.5) for run in ([0, 1, 1], [1, 0, 1], [1, 1, 0], [])] == [
+    assert [lead(np.array(run), 0.5) for run in ([0, 1, 1], [1, 0, 1], [1, 1, 0], [])] == [
         2,
         1,
         0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ import yaml
 pytest.importorskip("sklearn", reason="boosting is a rival")
 pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 
-from evaluation.foresight import study
-from evaluation.foresight.study import HERE, MARK, Question, ahead, answer, table_of
+from evaluation.foresight import study, trials
+from evaluation.foresight.study import HERE, MARK, Question, ahead, answer, shown, table_of
 from evaluation.harness.classifiers import LAGS, Floats, logistic, with_history
 from evaluation.harness.page import PAGE, replaced
 from evaluation.harness.runs import Pass, pass_over
 from evaluation.study.rivals import Quantity
-from forewarn.assessment.comparison import Estimate, Judged
-from forewarn.assessment.tradeoff import Point
+from forewarn.assessment.comparison import Contender, Estimate, Judged
+from forewarn.assessment.tradeoff import AlertRule, Point, ScoredRun
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
 from tests.evaluation.test_trees import FRAME, SIGNALS, write_run
@@ -104,7 +105,70 @@ def test_all_are_judged_on_the_same_runs(tmp_path: Path, monkeypatch: pytest.Mon
     assert table_of({"it": {"24": found}}).count("\n") == 2 + len(names)
 
 
+def test_of_the_single_quantities_the_page_shows_the_best() -> None:
+    areas = {"Forewarn": 0.5, "gap": 0.7, "time": 0.8, "never": 0.9, "boosting": 0.4}
+    rows = [
+        {"name": n, "area": [a], "ece": None if n == "never" else 0.1} for n, a in areas.items()
+    ]
+    assert [row["name"] for row in shown(rows)] == ["Forewarn", "boosting", "time"]
+
+
+def test_each_part_is_judged_by_what_the_others_taught(tmp_path: Path) -> None:
+    file = tmp_path / "hand.yaml"
+    content: dict[str, Any] = {**FRAME, "signals": SIGNALS, "predicates": {"leans": "lean > 0.3"}}
+    file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    asked = trials.question(file, "stands", {"lean": 1.0})
+    passes = [
+        pass_over(asked.compiled, write_run(tmp_path / f"{seed}.jsonl", seed)) for seed in range(12)
+    ]
+    parts = [passes[:4], passes[4:8], passes[8:]]
+    folds = [0] * 4 + [1] * 4 + [2] * 4
+    ours = trials._joined(
+        [
+            study.chain(asked, [one for other in parts if other is not part for one in other], part)
+            for part in parts
+        ]
+    )
+    assert [len(run.ticks) for run in ours.runs] == [len(one.tracks[0].ticks) for one in passes]
+    for part, alone in enumerate(parts):
+        known = [one for other in parts if other is not alone for one in other]
+        wanted = study.chain(asked, known, alone)
+        for mine, theirs in zip(ours.runs[4 * part :], wanted.runs, strict=False):
+            np.testing.assert_array_equal(mine.score, theirs.score)
+    found = study.figures([ours, *study.watched(asked, passes)], folds)
+    assert found["judged"] == 12 and [row["name"] for row in found["rows"]] == ["chain", "lean"]
+
+
+def trial(kind: str, number: int, scores: list[float]) -> tuple[Pass, ScoredRun]:
+    """Return a trial of ten ticks with a speed of its own, and what a contender says of it."""
+    ticks = np.arange(len(scores), dtype=np.int64)
+    nothing = np.zeros(len(scores), dtype=bool)
+    status = np.zeros(len(scores), dtype=np.int8)
+    run = ScoredRun(10.0, 10, ticks, np.array(scores), nothing, status, terminal=nothing)
+    speeds = {"speed": np.full(len(scores), float(number // 2))}
+    return Pass(Path(f"{kind}_{number:03d}.jsonl"), (run,), ticks, speeds), run  # type: ignore[arg-type]
+
+
+def test_a_class_of_crashes_is_judged_where_a_tenth_of_the_safe_trials_alarm() -> None:
+    made = [trial("E2", n, [0.0, n / 30, 0.0]) for n in range(30)]
+    made += [trial("N3", 30, [0.0, 0.88, 0.91]), trial("N3", 32, [0.0, 0.0, 0.0])]
+    made += [trial("N5", 34, [0.0, 0.95, 0.97]), trial("N6", 36, [0.99, 0.0, 0.0])]
+    judge = trials.Trials([one for one, _ in made])
+    ours = Contender("Forewarn", AlertRule(), tuple(run for _, run in made))
+    theirs = replace(ours, name="other")
+    strict, ours_row, their_row = judge.rows([ours, theirs])
+    # Three of thirty safe trials reach more than 26/30, one of them more than 28/30.
+    assert ours_row["safe"] == [3, 30] and strict["safe"] == [1, 30]
+    assert ours_row["wall"] == [1, 2] and ours_row["wall lead"] == pytest.approx(0.1)
+    assert strict["wall"] == [0, 2] and strict["crossing lead"] == pytest.approx(0.2)
+    assert ours_row["oncoming"] == [0, 0] and ours_row["unsafe"] == [1, 1]
+    value, low, high = their_row["more"]["wall"]
+    assert value == pytest.approx(-0.1) and low <= value <= high
+    assert trials.classes_of([strict, their_row], ["Forewarn", "other"]).count("\n") == 4
+
+
 def test_the_page_has_the_figures_of_the_study() -> None:
     found = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
     page = PAGE.read_text(encoding="utf-8")
     assert replaced(page, MARK, table_of(found)) == page
+    assert replaced(page, trials.MARK, trials.text_of(found)) == page

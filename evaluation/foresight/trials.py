@@ -1,0 +1,239 @@
+"""The same question where recordings are few: each is judged by what was learned from the others.
+
+    python -m evaluation.foresight.trials --robot FOLDER [--ngsim FOLDER] --folder out/study --write
+
+`--robot` has the trials of a warehouse robot as published, `E2_002.json.gz` and so on. They are
+judged in the parts of `evaluation.agents.sequor`, a trial and its mirror image in the same one, by
+the label of that study. `--ngsim` has CommonRoad's scenes of recorded traffic: the cars of a scene
+are judged by those of the others.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.agents import sequor
+from evaluation.foresight.study import HERE, OURS, Question, contenders, figures, shown, table_of
+from evaluation.harness.command import command
+from evaluation.harness.page import put, rounded, table, write_json
+from evaluation.harness.runs import Pass, pass_over
+from evaluation.real import study as real
+from evaluation.real.ngsim import write_traces
+from evaluation.study.rivals import Quantity
+from forewarn.assessment.comparison import Contender
+from forewarn.assessment.tradeoff import bootstrap
+from forewarn.config import load_spec
+from forewarn.logic.specification import compile_spec
+
+MARK = "evaluation.foresight.trials"
+PAGE_MARK = "evaluation.foresight.study"
+QUIET = 0.1
+"""Share of the safe escapes that may alarm; ours a third of it."""
+
+RESAMPLES = 200
+
+Parts = Sequence[Sequence[Pass]]
+Peaks = NDArray[np.float64]
+
+
+def question(file: Path, name: str, signs: Mapping[str, float]) -> Question:
+    """Return what is asked of a property, with nothing to learn from yet."""
+    compiled = compile_spec(load_spec(file))
+    return Question(file, compiled, name, [Quantity(s, x < 0) for s, x in signs.items()], [], [])
+
+
+def in_turn(asked: Question, parts: Parts, folder: Path) -> tuple[list[Contender], Any]:
+    """Return the contenders over all runs: those of a part learned from the other parts."""
+    found: list[list[Contender]] = []
+    made_of = []
+    for number, judged in enumerate(parts):
+        known = [one for part in parts if part is not judged for one in part]
+        paths = ([one.path for one in some] for some in (known, judged))
+        split = replace(asked, **dict(zip(("training", "judged"), paths, strict=True)))
+        some, said = contenders(split, known, judged, folder / str(number))
+        found.append(some)
+        made_of.append(said)
+    return [_joined(some) for some in zip(*found, strict=True)], made_of
+
+
+def _joined(some: Sequence[Contender]) -> Contender:
+    runs = tuple(run for one in some for run in one.runs)
+    if any(one.probabilities is None for one in some):
+        return replace(some[0], runs=runs)
+    chances = tuple(chance for one in some for chance in one.probabilities or ())
+    return replace(some[0], runs=runs, probabilities=chances)
+
+
+def answer(asked: Question, parts: Parts, folder: Path) -> tuple[dict[str, Any], list[Contender]]:
+    """Return the figures of all contenders over the runs of all parts, and the contenders."""
+    began = time.perf_counter()
+    found, made_of = in_turn(asked, parts, folder)
+    folds = [number for number, part in enumerate(parts) for _ in part]
+    done = {"size": len(folds), **figures(found, folds), "made_of": made_of}
+    return done | {"seconds": round(time.perf_counter() - began)}, found
+
+
+class Trials:
+    """The warehouse robot's trials: which alarm, and since when alarms were on at the crash.
+
+    Parameters
+    ----------
+    judged : sequence of Pass
+        All trials, in the order of the contenders' runs.
+    """
+
+    def __init__(self, judged: Sequence[Pass]) -> None:
+        self.kinds = [sequor.kind_of(one) for one in judged]
+        self.ends = [sequor.before(one) for one in judged]
+        alike: dict[Any, list[int]] = {}
+        for place, one in enumerate(judged):
+            alike.setdefault(sequor.likeness(one), []).append(place)
+        self.groups = list(alike.values())
+
+    def scores(self, one: Contender) -> list[Peaks]:
+        """Return a contender's scores before the crash; what a model does not know alarms."""
+        top = max((float(np.nanmax(run.score, initial=0.0)) for run in one.runs), default=0.0)
+        return [
+            np.nan_to_num(run.score[:end], nan=top)
+            for run, end in zip(one.runs, self.ends, strict=True)
+        ]
+
+    def found(self, scores: Sequence[Peaks], quiet: float, drawn: Sequence[int]) -> dict[str, Any]:
+        """Return what alarms and what is foreseen where a share of the safe escapes may alarm.
+
+        The level is the lowest that keeps to it, in hindsight for all alike. A crash that is not
+        foreseen has a lead of 0 s.
+        """
+        peaks = {place: scores[place].max(initial=-np.inf) for place in drawn}
+        safe = [place for place in drawn if self.kinds[place] in sequor.SAFE]
+        falling = sorted((peaks[place] for place in safe), reverse=True)
+        level = falling[int(quiet * len(falling) + 1e-9)]
+        row: dict[str, Any] = {"safe": _of(peak > level for peak in falling)}
+        for kind, what in sequor.CRASHES.items():
+            some = [place for place in drawn if self.kinds[place] == kind]
+            leads = [sequor.lead(scores[place], level) for place in some]
+            row[what] = _of(lead > 0 for lead in leads)
+            row[f"{what} lead"] = float(np.mean(leads)) / 10 if leads else 0.0
+        unsafe = [place for place in drawn if self.kinds[place] in sequor.UNSAFE]
+        row["unsafe"] = _of(peaks[place] > level for place in unsafe)
+        return row
+
+    def rows(self, contenders: Sequence[Contender]) -> list[dict[str, Any]]:
+        """Return what each contender foresees; ours also at a third of the false alarms.
+
+        `more` is how much longer our lead is at a third of the alarms, with its interval over
+        trials drawn together with their mirror images.
+        """
+        ours = self.scores(contenders[0])
+        everybody = [place for group in self.groups for place in group]
+        rows = [{"name": OURS, "quiet": QUIET / 3} | self.found(ours, QUIET / 3, everybody)]
+        for one in contenders:
+            theirs = self.scores(one)
+            row = {"name": one.name, "quiet": QUIET} | self.found(theirs, QUIET, everybody)
+            if one is not contenders[0]:
+                row["more"] = {
+                    what: self._more(ours, theirs, what) for what in sequor.CRASHES.values()
+                }
+            rows.append(row)
+        return rows
+
+    def _more(self, ours: Sequence[Peaks], theirs: Sequence[Peaks], what: str) -> list[Any]:
+        def figure(groups: Sequence[Sequence[int]]) -> float:
+            drawn = [place for group in groups for place in group]
+            if not any(self.kinds[place] in sequor.SAFE for place in drawn):
+                return float("nan")
+            mine = self.found(ours, QUIET / 3, drawn)
+            return float(mine[f"{what} lead"] - self.found(theirs, QUIET, drawn)[f"{what} lead"])
+
+        ends = bootstrap(self.groups, figure, resamples=RESAMPLES, seed=1)
+        return list(map(rounded, (figure(self.groups), *ends)))
+
+
+def _of(truths: Iterable[Any]) -> list[int]:
+    """Return how many are true, of how many."""
+    known = [bool(truth) for truth in truths]
+    return [sum(known), len(known)]
+
+
+def classes_of(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """Return as Markdown what of each class of crash is foreseen by some of the contenders."""
+    whats = list(sequor.CRASHES.values())
+    classes = (f"{what}: foreseen, mean lead (Forewarn at a third: longer by)" for what in whats)
+    head = ("Monitor", "safe escapes that alarm", *classes, "unsafe escapes that alarm")
+    lines = []
+    for row in rows:
+        if row["name"] not in names:
+            continue
+        cells = []
+        for what in whats:
+            cell = f"{row[what][0]} of {row[what][1]}, {row[f'{what} lead']:.2f} s"
+            if "more" in row:
+                value, low, high = row["more"][what]
+                cell += f" ({value:+.2f} s [{low:+.2f}, {high:+.2f}])"
+            cells.append(cell)
+        safe, unsafe = (f"{row[key][0]} of {row[key][1]}" for key in ("safe", "unsafe"))
+        lines.append([row["name"], safe, *cells, unsafe])
+    return table(head, lines)
+
+
+def warehouse(data: Path, folder: Path) -> dict[str, Any]:
+    """Return the figures of the warehouse robot."""
+    asked = question(sequor.HERE / "sequor_hand.yaml", sequor.PROPERTY, sequor.SINGLE)
+    passes = [pass_over(asked.compiled, p) for p in sequor.write_traces(data, folder / "trials")]
+    parts = sequor.parts_of(passes)
+    done, found = answer(asked, parts, folder / "foresight")
+    return done | {"classes": Trials([one for part in parts for one in part]).rows(found)}
+
+
+def traffic(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the figures of the rules that the recorded cars broke often enough to learn."""
+    scenes, found = write_traces(data, folder / "trials"), {}
+    for name in ("de_g1_safe_distance", "hard_braking"):
+        asked = question(real.HERE / real.ALONE[name], name, real.RIVALS[name])
+        parts = [[pass_over(asked.compiled, p) for p in paths] for paths in scenes.values()]
+        found[name], _ = answer(asked, [part for part in parts if part], folder / name)
+    return found
+
+
+def text_of(found: Mapping[str, Any]) -> str:
+    """Return the table of the classes of crashes."""
+    [item] = found["warehouse robot"].values()
+    return classes_of(item["classes"], [row["name"] for row in shown(item["rows"])])
+
+
+def main(
+    folder: Path,
+    robot: Path | None = None,
+    ngsim: Path | None = None,
+    output: Path = HERE / "results.json",
+    write: bool = False,
+) -> None:
+    """Learn, judge, write."""
+    found: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {}
+    some: dict[str, dict[str, Any]] = {}
+    if robot is not None:
+        some["warehouse robot"] = warehouse(robot, folder / "sequor")
+    if ngsim is not None:
+        traffics = traffic(ngsim, folder / "ngsim")
+        some |= {f"NGSIM, {name}": item for name, item in traffics.items()}
+    for name, item in some.items():
+        found[name] = {str(item["size"]): item}
+        print(table_of({name: found[name]}), *item["ahead"], sep="\n", flush=True)
+    write_json(output, found)
+    if robot is not None:
+        print(text_of(found))
+    if write:
+        put(PAGE_MARK, table_of(found))
+        put(MARK, text_of(found))
+
+
+if __name__ == "__main__":
+    command(main)
