@@ -99,10 +99,9 @@ class Trials:
         self.groups = list(alike.values())
 
     def scores(self, one: Contender) -> list[Peaks]:
-        """Return a contender's scores before the crash; what a model does not know alarms."""
-        top = max((float(np.nanmax(run.score, initial=0.0)) for run in one.runs), default=0.0)
+        """Return a contender's scores before the crash; none is no alarm, as the file has it."""
         return [
-            np.nan_to_num(run.score[:end], nan=top)
+            np.nan_to_num(run.score[:end], nan=-np.inf, neginf=-np.inf, posinf=np.inf)
             for run, end in zip(one.runs, self.ends, strict=True)
         ]
 

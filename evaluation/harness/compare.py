@@ -198,7 +198,7 @@ def _row(
 
 def _area(contender: Contender, resamples: int, seed: int) -> dict[str, Any]:
     def area(runs: Sequence[ScoredRun]) -> float | None:
-        return precision_recall(runs).area
+        return precision_recall(runs, contender.rule.unseen).area
 
     return resampled("area", area, contender.judged, resamples=resamples, seed=seed)
 
@@ -243,7 +243,9 @@ def compare(
     is the one that somebody would have taken who knew no others.
     """
     rows = rows_of(forewarn, choose, fixed=THRESHOLDS, resamples=resamples, seed=seed)
-    ranked = sorted(rivals, key=lambda rival: -precision_recall(rival.tuning).area)
+    ranked = sorted(
+        rivals, key=lambda rival: -precision_recall(rival.tuning, rival.rule.unseen).area
+    )
     for rival in ranked:
         rows += rows_of(rival, choose, resamples=resamples, seed=seed)
     return rows

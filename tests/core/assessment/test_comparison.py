@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -157,6 +159,19 @@ def test_violations_are_those_of_the_first() -> None:
         run._replace(score=other.score) for run, other in zip(mine.runs, theirs.runs, strict=True)
     ]
     assert found.area.value == precision_recall(expected).area
+
+
+@pytest.mark.parametrize("answer", ["act", "ignore"])
+def test_an_unseen_state_ranks_as_the_rule_takes_it(answer: Literal["act", "ignore"]) -> None:
+    one = probable("a", runs_of(8))
+    runs = tuple(run._replace(unseen=np.arange(len(run.ticks)) % 7 == 0) for run in one.runs)
+    one = replace(one, rule=replace(one.rule, unseen=answer), runs=runs)
+    found, _ = compare([one, one], FOLDS, 60.0, resamples=5)
+    level = np.inf if answer == "act" else -np.inf
+    taken = [
+        run._replace(score=np.where(run.unseen, level, run.score), unseen=None) for run in runs
+    ]
+    assert found.area.value == precision_recall(taken).area
 
 
 def test_other_moments_are_refused() -> None:

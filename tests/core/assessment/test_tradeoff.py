@@ -197,6 +197,8 @@ def test_a_tick_without_a_score_is_judged_as_the_policy_takes_it() -> None:
     assert alarmed.area == pytest.approx(0.5 * 0 + 1.0 * 2 / 3)
     told = a_trace([0.1, 0.5, 0.5, 0.5, 0.0, 0.0], (3,), horizon=2)._replace(unseen=unseen)
     assert precision_recall([told]).area == 1.0  # scores told what the model did not know
+    for answer in ("warn", "ignore"):
+        assert precision_recall([trace._replace(unseen=unseen)], answer).area == 1.0
 
 
 def test_whole_runs_are_resampled() -> None:

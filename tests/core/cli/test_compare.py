@@ -44,7 +44,9 @@ def test_figures_are_those_of_models_that_did_not_learn_the_recording(
     assert [row["name"] for row in rows] == [config.stem, "coarse", "near"]
     paths = sorted(bags.iterdir())
     [(monitor, runs)] = folded_runs(load_compiled(config), paths, 2, 1, Output(quiet=True))
-    own = precision_recall(scored_runs(monitor, runs, name)).area
+    own = precision_recall(
+        scored_runs(monitor, runs, name), monitor.spec.properties[name].unseen
+    ).area
     assert rows[0]["pr_area"]["value"] == pytest.approx(own)
     assert rows[0]["differences"] == {}
     assert set(rows[2]["differences"]) == {"area", "brier", "lead"}

@@ -84,7 +84,7 @@ class Judged:
     Attributes
     ----------
     area : Estimate
-        Under the precision-recall curve, over ticks.
+        Under the precision-recall curve, over ticks; an unseen state is what the rule makes of it.
     calibration : Calibration or None
         Over the ticks at which all contenders have a probability; None without any.
     brier : Estimate
@@ -315,6 +315,7 @@ def _map(runs: Sequence[ScoredRun]) -> Callable[[Floats], Floats]:
 class _Figures:
     """What can be asked of any choice of runs."""
 
+    rule: AlertRule
     runs: tuple[ScoredRun, ...]
     parts: list[Predictions] | None
     points: list[Point]
@@ -348,10 +349,12 @@ class _Figures:
             for i, point in zip(here, found, strict=True):
                 points[i] = point
         ends = min(chosen), max(chosen)
-        return cls(one.runs, parts, [point for point in points if point is not None], ends)
+        return cls(
+            one.rule, one.runs, parts, [point for point in points if point is not None], ends
+        )
 
     def area(self, drawn: Sequence[int]) -> float:
-        return precision_recall([self.runs[i] for i in drawn]).area
+        return precision_recall([self.runs[i] for i in drawn], self.rule.unseen).area
 
     def calibration(self, drawn: Sequence[int]) -> Calibration | None:
         return None if self.parts is None else calibrate(pool([self.parts[i] for i in drawn]))

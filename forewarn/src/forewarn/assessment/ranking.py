@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,14 @@ class PrecisionRecall(NamedTuple):
     area: float
 
 
-def precision_recall(scored_runs: Sequence[ScoredRun]) -> PrecisionRecall:
+def precision_recall(
+    scored_runs: Sequence[ScoredRun], unseen: Literal["act", "warn", "ignore"] = "act"
+) -> PrecisionRecall:
     """Ask of every tick whether a violation follows within the horizon, and of its score the same.
 
     Judged are the ticks at which nothing is violated yet and whose outcome is known, the same for
-    every monitor: where it had no score it did not warn (minus infinity), and where that was for a
-    state that it did not know it did (infinity), as the policy does by default.
+    every monitor. Where it had no score it did not warn (minus infinity); where that was for a
+    state that it did not know it did (infinity) if that asks it to `act`, as in `AlertRule`.
     """
     scores: list[Floats] = [np.zeros(0)]
     truths: list[NDArray[np.bool_]] = [np.zeros(0, dtype=bool)]
@@ -45,7 +47,8 @@ def precision_recall(scored_runs: Sequence[ScoredRun]) -> PrecisionRecall:
         followed, known = outcomes(scored)
         score = np.where(np.isnan(scored.score), -np.inf, scored.score)
         if scored.unseen is not None:
-            score = np.where(scored.unseen & np.isnan(scored.score), np.inf, score)
+            silent = scored.unseen & np.isnan(scored.score)
+            score = np.where(silent & (unseen == "act"), np.inf, score)
         judged = known & np.isin(scored.status, UNDECIDED)
         scores.append(score[judged])
         truths.append(followed[judged])

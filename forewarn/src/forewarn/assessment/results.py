@@ -46,7 +46,8 @@ def scored_runs(monitor: Monitor, runs: Sequence[RecordedRun], name: str) -> lis
 def areas(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[float | None]:
     """Return the area under the precision-recall curve of every property; None if undefined."""
     found = [
-        precision_recall(scored_runs(monitor, runs, name)).area for name in monitor.spec.properties
+        precision_recall(scored_runs(monitor, runs, name), section.unseen).area
+        for name, section in monitor.spec.properties.items()
     ]
     return [area if area == area else None for area in found]
 

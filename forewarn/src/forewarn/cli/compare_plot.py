@@ -20,7 +20,7 @@ def render(curves: Mapping[str, Sequence[Contender]]) -> str:
     figure = make_subplots(rows=len(curves), cols=1, subplot_titles=list(curves))
     for row, contenders in enumerate(curves.values(), 1):
         for place, contender in enumerate(contenders):
-            found = precision_recall(contender.runs)
+            found = precision_recall(contender.runs, contender.rule.unseen)
             figure.add_trace(
                 go.Scatter(
                     x=found.recall,
