@@ -164,13 +164,15 @@ def test_violations_are_those_of_the_first() -> None:
 @pytest.mark.parametrize("answer", ["act", "ignore"])
 def test_an_unseen_state_ranks_as_the_rule_takes_it(answer: Literal["act", "ignore"]) -> None:
     one = probable("a", runs_of(8))
-    runs = tuple(run._replace(unseen=np.arange(len(run.ticks)) % 7 == 0) for run in one.runs)
+    unseen = [np.arange(len(run.ticks)) % 7 == 0 for run in one.runs]
+    pairs = list(zip(one.runs, unseen, strict=True))
+    runs = tuple(
+        run._replace(score=np.where(there, np.nan, run.score), unseen=there) for run, there in pairs
+    )
     one = replace(one, rule=replace(one.rule, unseen=answer), runs=runs)
     found, _ = compare([one, one], FOLDS, 60.0, resamples=5)
     level = np.inf if answer == "act" else -np.inf
-    taken = [
-        run._replace(score=np.where(run.unseen, level, run.score), unseen=None) for run in runs
-    ]
+    taken = [run._replace(score=np.where(there, level, run.score)) for run, there in pairs]
     assert found.area.value == precision_recall(taken).area
 
 
