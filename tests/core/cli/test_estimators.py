@@ -138,6 +138,10 @@ def test_what_explains_a_risk_tells_the_sum_that_it_is(folder: Path, model: Path
             assert push.log_odds == pytest.approx(3 * line["closing"] - line["gap"], rel=1e-6)
             assert sum(weight for _, weight in found.estimates) > 0
             summed += 1
+        unseen = verdict.properties[0]._replace(in_model=False)
+        other = verdict._replace(properties=(unseen, *verdict.properties[1:]))
+        (fact,) = risk_facts(monitor, other, "no_crash")
+        assert fact.endswith("is by near alone: the model has never seen this state")
         alone = composition_of(*place, None)
         assert alone is not None and alone.without == ("near",)
         assert alone.risk == compiled.table.values[place[1], 0]

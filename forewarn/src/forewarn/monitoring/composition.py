@@ -174,6 +174,9 @@ def risk_facts(monitor: Monitor, verdict: Verdict, name: str) -> tuple[str, ...]
         return (f"the risk of {name} is 1, for it is violated: that is no estimate",)
     if prop.status is PropertyStatus.ENDED:
         return ()
+    if not prop.in_model and compiled.estimate is not None:
+        scores = " and ".join(compiled.estimate.judged.scores)
+        return (f"the risk of {name} is by {scores} alone: the model has never seen this state",)
     if row is None or len(prop.automaton) != 1 or prop.status is PropertyStatus.UNKNOWN:
         return (f"the risk of {name} is the worst of all states that may be",)
     found = composition_of(compiled, row, prop.automaton[0], verdict.values)
