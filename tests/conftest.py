@@ -43,6 +43,7 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.delenv(name, raising=False)
         patch.setenv("ROS_LOG_DIR", str(tmp_path_factory.mktemp("ros-log")))
         patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        patch.setenv("OMP_NUM_THREADS", "1")  # threads that wait for each other by spinning
         yield
 
 
