@@ -217,7 +217,7 @@ class _Tried:
     risks : tuple of ndarray
         At the judged ticks of each recording; NaN where the chain does not know the state.
     base : tuple of float
-        Share of the judged ticks that a violation followed, where each chain was learned.
+        Share of the ticks that a violation followed, in the recordings each chain was learned from.
     """
 
     recorded: tuple[Recorded, ...]

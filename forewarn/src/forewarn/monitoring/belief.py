@@ -193,7 +193,7 @@ class Arrivals(NamedTuple):
     mass : ndarray, shape (branches, r)
         Joint probability of the branch and of each state that agrees with the readings.
     followed : bool
-        The chain leads on from some state of the moment before.
+        False if the chain leads from no state of the moment before to what is read now.
     """
 
     branches: tuple[int, ...]

@@ -23,12 +23,14 @@ KIND = "event"
 
 @dataclass(frozen=True)
 class Activate:
-    """The node was activated; a player needs to know on which grid ticks lie.
+    """The node was activated.
+
+    A player reads from it when ticks are due.
 
     Attributes
     ----------
     rate : float or 'steps'
-        Ticks per second, which tell a player when ticks are due; ``steps`` tell nobody.
+        Ticks per second; ``steps`` if there are none, and a tick comes with each step.
     settle_ns : int
         How much later than its tick an evaluation happens.
     inputs : mapping of str to str

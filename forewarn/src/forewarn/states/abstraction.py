@@ -230,8 +230,8 @@ class Abstraction:
     def learned_from(self) -> tuple[str, ...]:
         """Beginnings of the digests of the recordings that the states were learned from.
 
-        Those of a tree, and those of danger scores that conditions depend on: their trees and cuts
-        were chosen by what happened there.
+        These are the recordings of a tree, and of danger scores that conditions depend on. What
+        happened in them decided where the states are cut.
         """
         fits = [fit for fit in self.fitted if self._depending({fit.name})]
         marks = {mark_of(digest) for fit in fits for digest in fit.recordings}

@@ -32,7 +32,7 @@ def fit_weights(
     logits : ndarray, shape (k, d)
         Of the estimates.
     mean : ndarray, shape (d,)
-        Weights that hold the others: what remains for an infinite `hold`.
+        Weights that the fit is held near. An infinite `hold` returns them as they are.
     """
     start = np.append(0.0, mean)
     if math.isinf(hold):
