@@ -193,3 +193,20 @@ def test_an_inline_comparison_finds_its_predicate_or_becomes_one() -> None:
         "moving",
         "speed < 0.25",
     )
+
+
+def test_a_condition_for_messages_is_part_of_what_a_model_counts() -> None:
+    def with_wheel(more: str) -> str:
+        wheel = f"{{topic: /j, type: sensor_msgs/msg/JointState, value: 'velocity[0]'{more}}}"
+        text = GOOD.replace("signals:", f"signals:\n  wheel: {wheel}")
+        return text.replace("predicates:", "predicates:\n  turns: wheel > 1")
+
+    digests = {
+        compile_spec(spec_of(with_wheel(more))).abstraction.digest
+        for more in ("", ", where: len(name) > 1", ", where: len(name) > 2")
+    }
+    assert len(digests) == 3
+    with pytest.raises(ConfigError, match=r"signals.wheel.*where chooses among messages"):
+        spec_of(GOOD.replace("signals:", "signals:\n  wheel: {where: x > 1}"))
+    with pytest.raises(ConfigError, match=r"signals.wheel.where"):
+        compile_spec(spec_of(with_wheel(", where: a b")))

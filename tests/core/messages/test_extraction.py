@@ -89,6 +89,7 @@ def cdr(order: str = "<") -> bytes:
         ("len(objects)", 2),
         ("[o.kind for o in objects]", [1, 2]),
         ("[o.name for o in objects]", ["car", ""]),
+        ("index_of([o.name for o in objects], '')", 1),
         ("[o.kind == o.CAR for o in objects]", [True, False]),
         ("objects[0].CAR + objects[0].kind", 2.0),
         ("objects[0].UNIT == 'm'", True),

@@ -264,7 +264,7 @@ def test_a_late_sample_waits_until_it_could_have_been_known() -> None:
     assert inputs.snapshot(4).values == (2.0,)
     for tick in range(5, 50):  # all arrive at once: only the newest is kept
         inputs.accept("/x", 60 * TICK, stamped(tick * TICK, float(tick)))
-    assert len(inputs._channels["/x"].pending) == 1
+    assert len(inputs._channels[0].pending) == 1
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_memory_stays_flat_while_nobody_evaluates() -> None:
     assert all(a < b for a, b in pairwise(times))
     for time_ns in times:
         inputs.accept("/x", time_ns, number(1.0))
-    assert len(inputs._channels["/x"].pending) <= 11
+    assert len(inputs._channels[0].pending) <= 11
 
 
 @given(
@@ -505,3 +505,91 @@ def test_a_message_of_the_topic_is_a_step_whatever_its_time() -> None:
     first, second = inputs.snapshot(0), inputs.snapshot(1)
     assert (first.values, first.time_ns) == ((1.0, 2.0), 800)
     assert (second.values, second.time_ns) == ((3.0, 2.0), 50)
+
+
+NAMED = message_type("demo_msgs/msg/Named", "string name\nfloat64 data\n", "ros2msg")
+
+
+def named(name: str, value: float) -> bytes:
+    text = name.encode() + b"\0"
+    body = struct.pack("<I", len(text)) + text
+    return b"\x00\x01\x00\x00" + body + b"\0" * (-len(body) % 8) + struct.pack("<d", value)
+
+
+def meant(signal: str, where: str | None, value: str = "data") -> SourceSignal:
+    condition = None if where is None else parse_expression(where)
+    return SourceSignal(
+        signal, "/x", NAMED.name, parse_expression(value), 2 * TICK, None, where=condition
+    )
+
+
+def test_the_newest_message_for_which_the_condition_holds_is_the_one_that_counts() -> None:
+    sources = [meant(n, f"name == '{n}'") for n in "ab"] + [meant("any", None)]
+    inputs = Feed(sources, {"/x": NAMED}, Grid(10.0))
+    for i, name in enumerate("abaabbc"):
+        inputs.accept("/x", TICK + i, named(name, float(i)))
+    assert inputs.snapshot(2).values == (3.0, 5.0, 6.0)
+    assert (inputs.counters.received, inputs.counters.decoded) == (7, 3)
+    inputs.accept("/x", 3 * TICK, named("b", 7.0))
+    assert inputs.snapshot(3).values == (3.0, 7.0, 7.0)
+    late = inputs.snapshot(5)
+    assert late.values == (None, 7.0, 7.0)  # a is as old as its own newest message
+    assert late.stale == (("a", 5 * TICK - TICK - 3),)
+
+
+def test_a_message_that_no_signal_means_is_no_news() -> None:
+    inputs = Feed([meant("a", "name == 'a'")], {"/x": NAMED}, Grid(10.0))
+    inputs.accept("/x", 0, named("b", 1.0))
+    assert inputs.snapshot(0) == (0, (None,), (("a", None),), (), False, 0, None)
+    unknown = Feed([meant("u", "data > 0")], {"/x": NAMED}, Grid(10.0))
+    unknown.accept("/x", 0, named("b", math.nan))
+    assert unknown.snapshot(0).stale == (("u", None),)  # what is unknown does not hold
+
+
+def test_of_an_unreadable_message_nobody_knows_whether_it_is_meant_and_the_failure_is_told() -> (
+    None
+):
+    inputs = Feed([meant("a", "name == 'a'")], {"/x": NAMED}, Grid(10.0))
+    inputs.accept("/x", 0, named("a", 1.0))
+    inputs.accept("/x", TICK, b"\x00\x01\x00\x00\x09")
+    snapshot = inputs.snapshot(1)
+    assert snapshot.values == (None,)
+    assert [failure.where for failure in snapshot.failures] == ["/x"]
+
+
+def test_a_goal_that_a_signal_does_not_mean_changes_nothing() -> None:
+    inputs = Feed([meant("a", "name == 'a'"), meant("x", None)], {"/x": NAMED}, Grid(10.0))
+    inputs.accept("/x", 0, named("a", 1.0))
+    snapshot, given = inputs.proposing(inputs.snapshot(0), "/x", named("b", 2.0))
+    assert (snapshot.values, given) == ((1.0, 2.0), [None, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [("nam == 'a'", r"signals\.a\.where.*nam.*name, data"), ("name", r"signals\.a\.where.*text")],
+)
+def test_a_condition_that_messages_cannot_meet_is_an_error_at_load(
+    where: str, problem: str
+) -> None:
+    with pytest.raises(FieldError, match=problem):
+        Feed([meant("a", where)], {"/x": NAMED}, Grid(10.0))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.sampled_from("ab"), st.integers(0, 9)), max_size=40)
+)
+def test_choosing_by_a_condition_is_the_same_as_a_topic_of_its_own(
+    messages: list[tuple[int, str, int]],
+) -> None:
+    messages.sort(key=lambda message: message[0])
+    one = Feed([meant(n, f"name == '{n}'") for n in "ab"], {"/x": NAMED}, Grid(10.0))
+    apart = Feed(
+        [replace(meant(n, None), topic=f"/{n}") for n in "ab"],
+        {"/a": NAMED, "/b": NAMED},
+        Grid(10.0),
+    )
+    for tenth, name, value in messages:
+        one.accept("/x", tenth * TICK // 5, named(name, float(value)))
+        apart.accept(f"/{name}", tenth * TICK // 5, named(name, float(value)))
+    for tick in range(7):
+        assert one.snapshot(tick) == apart.snapshot(tick)

@@ -14,6 +14,7 @@ from forewarn.errors import DecodeError, FieldError, ForewarnError, InputError, 
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages import MessageType, compile_extractor, installed_message_type
 from forewarn.recordings import JsonTrace, Recording, open_recording
+from forewarn.signals.channels import check_condition
 from forewarn.signals.clock import two_times
 from forewarn.signals.stamps import clock_gap, stamp_reader
 from forewarn.states.kind_check import Misuse, find_misuse
@@ -158,6 +159,10 @@ def _fields(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[F
             continue
         for note in extractor.notes:
             yield warning(compiled.spec, key, note)
+        try:
+            check_condition(types[source.topic], source)
+        except FieldError as error:
+            yield Finding("error", str(error.located(file=compiled.spec.file)))
     yield from _kinds(compiled, types)
 
 

@@ -39,6 +39,8 @@ class SignalSpec(Section):
     value : str or None
         Expression over the message's fields, or over other signals. Without topic and value the
         signal is external: another process, or a trace, supplies it by name.
+    where : str or None
+        Condition over the message's fields: only messages for which it holds count.
     timeout : float
         Seconds after which a sample counts as unknown; infinite for ``never``. Not for derived
         signals.
@@ -60,6 +62,7 @@ class SignalSpec(Section):
     channel: str | None = None
     message: str | None = None
     value: Expr | None = None
+    where: Expr | None = None
     timeout: Limit | None = None
     default: VALUE | None = None
     stale: Literal["worst", "hold", "ignore"] = "worst"
@@ -77,6 +80,8 @@ class SignalSpec(Section):
             raise ValueError("a signal comes from a topic or from a channel, not from both")
         if self.source is not None and self.value is None:
             raise ValueError("value is missing: an expression over the message's fields")
+        if self.source is None and self.where is not None:
+            raise ValueError("where chooses among messages: it belongs to a signal with a topic")
         if self.is_derived and self.model_fields_set & {"timeout", "default", "stale"}:
             raise ValueError("timeout, default and stale belong to signals that arrive")
         if self.rules is not None and (self.is_derived or self.channel is not None):

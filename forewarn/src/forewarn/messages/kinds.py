@@ -76,6 +76,7 @@ def fields_of(struct: Struct) -> list[str]:
 _LIST: tuple[Kind, ...] = (Many(TEXT),)
 _TEXT_OR_LIST: tuple[Kind, ...] = (TEXT, Many(TEXT))
 OF_TEXTS: Mapping[str, tuple[tuple[tuple[Kind, ...], ...], Kind | None]] = {
+    "index_of": ((_LIST, (TEXT,)), NUMBER),
     "lower": ((_TEXT_OR_LIST,), None),
     "taken": ((_LIST, _LIST), None),
     "without": ((_LIST, _LIST), None),

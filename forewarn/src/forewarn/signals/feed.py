@@ -1,29 +1,25 @@
 """From messages as they arrive to the snapshot of a tick.
 
-A message is decoded only if it is the newest of its tick; the others are never looked at.
+A message is decoded only if it is the newest of its tick, of those that a signal means: the others
+are never looked at, or only to tell whether they are meant.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from forewarn.errors import DecodeError, FieldError
-from forewarn.expressions import Expression, Unknown
-from forewarn.messages import (
-    Extractor,
-    ForeignExtractor,
-    MessageType,
-    compile_extractor,
-)
+from forewarn.errors import DecodeError
+from forewarn.expressions import Unknown
+from forewarn.messages import MessageType
+from forewarn.signals.channels import NEVER, Channel, build_topics
 from forewarn.signals.clock import Clock, Payload, Samples
 from forewarn.signals.sources import SourceSignal, stored_value
-from forewarn.signals.stamps import APART_NS, clock_gap, stamp_reader
+from forewarn.signals.stamps import APART_NS, clock_gap
 
-NEVER = -(1 << 62)
 Reader = Callable[[Any], Any]
 NO_READERS: Mapping[str, Reader] = MappingProxyType({})
 
@@ -77,27 +73,6 @@ class Snapshot(NamedTuple):
     suspended: bool = False
     time_ns: int | None = None
     action: str | None = None
-
-
-@dataclass
-class Channel:
-    """What is pending and what is current of one topic.
-
-    Attributes
-    ----------
-    pending : deque of (visible tick, moment in ns, payload)
-        The newest payload for each tick that is still to come.
-    apart : bool
-        It has been noted that stamps are far from arrivals.
-    """
-
-    topic: str
-    slots: tuple[int, ...]
-    decode: Callable[[Payload], list[Any]]
-    stamp: Callable[[Payload], int] | None = None
-    pending: deque[tuple[int, int, Payload]] = field(default_factory=deque)
-    newest_ns: int = NEVER
-    apart: bool = False
 
 
 @dataclass
@@ -155,7 +130,8 @@ class Feed:
         self.counters = Counters()
         self.notes: list[str] = []
         self._slots = {s.name: i for i, s in enumerate(self._sources)}
-        self._channels = dict(self._build_channels(message_types))
+        self._topics = build_topics(self._sources, message_types, self.notes, stamped=stamped)
+        self._channels = [c for topic in self._topics.values() for c in topic.channels]
         self._external: deque[tuple[int, dict[str, tuple[int, Any]]]] = deque()
         self.reset()
 
@@ -164,7 +140,7 @@ class Feed:
         self._values: list[Any] = [None] * len(self._sources)
         self._moments = [NEVER] * len(self._sources)
         self._external.clear()
-        for channel in self._channels.values():
+        for channel in self._channels:
             channel.pending.clear()
             channel.newest_ns = NEVER
 
@@ -176,7 +152,7 @@ class Feed:
     @property
     def topics(self) -> frozenset[str]:
         """Return the topics that are decoded."""
-        return frozenset(self._channels)
+        return frozenset(self._topics)
 
     def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
         """Take one payload that arrived at `time_ns` of the clock.
@@ -190,21 +166,22 @@ class Feed:
         if isinstance(payload, Mapping):
             self._enqueue_external(time_ns, payload)
             return
-        channel = self._channels.get(topic)
-        if channel is None:
+        known = self._topics.get(topic)
+        if known is None:
             self.counters.unexpected += 1
             return
         moment = time_ns
-        if channel.stamp is not None:
+        if known.stamp is not None:
             try:
-                moment = channel.stamp(payload)
+                moment = known.stamp(payload)
             except DecodeError:
                 # Its stamp is unreadable; it stays in line so that decoding reports it.
                 moment = time_ns
-            if not channel.apart and abs(moment - time_ns) > APART_NS:
-                channel.apart = True
+            if not known.apart and abs(moment - time_ns) > APART_NS:
+                known.apart = True
                 self.notes.append(f"{topic}: {clock_gap(moment, time_ns)}")
-        self._enqueue(channel, time_ns, moment, payload)
+        for channel in known.meant(payload):
+            self._enqueue(channel, time_ns, moment, payload)
 
     def _enqueue(self, channel: Channel, arrival: int, moment: int, payload: Payload) -> None:
         if moment < channel.newest_ns:
@@ -235,7 +212,7 @@ class Feed:
     def snapshot(self, tick: int) -> Snapshot:
         """Return all source signals at `tick`, taking what belongs to it or to earlier ticks."""
         failures: list[Failure] = []
-        for channel in self._channels.values():
+        for channel in self._channels:
             if channel.pending and channel.pending[0][0] <= tick:
                 self._take(channel, tick, failures)
         while self._external and self._external[0][0] <= tick:
@@ -276,16 +253,15 @@ class Feed:
         DecodeError
             If the payload cannot be read.
         """
-        channel = self._channels.get(topic)
+        known = self._topics.get(topic)
         given: list[Any] = [None] * len(self._sources)
-        if channel is None:
+        if known is None:
             return snapshot, given
-        for slot, value in zip(channel.slots, channel.decode(payload), strict=True):
-            given[slot] = self._stored(slot, value)
-        values = list(snapshot.values)
-        for slot in channel.slots:
-            values[slot] = given[slot]
-        fresh = {self._sources[slot].name for slot in channel.slots}
+        values, fresh = list(snapshot.values), set()
+        for channel in known.meant(payload):
+            for slot, value in zip(channel.slots, channel.decode(payload), strict=True):
+                values[slot] = given[slot] = self._stored(slot, value)
+                fresh.add(self._sources[slot].name)
         stale = tuple(one for one in snapshot.stale if one.name not in fresh)
         return snapshot._replace(values=tuple(values), stale=stale), given
 
@@ -329,38 +305,6 @@ class Feed:
     def play(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[int]:
         """Take recorded samples and yield each moment when it is due; see `Moments.play`."""
         return self.moments.play(samples, start_ns, end_ns, self.accept)
-
-    def _build_channels(
-        self, message_types: Mapping[str, MessageType]
-    ) -> list[tuple[str, Channel]]:
-        by_topic: dict[str, list[tuple[int, SourceSignal]]] = {}
-        for slot, source in enumerate(self._sources):
-            if source.topic in message_types:
-                by_topic.setdefault(source.topic, []).append((slot, source))
-        channels = []
-        for topic, members in by_topic.items():
-            mtype = message_types[topic]
-            extractor = self._extractor(mtype, members)
-            self.notes += [f"{topic}: {note}" for note in extractor.notes]
-            stamp = stamp_reader(mtype) if self._stamped else None
-            if self._stamped and stamp is None:
-                self.notes.append(f"{topic}: {mtype.name} has no stamp; its arrival counts")
-            slots = tuple(slot for slot, _ in members)
-            channels.append((topic, Channel(topic, slots, extractor, stamp)))  # type: ignore[arg-type]
-        return channels
-
-    def _extractor(
-        self, mtype: MessageType, members: list[tuple[int, SourceSignal]]
-    ) -> Extractor | ForeignExtractor:
-        expressions: list[Expression] = []
-        for _, source in members:
-            assert source.expression is not None
-            try:
-                compile_extractor(mtype, [source.expression])
-            except FieldError as error:
-                raise error.located(key=f"signals.{source.name}.value") from None
-            expressions.append(source.expression)
-        return compile_extractor(mtype, expressions)
 
 
 def snapshot_of(

@@ -20,6 +20,8 @@ class SourceSignal:
         Greatest age at which a sample still counts; negative for never stale.
     stale : str
         What an older one means: ``worst``, ``hold`` or ``ignore``.
+    where : Expression or None
+        Holds for the messages that are meant; None for all of the topic.
     """
 
     name: str
@@ -29,6 +31,7 @@ class SourceSignal:
     timeout_ns: int
     default: float | bool | str | list[float] | None
     stale: str = "worst"
+    where: Expression | None = None
 
 
 def stored_value(value: Any) -> Any:

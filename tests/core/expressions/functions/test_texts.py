@@ -87,3 +87,15 @@ def test_like_is_quick_on_long_texts_and_says_what_it_cannot_take() -> None:
     notes = Notes()
     assert np.isnan(float(FUNCTIONS["like"].call(notes, 3, "*")))
     assert np.isnan(float(FUNCTIONS["like"].call(notes, "a", 3)))
+
+
+def test_index_of_finds_the_first_element_that_is_the_text() -> None:
+    index_of = FUNCTIONS["index_of"]
+    assert index_of(["a", "b", "b"], "b") == 1
+    assert np.isnan(float(index_of([], "b")))
+    assert np.isnan(float(index_of(["ab"], "b")))
+    notes = Notes()
+    assert np.isnan(float(index_of.call(notes, ["a"], "b")))
+    assert "no element is 'b'" in notes[0]
+    assert np.isnan(float(index_of(["3"], 3)))
+    assert np.isnan(float(index_of("abc", "b")))

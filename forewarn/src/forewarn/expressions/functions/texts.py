@@ -58,6 +58,15 @@ def _stands_in(item: str, text: str) -> bool:
     return False
 
 
+def _index_of(notes: Notes, items: Any, text: Any) -> Any:
+    texts = list_of_texts(notes, "index_of", items)
+    if texts is None:
+        return NAN
+    if not isinstance(text, str):
+        return NAN if is_unknown(text) else notes.unknown("index_of() looks for a text")
+    return texts.index(text) if text in texts else notes.unknown(f"no element is {text!r}")
+
+
 def _like(notes: Notes, text: Any, pattern: Any) -> Any:
     if not isinstance(pattern, str):
         return NAN if is_unknown(pattern) else notes.unknown("like() needs a pattern, a text")
@@ -102,6 +111,7 @@ _SIGNS = {"?": ".", "#": "(?<![0-9])[0-9]+(?![0-9])"}
 
 register(
     {
+        "index_of": Function(_index_of, 2, 2, "index of the first element that is a text"),
         "like": Function(_like, 2, 2, "whether a text, or each of a list, has a form such as a#.*"),
         "lower": Function(_lower, 1, 1, "a text, or each text of a list, in small letters"),
         "taken": Function(_taken, 2, 2, "the texts of a list that stand within one of another"),

@@ -225,6 +225,7 @@ class _Builder:
             -1 if math.isinf(timeout) else round(timeout * NANOSECONDS),
             signal.default,
             signal.stale,
+            None if signal.where is None else self._parse(signal.where, f"signals.{name}.where"),
         )
 
     def _derivation_order(self, derived: Mapping[str, Expression]) -> list[str]:

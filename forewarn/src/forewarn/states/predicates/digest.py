@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
-from forewarn.expressions import Expression, normal_form
+from forewarn.expressions import Expression, normal_form, parse_expression
 from forewarn.states.danger import DangerFit
 from forewarn.states.predicates.maps import shape_content
 
@@ -100,6 +100,7 @@ def _signal(spec: MonitorSpec, parsed: Mapping[str, Expression], name: str) -> l
         None if signal.timeout is None else repr(signal.timeout),
         signal.default,
         *([signal.stale] if signal.stale != "worst" else []),
+        *(["where", normal_form(parse_expression(signal.where))] if signal.where else []),
         # Not what the rules say: a model may serve under others, as it serves on another map.
         *(["rules"] if signal.rules is not None else []),
     ]

@@ -1,0 +1,170 @@
+"""What is read of each topic: the messages that its signals mean, and the values in them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from forewarn.errors import DecodeError, FieldError
+from forewarn.expressions import Expression, normal_form
+from forewarn.expressions.syntax import shown
+from forewarn.messages import Extractor, ForeignExtractor, MessageType, compile_extractor
+from forewarn.messages.inference import infer
+from forewarn.messages.kinds import NUMBER, describe
+from forewarn.signals.clock import Payload
+from forewarn.signals.sources import SourceSignal, stored_value
+from forewarn.signals.stamps import stamp_reader
+
+NEVER = -(1 << 62)
+Decode = Callable[[Payload], "list[Any]"]
+
+
+class Member(NamedTuple):
+    """A signal of a topic, and its place among all that arrive."""
+
+    slot: int
+    source: SourceSignal
+
+
+@dataclass
+class Channel:
+    """What is pending and what is current of one topic, or of those of its messages that are meant.
+
+    Attributes
+    ----------
+    condition : int or None
+        Which condition of the topic tells those messages; None for all.
+    pending : deque of (visible tick, moment in ns, payload)
+        The newest payload for each tick that is still to come.
+    """
+
+    topic: str
+    slots: tuple[int, ...]
+    decode: Decode
+    condition: int | None = None
+    pending: deque[tuple[int, int, Payload]] = field(default_factory=deque)
+    newest_ns: int = NEVER
+
+
+@dataclass
+class Topic:
+    """One topic.
+
+    Attributes
+    ----------
+    stamp : callable or None
+        Reads the time that counts; None for the arrival.
+    conditions : callable or None
+        Gives the value of each condition by which signals choose messages.
+    apart : bool
+        It has been noted that stamps are far from arrivals.
+    """
+
+    channels: tuple[Channel, ...]
+    stamp: Callable[[Payload], int] | None
+    conditions: Decode | None
+    apart: bool = False
+
+    def meant(self, payload: Payload) -> Sequence[Channel]:
+        """Return the channels that a message belongs to."""
+        if self.conditions is None:
+            return self.channels
+        try:
+            found = self.conditions(payload)
+        except DecodeError:
+            # Nobody knows which one it was for; it stays in line so that decoding reports it.
+            return self.channels
+        return [c for c in self.channels if c.condition is None or _holds(found[c.condition])]
+
+
+def _holds(value: Any) -> bool:
+    return bool(stored_value(value))
+
+
+def build_topics(
+    sources: Sequence[SourceSignal],
+    message_types: Mapping[str, MessageType],
+    notes: list[str],
+    *,
+    stamped: bool,
+) -> dict[str, Topic]:
+    """Prepare what is read of each topic that has a definition.
+
+    Parameters
+    ----------
+    notes : list of str
+        What is to be known about it is added there.
+    stamped : bool
+        Messages count from their header stamp.
+
+    Raises
+    ------
+    FieldError
+        If an expression reads a field that its message does not have.
+    """
+    by_topic: dict[str, list[Member]] = {}
+    for slot, source in enumerate(sources):
+        if source.topic in message_types:
+            by_topic.setdefault(source.topic, []).append(Member(slot, source))
+    return {
+        name: _topic(name, message_types[name], members, notes, stamped=stamped)
+        for name, members in by_topic.items()
+    }
+
+
+def _topic(
+    name: str, mtype: MessageType, members: list[Member], notes: list[str], *, stamped: bool
+) -> Topic:
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        where = member.source.where
+        groups.setdefault("" if where is None else normal_form(where), []).append(member)
+    conditions: list[Expression] = []
+    channels = []
+    for group in groups.values():
+        place, where = None, group[0].source.where
+        if where is not None:
+            check_condition(mtype, group[0].source)
+            place = len(conditions)
+            conditions.append(where)
+        extractor = _extractor(mtype, group)
+        notes += [f"{name}: {note}" for note in extractor.notes]
+        slots = tuple(member.slot for member in group)
+        channels.append(Channel(name, slots, extractor, place))  # type: ignore[arg-type]
+    choose = compile_extractor(mtype, conditions) if conditions else None
+    notes += [f"{name}: {note}" for note in (choose.notes if choose is not None else ())]
+    stamp = stamp_reader(mtype) if stamped else None
+    if stamped and stamp is None:
+        notes.append(f"{name}: {mtype.name} has no stamp; its arrival counts")
+    return Topic(tuple(channels), stamp, choose)  # type: ignore[arg-type]
+
+
+def check_condition(mtype: MessageType, source: SourceSignal) -> None:
+    """Check that messages of a type can be chosen by a signal's condition; raises FieldError."""
+    if source.where is None:
+        return
+    key = f"signals.{source.name}.where"
+    try:
+        kind = infer(source.where, mtype.struct).kind
+    except FieldError as error:
+        raise error.located(key=key) from None
+    if kind != NUMBER:
+        raise FieldError(
+            f"{describe(kind)} is neither true nor false, in {shown(source.where.source)}",
+            key=key,
+            accepted="a condition: child_frame_id == 'base_link', or any(...) of several",
+        )
+
+
+def _extractor(mtype: MessageType, members: Sequence[Member]) -> Extractor | ForeignExtractor:
+    expressions: list[Expression] = []
+    for _, source in members:
+        assert source.expression is not None
+        try:
+            compile_extractor(mtype, [source.expression])
+        except FieldError as error:
+            raise error.located(key=f"signals.{source.name}.value") from None
+        expressions.append(source.expression)
+    return compile_extractor(mtype, expressions)
