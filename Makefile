@@ -12,7 +12,7 @@ BEGAN := $(shell date +%s)
 # Two tests at once where there are two cores; the live ones reserve their ROS domains.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help setup demo test coverage lint check bench mutants fuzz soak study lock layouts licences clean
+.PHONY: help setup demo docs test coverage lint check bench mutants fuzz soak study lock layouts licences clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -27,6 +27,9 @@ setup: ## .venv with everything: Python packages, ROS 2 from wheels, messages; n
 
 demo: setup ## learn, watch and replay the sample recordings over real ROS 2 topics
 	@$(BIN)/python scripts/demo.py
+
+docs: setup ## the pages as a site in out/site, with all links checked
+	@$(BIN)/python scripts/documentation.py
 
 test: setup ## unit, oracle, property-based and live ROS tests
 	@$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS); code=$$?; seconds=$$(($$(date +%s) - $(BEGAN))); \

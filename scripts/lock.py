@@ -28,6 +28,7 @@ LOCKS = {
     "embeddings": ("embeddings",),
     "pymodelchecking": ("pymodelchecking",),
     "cyber": ("cyber",),
+    "docs": ("docs",),
 }
 # What these packages ask for is not installed: files of theirs are read, they are not imported.
 ALONE = ("embeddings",)

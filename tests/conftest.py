@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))  # what several folders of tests share lies there
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]  # what several folders of tests share
 TERMINAL = (
     "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TERM", "TTY_COMPATIBLE",
     "TTY_INTERACTIVE",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from documentation import pages
 from live_process import environment as environment_of
 from live_process import free_domain
 
@@ -125,12 +126,6 @@ def anchors(path: Path) -> set[str]:
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
     headings = re.findall(r"^#+ (.+)$", text, re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def pages(repository: Path) -> list[Path]:
-    folders = ("docs", "config", "evaluation", "benchmarks")
-    found = [path for folder in folders for path in (repository / folder).rglob("*.md")]
-    return sorted([*repository.glob("*.md"), *found])
 
 
 def test_links_lead_somewhere(repository: Path) -> None:

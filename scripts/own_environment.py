@@ -1,4 +1,4 @@
-"""Environments of their own, for tests of what is heavy or optional: frameworks, embeddings.
+"""Environments of their own, for what is heavy or optional: frameworks, embeddings, the site.
 
 They are in nobody's way: a lock of `requirements/lock` is installed once, beside the packages of
 `.venv`, in a folder of ``out`` that is named by a digest of the lock.
