@@ -37,10 +37,11 @@ from evaluation.harness.command import command
 from evaluation.harness.environment import python_of
 from evaluation.harness.page import rounded, write_json
 from forewarn.assessment.replay import replay
-from forewarn.cli.common import existing_recordings, load_compiled
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings import open_recording
+from forewarn.recordings.given import existing_recordings
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

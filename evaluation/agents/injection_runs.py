@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.agents.rivals import Trace
-from forewarn.cli.common import existing_recordings, load_compiled
 from forewarn.learning.examples import read_run
+from forewarn.monitoring.loading import load_compiled
+from forewarn.recordings.given import existing_recordings
 
 SHIPPED = Path(__file__).resolve().parents[2] / "config" / "agents.yaml"
 VARIABLES = ("obedience", "share_obeyed", "words_obeyed", "share_followed", "words_followed")

@@ -27,13 +27,11 @@ from evaluation.agents.rivals import (
     told,
 )
 from evaluation.harness.page import put, table, write_json
-from forewarn.assessment.replay import replay
+from forewarn import load_monitor, replay
 from forewarn.cli.main import main as forewarn_main
 from forewarn.config import load_spec
 from forewarn.learning.examples import read_run
 from forewarn.logic.specification import compile_spec
-from forewarn.models.file import load_model
-from forewarn.monitoring.build import build_monitor
 from forewarn.recordings import find_recordings, open_recording
 
 PROPERTY, HORIZON = "ends_well", 100
@@ -135,11 +133,8 @@ class Risk(NamedTuple):
 
 def judged(monitor: Path, model: Path, path: Path) -> list[Risk]:
     """Return the risks of all runs of a trace, without their last moment, which tells the end."""
-    built = build_monitor(compile_spec(load_spec(monitor)), load_model(model))
     found = []
-    for run in find_recordings(path, "run"):
-        with open_recording(run) as recording:
-            [track] = replay(built, recording).tracks
+    for track in replay(load_monitor(monitor, model), path).tracks(PROPERTY):
         going = ~track.terminal
         base = np.nan_to_num(track.probability[going], nan=0.5)
         found.append(Risk(base.tolist(), track.lower[going].tolist(), track.upper[going].tolist()))

@@ -20,11 +20,9 @@ from agent_guard.options import Options
 from agent_guard.outcomes import NOTHING, GuardError, Judged, RunState, Settled
 from agent_guard.recent import Recent
 from agent_guard.record import StepRecord
-from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
-from forewarn.models import load_model
-from forewarn.monitoring.build import compile_for
+from forewarn.monitoring.loading import load_fitting
 from forewarn.monitoring.proposals import Judge, Judgement, Standing
 from forewarn.recordings.agent_calls import Call, arguments_of, says_failed
 from forewarn.recordings.agent_steps import text_of_result
@@ -89,10 +87,8 @@ class Guard:
         chosen = Options(**options)
         written = None if record is None else StepRecord(record)
         try:
-            spec = load_spec(monitor)
-            path = spec.model_path if model is None else Path(model)
-            found = None if path is None else load_model(path)
-            judge = Judge.of(compile_for(spec, found), found)
+            given = None if model is None else Path(model)
+            judge = Judge.of(*load_fitting(Path(monitor), given))
         except ForewarnError as error:
             if chosen.on_failure == "block":
                 raise

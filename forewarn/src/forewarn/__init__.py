@@ -1,3 +1,57 @@
-"""Forewarn: how likely a robot is to break a safety rule, seconds before it does."""
+"""Forewarn: how likely a robot is to break a safety rule, seconds before it does.
+
+The names below are the interface for Python programs; no others are promised. What they stand for
+is imported when it is first used, so that ``import forewarn`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from forewarn.errors import ForewarnError
+    from forewarn.interface.learned import Learned, learn
+    from forewarn.interface.monitors import Monitor, Run, Step, load_monitor
+    from forewarn.interface.replayed import Replay, replay
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ForewarnError",
+    "Learned",
+    "Monitor",
+    "Replay",
+    "Run",
+    "Step",
+    "__version__",
+    "learn",
+    "load_monitor",
+    "replay",
+]
+
+_PLACES = {
+    "ForewarnError": "errors",
+    "Learned": "interface.learned",
+    "Monitor": "interface.monitors",
+    "Replay": "interface.replayed",
+    "Run": "interface.monitors",
+    "Step": "interface.monitors",
+    "learn": "interface.learned",
+    "load_monitor": "interface.monitors",
+    "replay": "interface.replayed",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return the names that are promised."""
+    return sorted(__all__)

@@ -11,9 +11,9 @@ import pytest
 
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.results import scored_runs
-from forewarn.cli.common import load_compiled
 from forewarn.cli.output import Output
 from forewarn.cli.tune_runs import folded_runs
+from forewarn.monitoring.loading import load_compiled
 
 
 @pytest.fixture(scope="module")

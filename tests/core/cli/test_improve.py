@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.cli.common import load_compiled
+from forewarn.monitoring.loading import load_compiled
 
 MONITOR = """\
 # It knows how near it is, and not whether it comes nearer.

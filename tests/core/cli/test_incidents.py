@@ -14,9 +14,9 @@ import pytest
 from forewarn.assessment.incidents import confirmed, read_incident
 from forewarn.assessment.replay import replay
 from forewarn.assessment.results import scored_runs
-from forewarn.cli.common import make_monitor
 from forewarn.monitoring.black_box import Kept, Moment
 from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder, label_of
+from forewarn.monitoring.loading import make_monitor
 from forewarn.recordings import open_recording
 from forewarn.signals.clock import NANOSECONDS
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from forewarn.assessment.censoring import weighted
 from forewarn.assessment.events import Events, find_events
 from forewarn.assessment.history import History, Track
 from forewarn.assessment.lanes import Lanes, StateLog
+from forewarn.assessment.progress import Bars, overall, unseen
 from forewarn.assessment.published import Published, find_published
 from forewarn.assessment.reliability import Predictions, predictions
 from forewarn.assessment.signal_values import SignalLog, SignalSeries
@@ -21,7 +23,7 @@ from forewarn.models import Provenance
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings import Recording
+from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.by_name import samples_of
 
 PROGRESS_EVERY = 256
@@ -135,6 +137,50 @@ def replay(
         notes=_notes(session, recording, learned_from),
         published=live,
     )
+
+
+def replay_recordings(
+    monitor: Monitor,
+    recordings: Sequence[Path],
+    *,
+    learned_from: Sequence[Provenance] = (),
+    allow_missing: bool = False,
+    keep_signals: bool = False,
+    whole_leads: bool = False,
+    on_recording: Callable[[Path], None] | None = None,
+    on_verdict: Callable[[Verdict], None] | None = None,
+    bars: Bars = unseen,
+) -> list[RecordedRun]:
+    """Replay recordings one after the other; see `replay`.
+
+    Parameters
+    ----------
+    on_recording : callable, optional
+        Told of each recording before its first verdict.
+    bars : callable
+        Shows how far the work is.
+    """
+    runs = []
+    with bars("replaying") as tell:
+        update = overall(recordings, tell)
+        for path in recordings:
+            with open_recording(path) as recording:
+                if on_recording is not None:
+                    on_recording(path)
+                runs.append(
+                    replay(
+                        monitor,
+                        recording,
+                        learned_from=learned_from,
+                        allow_missing=allow_missing,
+                        keep_signals=keep_signals,
+                        whole_leads=whole_leads,
+                        on_verdict=on_verdict,
+                        progress=partial(update, path),
+                    )
+                )
+            update(path, 1.0)
+    return runs
 
 
 def weighted_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:

@@ -8,13 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.cli.common import (
-    add_folds,
-    add_report,
-    existing_recordings,
-    load_compiled,
-    write_report,
-)
+from forewarn.cli.common import add_folds, add_report, write_report
 from forewarn.cli.growing import (
     TreeOptions,
     add_tree_arguments,
@@ -33,6 +27,8 @@ from forewarn.files.outputs import check_output
 from forewarn.learning.examples import WAYS, classifier, examples_of
 from forewarn.learning.trees import Grown, Size, choose_size, learn_tree
 from forewarn.logic.specification import CompiledSpec
+from forewarn.monitoring.loading import load_compiled
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import plural
 from forewarn.states.tree.nodes import shortened
 

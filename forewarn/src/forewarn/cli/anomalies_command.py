@@ -10,6 +10,7 @@ from pathlib import Path
 
 from forewarn.assessment.drift import Drift, find_drift, sequential_p
 from forewarn.assessment.judged_runs import Judged, Run, judge_run
+from forewarn.assessment.progress import overall
 from forewarn.cli.anomaly_output import anomaly_record, print_anomalies
 from forewarn.cli.common import (
     add_allow_missing,
@@ -17,9 +18,6 @@ from forewarn.cli.common import (
     add_model,
     add_recordings,
     add_report,
-    existing_recordings,
-    load_fitting,
-    overall,
     positive_number,
     whole_number,
     write_report,
@@ -40,9 +38,11 @@ from forewarn.monitoring.anomalies import (
     calibrate,
 )
 from forewarn.monitoring.anomaly_file import FORMAT, load_calibration, save_calibration
+from forewarn.monitoring.loading import load_fitting
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.surprise import WHATS, Predictor, What, predictor_of
 from forewarn.recordings import open_recording
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import plural
 from forewarn.recordings.runs import trace_of
 

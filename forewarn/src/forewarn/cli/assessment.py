@@ -1,28 +1,23 @@
-"""Is what was learned enough? Coverage of the states, the Markov test, the choice of estimator."""
+"""What ``learn`` and ``inspect`` say of coverage, Markov test and choice of estimator."""
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from forewarn.checking.labels import label_states
-from forewarn.checking.sensitivity import EstimatorRisk, estimator_sensitivity, reach_sensitivity
+from forewarn.assessment.sufficiency import Requirement, Sufficiency
+from forewarn.checking.sensitivity import EstimatorRisk
 from forewarn.cli.common import probability
 from forewarn.cli.output import Output
-from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
-from forewarn.learning.order_test import SIGNIFICANCE, MarkovTest, markov_tests
+from forewarn.learning.coverage import DELTA, EPSILON, Coverage
+from forewarn.learning.order_test import SIGNIFICANCE, MarkovTest
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, estimate_chain
+from forewarn.models import CountModel
 from forewarn.recordings.interface import plural
 from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
-from forewarn.signals.clock import horizon_ticks
 from forewarn.signals.clock_kinds import clock_of
 
 LISTED = 10
@@ -45,105 +40,6 @@ def add_requirement(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="coverage: allow the error to each transition probability, not to the risk",
     )
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """What is asked of the data.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        Error allowed, and the probability to exceed it.
-    horizon : int or None
-        Steps within which the error of the risk counts; None for ever.
-    per_transition : bool
-        The error is that of each transition probability instead.
-    """
-
-    epsilon: float
-    delta: float
-    horizon: int | None
-    per_transition: bool
-
-    @staticmethod
-    def of(
-        epsilon: float | None,
-        delta: float | None,
-        compiled: CompiledSpec | None,
-        per_transition: bool,
-    ) -> Requirement:
-        """Return the requirement of a command's options, defaults filled in."""
-        sections = () if compiled is None else tuple(_horizons(compiled))
-        return Requirement(
-            EPSILON if epsilon is None else epsilon,
-            DELTA if delta is None else delta,
-            None if None in sections else max((h for h in sections if h is not None), default=0),
-            per_transition or compiled is None,
-        )
-
-    def judge(self, model: CountModel) -> Sufficiency:
-        """Return how far `model` meets the requirement."""
-        transitions = coverage(model, self.epsilon, self.delta)
-        if self.per_transition:
-            return Sufficiency(self, 1.0, transitions, transitions)
-        factor = reach_sensitivity(model, estimate_chain(model), self.horizon)
-        found = coverage(model, self.epsilon, self.delta, factor) if factor < math.inf else None
-        return Sufficiency(self, factor, found, transitions)
-
-
-class Sufficiency(NamedTuple):
-    """How far the data meet a requirement.
-
-    Attributes
-    ----------
-    factor : float
-        Sensitivity B of the risk; 1 if it was left out.
-    coverage : Coverage or None
-        Visits and requirements; None where no number of visits is enough (B is infinite).
-    transitions : Coverage
-        The same with B left out.
-    """
-
-    requirement: Requirement
-    factor: float
-    coverage: Coverage | None
-    transitions: Coverage
-
-    @property
-    def share(self) -> float:
-        """Share of the required visits that were made; 1 only if every state is covered."""
-        if self.coverage is None:
-            return 0.0
-        return 1.0 if self.coverage.complete else min(self.coverage.share, math.nextafter(1, 0))
-
-
-def _horizons(compiled: CompiledSpec) -> Iterator[int | None]:
-    clock = compiled.abstraction.clock
-    for section in compiled.spec.properties.values():
-        yield horizon_ticks(clock, section.horizon)
-
-
-def verdict(
-    model: CountModel,
-    found: Sufficiency,
-    tests: Sequence[MarkovTest],
-    choices: Mapping[str, Sequence[EstimatorRisk]],
-) -> str:
-    """Return in one line what the data are good for, and what speaks against more."""
-    reasons = []
-    if never := [name for name, risks in choices.items() if risks[0].mean == 0]:
-        reasons.append(f"nothing that leads to a violation of {', '.join(never)} was seen")
-    live = ~model.terminal
-    enough, all_states = int((found.transitions.covered & live).sum()), int(live.sum())
-    if found.share < 1:
-        has = "has" if enough == 1 else "have"
-        reasons.append(f"{enough} of {plural(all_states, 'state')} {has} enough visits")
-    if failed := sum(test.violated for test in tests):
-        reasons.append(f"{plural(failed, 'state')} {'is' if failed == 1 else 'are'} not Markov")
-    if not reasons:
-        return "enough: every state has the visits that were asked for"
-    return f"enough to try, not to trust: {'; '.join(reasons)} (--assess)"
 
 
 def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Output) -> None:
@@ -228,14 +124,6 @@ def coverage_record(model: CountModel, found: Sufficiency) -> dict[str, Any]:
     }
 
 
-def dependence(triples: Counter[tuple[int, int, int]]) -> list[MarkovTest]:
-    """Return the tests of all states, violations first and the greatest effect foremost."""
-    return sorted(
-        markov_tests(triples),
-        key=lambda test: (not test.violated, -test.information * test.visits, test.state),
-    )
-
-
 def advice(compiled: CompiledSpec) -> str:
     """Return what to do about states that are not Markov."""
     if compiled.abstraction.remembers:
@@ -295,16 +183,6 @@ def dependence_record(
             for test in tests
         ],
     }
-
-
-def estimators(compiled: CompiledSpec, model: CountModel) -> dict[str, list[EstimatorRisk]]:
-    """Return how the risk of each property depends on the estimator."""
-    names = compiled.spec.properties
-    found = {}
-    for name, automaton, horizon in zip(names, compiled.automata, _horizons(compiled), strict=True):
-        classes = label_states(automaton, model.vocabulary, model.states)
-        found[name] = estimator_sensitivity(model, automaton, classes, horizon)
-    return found
 
 
 def print_estimators(

@@ -11,7 +11,6 @@ from typing import Any
 from forewarn.assessment.calibration import Fitted, fit
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import weighted_runs
-from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import add_censoring, replay_all
@@ -21,6 +20,7 @@ from forewarn.models import CountModel
 from forewarn.models.calibration_map import METHODS, Method
 from forewarn.monitoring.build import build_monitor
 from forewarn.recordings import open_recording
+from forewarn.recordings.given import existing_recordings
 
 
 def add_calibration(parser: argparse.ArgumentParser) -> None:

@@ -31,7 +31,7 @@ from forewarn.checking.sound import CONFIDENCE
 from forewarn.checking.storm import QueryResult, check_query
 from forewarn.checking.storm_api import Storm
 from forewarn.cli.chains import add_unsmoothed, chain_of
-from forewarn.cli.common import add_config, add_report, add_top, load_compiled, write_report
+from forewarn.cli.common import add_config, add_report, add_top, write_report
 from forewarn.cli.output import Output
 from forewarn.cli.process_answers import (
     evidence_record,
@@ -44,6 +44,7 @@ from forewarn.errors import CheckingError, ExpressionError, ModelError
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
+from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.model_fit import check_model
 from forewarn.recordings.interface import plural
 from forewarn.reports.answers import Checked, Told

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from forewarn.cli.output import Output
-from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.fields import LARGEST, RATES, Rate
-from forewarn.errors import ModelError
 from forewarn.files.outputs import write_output
-from forewarn.logic.problems import all_problems
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, load_model
-from forewarn.monitoring.anomaly_section import open_detector
-from forewarn.monitoring.build import build_monitor, compile_for
-from forewarn.monitoring.step import Monitor
-from forewarn.recordings import find_recordings
 from forewarn.recordings.parts import ACCEPTED as MOMENTS
-from forewarn.recordings.parts import Part, moment
+from forewarn.recordings.parts import moment
 from forewarn.signals.clock import Clock
 
-WHOLE = Part(None, None)
 RECORDINGS_HELP = (
     "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, "
     "frames or runs of agents in JSON, or a folder of these"
@@ -186,89 +174,6 @@ def _between(text: str, least: float, most: float, accepted: str) -> float:
     if not least <= number <= most:
         raise argparse.ArgumentTypeError(f"{text!r} (accepted: {accepted})")
     return number
-
-
-def existing_recordings(
-    paths: Iterable[Path], spec: MonitorSpec | None = None, part: Part = WHOLE
-) -> list[Path]:
-    """Return `part` of all recordings that `paths` stand for, folders of recordings opened up.
-
-    With a monitor file whose clock is steps, each run within a trace is one.
-    """
-    key = None if spec is None else spec.episode_key
-    found: dict[Path, None] = {}
-    for path in paths:
-        found.update(dict.fromkeys(find_recordings(path, key)))
-    return [part.of(path) for path in found]
-
-
-def load_compiled(path: Path, model: CountModel | None = None) -> CompiledSpec:
-    """Load and compile a monitor file; raises ConfigError.
-
-    Danger scores are those of the model; without one, of the model that the file names if there is
-    one already.
-    """
-    with all_problems(path):
-        spec = load_spec(path)
-        named = spec.model_path if spec.danger and model is None else None
-        if named is not None and named.exists():
-            model = load_model(named)
-        return compile_for(spec, model)
-
-
-def load_fitting(config: Path, given: Path | None) -> tuple[CompiledSpec, CountModel | None]:
-    """Load a monitor file and its model; raises ForewarnError.
-
-    Parameters
-    ----------
-    config : Path
-        The monitor file.
-    given : Path or None
-        The model file; None for the one that the monitor file names, if it does.
-    """
-    with all_problems(config):
-        spec = load_spec(config)
-        model = find_model(given, spec)
-        return compile_for(spec, model), model
-
-
-def find_model(given: Path | None, spec: MonitorSpec) -> CountModel | None:
-    """Load the model that was given, or that the monitor file names; None without any."""
-    path = given if given is not None else spec.model_path
-    if path is None:
-        return None
-    if given is None and not path.exists():
-        raise ModelError(
-            f"the model file {path} does not exist",
-            file=spec.file,
-            key="model",
-            accepted="a file made by `forewarn learn`; -m names another one",
-        )
-    return load_model(path)
-
-
-def make_monitor(config: Path, model: Path | None) -> tuple[Monitor, CountModel | None]:
-    """Load a monitor file, its model and what tells anomalies, and solve; raises ForewarnError."""
-    compiled, counts = load_fitting(config, model)
-    try:
-        monitor = build_monitor(compiled, counts)
-        return replace(monitor, detector=open_detector(compiled, counts)), counts
-    except ModelError as error:
-        path = model if model is not None else compiled.spec.model_path
-        raise error.located(file=path) from error
-
-
-def overall(
-    paths: Sequence[Path], tell: Callable[[float, float], None]
-) -> Callable[[Path, float], None]:
-    """Return a progress callback per recording that moves one bar over all of them."""
-    done = dict.fromkeys(paths, 0.0)
-
-    def update(path: Path, fraction: float) -> None:
-        done[path] = max(done[path], fraction)
-        tell(sum(done.values()), len(done))
-
-    return update
 
 
 def lasting(value: float | None, clock: Clock) -> str:

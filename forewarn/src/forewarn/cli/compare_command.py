@@ -20,7 +20,6 @@ from forewarn.cli.common import (
     add_jobs,
     add_plot,
     add_properties,
-    existing_recordings,
     positive_number,
     share,
     whole_number,
@@ -34,6 +33,7 @@ from forewarn.errors import ConfigError, InputError
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
+from forewarn.recordings.given import existing_recordings
 from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\

@@ -3,70 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.ranking import curve_of
-from forewarn.cli.common import overall
 from forewarn.cli.output import Output
-from forewarn.errors import ModelError
 from forewarn.learning.danger_fit import FittedScore
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
-from forewarn.monitoring.build import compile_for
 from forewarn.recordings.interface import plural
 from forewarn.states.danger import DangerFit
 
 DECISIVE = 4
-
-
-def with_scores(
-    compiled: CompiledSpec,
-    recordings: Sequence[Path],
-    others: Sequence[CountModel],
-    jobs: int,
-    output: Output,
-    *,
-    allow_missing: bool = False,
-) -> tuple[CompiledSpec, list[FittedScore]]:
-    """Return the monitor file with its danger scores, and those that were fitted.
-
-    Parameters
-    ----------
-    others : sequence of CountModel
-        Models that recordings are added to: their scores stay, or their counts would mean nothing.
-
-    Raises
-    ------
-    InputError
-        If nothing can be fitted, or a model lacks a score.
-    """
-    spec = compiled.spec
-    if not spec.danger:
-        return compiled, []
-    if others:
-        missing = spec.danger.keys() - {fit.name for fit in others[0].danger}
-        if missing:
-            raise ModelError(
-                f"lacks the danger score {min(missing)!r}, so that nothing can be added to it",
-                key="danger",
-                accepted="a model learned with this monitor file; or to learn from all recordings",
-            )
-        output.note("note: danger scores stay as they are in the model that is added to")
-        return compile_for(spec, others[0]), []
-    label = f"reading {len(recordings)} recordings for danger scores"
-    with output.progress(label) as bar:
-        return fit_scores(
-            compiled,
-            recordings,
-            jobs=jobs,
-            progress=overall(recordings, bar),
-            tell=lambda name, done, of: bar(done, of, f"fitting {name}"),
-            allow_missing=allow_missing,
-        )
 
 
 def print_scores(found: Sequence[FittedScore], output: Output) -> None:

@@ -6,17 +6,7 @@ from typing import Any
 
 from forewarn.cli.output import Output
 from forewarn.learning.estimates.choice import in_words
-from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
-from forewarn.monitoring.build import with_estimates
-
-
-def estimated_model(compiled: CompiledSpec, model: CountModel, output: Output) -> CountModel:
-    """Return the model with what risks are made of, where the monitor file asks for it."""
-    if all(section.estimator == "chain" for section in compiled.spec.properties.values()):
-        return model
-    with output.progress("choosing what risks are made of"):
-        return with_estimates(compiled, model)
 
 
 def print_estimates(model: CountModel, output: Output) -> None:

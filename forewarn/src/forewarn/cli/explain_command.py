@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import add_config, hertz_or_steps, load_compiled
+from forewarn.cli.common import add_config, hertz_or_steps
 from forewarn.cli.danger_step import danger_in_words
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.errors import ConfigError, FormulaError, InputError
 from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.explanation import Explanation, explain
+from forewarn.monitoring.loading import load_compiled
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.danger import DangerFit
 

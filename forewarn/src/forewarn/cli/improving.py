@@ -14,10 +14,10 @@ import numpy as np
 from forewarn.assessment.comparison import Estimate
 from forewarn.assessment.history import UNKNOWN_STATE
 from forewarn.assessment.improvement import LEVEL, Improvement, Proposal, improve
+from forewarn.assessment.progress import overall
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.assessment.replay import replay
 from forewarn.assessment.splitting import Recorded, Setting
-from forewarn.cli.common import load_compiled, overall
 from forewarn.cli.editing import difference, with_predicate
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec, parse_spec
@@ -31,6 +31,7 @@ from forewarn.files.outputs import write_output
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import Smoothing
 from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import open_recording
 from forewarn.signals.clock import horizon_ticks

@@ -16,11 +16,12 @@ from forewarn.assessment.incidents import (
     read_incident,
     write_label,
 )
-from forewarn.cli.common import add_allow_missing, add_model, make_monitor, write_report
+from forewarn.cli.common import add_allow_missing, add_model, write_report
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import replay_all
 from forewarn.config.black_box import said
 from forewarn.errors import InputError
+from forewarn.monitoring.loading import make_monitor
 from forewarn.signals.clock import NANOSECONDS
 
 DESCRIPTION = """\

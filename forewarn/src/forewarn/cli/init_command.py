@@ -11,7 +11,6 @@ from pathlib import Path
 from forewarn.cli.common import (
     add_allow_missing,
     add_recordings,
-    existing_recordings,
     hertz_or_steps,
     positive_number,
     whole_number,
@@ -27,6 +26,7 @@ from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.specification import compile_spec
 from forewarn.recordings import JsonTrace, open_recording
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import plural
 
 MOST = 200

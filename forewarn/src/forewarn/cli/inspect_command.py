@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forewarn.assessment.sufficiency import Requirement, Sufficiency
 from forewarn.cli.assessment import (
-    Requirement,
-    Sufficiency,
     add_requirement,
     coverage_record,
     print_coverage,
 )
-from forewarn.cli.common import add_config, add_top, load_compiled
+from forewarn.cli.common import add_config, add_top
 from forewarn.cli.danger_step import danger_in_words, danger_record
 from forewarn.cli.estimates_step import estimates_record, print_estimates
 from forewarn.cli.output import Output
@@ -24,6 +23,7 @@ from forewarn.errors import ModelError
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.composition import in_words as composition_in_words
+from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.reasons import Reasons, explain_risk, in_words
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.calibration import Fitted
-from forewarn.assessment.outcome_counts import watch_for
-from forewarn.assessment.results import stale_remark
+from forewarn.assessment.modelling import LearnedModel, learn_model
+from forewarn.assessment.sufficiency import TO_TRY, Requirement, dependence, estimators, verdict
 from forewarn.cli.assessment import (
     LISTED,
-    Requirement,
     add_requirement,
     coverage_record,
-    dependence,
     dependence_record,
     estimator_record,
-    estimators,
     print_coverage,
     print_dependence,
     print_estimators,
-    verdict,
 )
 from forewarn.cli.calibration_step import (
     add_calibration,
@@ -41,26 +35,19 @@ from forewarn.cli.common import (
     add_output,
     add_part,
     add_recordings,
-    existing_recordings,
-    overall,
     share,
 )
-from forewarn.cli.danger_step import print_scores, scores_record, with_scores
-from forewarn.cli.estimates_step import estimated_model, estimates_record, print_estimates
-from forewarn.cli.output import Bar, Output
+from forewarn.cli.danger_step import print_scores, scores_record
+from forewarn.cli.estimates_step import estimates_record, print_estimates
+from forewarn.cli.output import Output
 from forewarn.cli.replay_command import Censoring
-from forewarn.config import load_spec
-from forewarn.errors import RecordingError
 from forewarn.files.outputs import check_output
-from forewarn.learning.copies import Copies
-from forewarn.learning.danger_fit import FittedScore
-from forewarn.learning.pipeline import Learned, RecordingReport, learn
-from forewarn.logic.problems import all_problems
-from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel, load_model, merge_models, save_model
+from forewarn.learning.pipeline import Learned, RecordingReport
+from forewarn.models import CountModel, load_model, save_model
+from forewarn.monitoring.loading import load_bare
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import plural
-from forewarn.recordings.parts import Part, file_of
-from forewarn.reports.figures import percent
+from forewarn.recordings.parts import Part
 from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\
@@ -82,7 +69,6 @@ examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
           forewarn learn bags/ -c monitor.yaml -o model.json --calibrate held_out/"""
 
 
-SMALL = 16 << 20
 COLUMNS = (
     "recording",
     ">length",
@@ -146,50 +132,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Learn, write the model file, and report."""
     check_output(options.output)
-    with all_problems(options.config):
-        compiled = compile_spec(load_spec(options.config))
+    compiled = load_bare(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
     recordings = existing_recordings(
         options.recordings, compiled.spec, Part(options.begin, options.end)
     )
-    others = [load_model(path) for path in options.add_to]
-    jobs = options.jobs or _processes(recordings)
-    compiled, scored = with_scores(
-        compiled, recordings, others, jobs, output, allow_missing=options.allow_missing
-    )
     requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
-    copies = Copies(allowed=True)
-    with output.progress(f"learning from {plural(len(recordings), 'recording')}") as tell:
-        stop = _Stop(requirement, others, tell) if _asked(options) else None
-        learned = learn(
-            recordings,
-            compiled.spec,
-            compiled.abstraction,
-            jobs=jobs,
-            progress=overall(recordings, tell),
-            enough=stop,
-            allow_missing=options.allow_missing,
-            watch=watch_for(compiled),
-            copies=copies,
-        )
-    if remark := copies.remark():
-        output.warn(remark)
-    if not any(report.provenance.transitions for report in learned.reports):
-        raise RecordingError(
-            "no transition could be counted: " + _why_nothing(learned.reports),
-            file=options.recordings[0],
-            accepted="recordings in which two consecutive ticks have all predicates known",
-        )
-    model = merge_models([learned.model, *others]) if others else learned.model
-    model = estimated_model(compiled, model, output)
+    others = [load_model(path) for path in options.add_to]
+    learned = learn_model(
+        compiled,
+        recordings,
+        others=others,
+        jobs=options.jobs,
+        allow_missing=options.allow_missing,
+        until=requirement if _asked(options) else None,
+        bars=output.progress,
+    )
+    for note in learned.notes:
+        output.note(f"note: {note}")
     for path, other in zip(options.add_to, others, strict=True):
         if other.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
-    fitted: list[Fitted] = []
+    model, fitted = learned.model, list[Fitted]()
     if options.calibrate:
         model, fitted = calibrate_model(
-            compiled,
-            model,
+            learned.compiled,
+            learned.model,
             options.calibrate,
             method,
             output,
@@ -197,8 +165,8 @@ def run(options: Options, output: Output) -> int:
             weigh=options.censoring == "weigh",
         )
     save_model(model, options.output)
-    print_scores(scored, output)
-    _report(compiled, learned, model, requirement, options, output, fitted, scored)
+    print_scores(learned.scored, output)
+    _report(learned, model, requirement, options, output, fitted)
     return 0
 
 
@@ -206,73 +174,35 @@ def _asked(options: Options) -> bool:
     return options.epsilon is not None or options.delta is not None
 
 
-@dataclass(frozen=True)
-class _Stop:
-    """Tells after each recording how far the data suffice, and shows it on the bar."""
-
-    requirement: Requirement
-    others: list[CountModel]
-    tell: Bar
-
-    def __call__(self, model: CountModel) -> float:
-        """Return the share of the required visits that were made."""
-        share = self.requirement.judge(merge_models([model, *self.others])).share
-        self.tell(label=f"learning, coverage {percent(share, 3)}")
-        return share
-
-
-def _processes(recordings: Sequence[Path]) -> int:
-    """Return how many processes pay: each takes a second to start."""
-    size = sum(
-        part.stat().st_size
-        for path in map(file_of, recordings)
-        for part in (path.rglob("*") if path.is_dir() else (path,))
-        if part.is_file()
-    )
-    return 1 if size < SMALL else os.cpu_count() or 1
-
-
-def _why_nothing(reports: Iterable[RecordingReport]) -> str:
-    stale = sum((report.stale for report in reports), Counter[str]())
-    failures = sum((report.failures for report in reports), Counter[str]())
-    # Signals are stale for some ticks in any recording: the cause is what lasts longest.
-    if failures and max(failures.values()) > max(stale.values(), default=0):
-        return failures.most_common(1)[0][0]
-    if stale:
-        return "signals without a value: " + ", ".join(name for name, _ in stale.most_common(8))
-    return "no tick had a known state while `active_when` held"
-
-
 def _report(
-    compiled: CompiledSpec,
-    learned: Learned,
+    learned: LearnedModel,
     model: CountModel,
     requirement: Requirement,
     options: Options,
     output: Output,
     fitted: Sequence[Fitted],
-    scored: Sequence[FittedScore],
 ) -> None:
-    reports = learned.reports
+    compiled, counted = learned.compiled, learned.counted
+    reports = counted.reports
     clock = compiled.abstraction.clock
     rows = [_row(report, clock) for report in reports]
     if len(rows) > 1:
         rows.append(_total(reports, clock))
     found = requirement.judge(model)
-    tests = dependence(learned.triples)
+    tests = dependence(counted.triples)
     choices = estimators(compiled, model)
     judged = verdict(model, found, tests, choices)
-    output.say(judged)
+    output.say(f"{judged} (--assess)" if judged.startswith(TO_TRY) else judged)
     output.table(
         [_heading(name, [row[at] for row in rows]) for at, name in enumerate(COLUMNS)], rows
     )
-    for line in remarks(reports):
+    for line in learned.warnings:
         output.warn(line)
     transitions = int(model.counts.sum())
     if options.assess or _asked(options):
         print_coverage(model, found, model.size if options.assess else LISTED, output)
     if _asked(options):
-        output.say(_stopped(learned, found.share))
+        output.say(_stopped(counted, found.share))
     if options.assess:
         print_dependence(compiled, model, tests, model.size, output)
         print_estimators(model, choices, output)
@@ -288,13 +218,13 @@ def _report(
             "transitions": transitions,
             "verdict": judged,
             "recordings": [_record(report) for report in reports],
-            "unread": learned.unread,
+            "unread": counted.unread,
             "coverage": coverage_record(model, found),
             "markov": dependence_record(compiled, model, tests),
             "estimators": estimator_record(model, choices),
             "estimates": estimates_record(model),
             "calibration": calibration_record(fitted),
-            "danger": scores_record(model.danger, scored),
+            "danger": scores_record(model.danger, learned.scored),
         }
     )
 
@@ -345,33 +275,6 @@ def _total(reports: Iterable[RecordingReport], clock: Clock) -> list[str]:
         str(sum(part.counts.gaps for part in parts)),
         str(sum(part.provenance.transitions for part in parts)),
     ]
-
-
-def remarks(reports: Iterable[RecordingReport]) -> list[str]:
-    """Return what was left out of the counts, and why; nothing is skipped in silence."""
-    parts = list(reports)
-    ticks = sum(part.counts.ticks for part in parts)
-    stale = sum((part.stale for part in parts), Counter[str]())
-    failures = sum((part.failures for part in parts), Counter[str]())
-    invalid = sum(part.invalid for part in parts)
-    refused = sum((part.counts.refused for part in parts), Counter[tuple[int, int]]())
-    lines = [
-        f"{part.provenance.recording}: {warning}" for part in parts for warning in part.warnings
-    ]
-    if stale:
-        lines.append(stale_remark(stale, ticks))
-    lines += [f"{reason} ({plural(number, 'tick')})" for reason, number in failures.most_common(10)]
-    if invalid:
-        lines.append(
-            f"{plural(invalid, 'tick')} in states that a constraint or the thresholds on a signal "
-            "exclude: not counted"
-        )
-    if refused:
-        lines.append(
-            f"{plural(sum(refused.values()), 'transition')} recorded that a constraint forbids: "
-            "not counted"
-        )
-    return lines
 
 
 def _record(report: RecordingReport) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from forewarn.assessment.progress import Bar
 from forewarn.cli.layout import table_lines, wrapped
 
 PIPE_WIDTH = 160
@@ -28,15 +29,6 @@ STYLES = {
     "error": "red",
     "warning": "yellow",
 }
-
-
-class Bar(Protocol):
-    """Told how far the work is."""
-
-    def __call__(
-        self, done: float | None = None, total: float | None = None, label: str | None = None
-    ) -> None:
-        """Show that `done` of `total` is done, with this label; what is not given stays."""
 
 
 class Output:

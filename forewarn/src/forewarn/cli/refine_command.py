@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.checking.process_query import parse_process_query
-from forewarn.cli.common import add_report, existing_recordings, load_compiled, write_report
+from forewarn.cli.common import add_report, write_report
 from forewarn.cli.growing import (
     TreeOptions,
     add_tree_arguments,
@@ -34,6 +34,8 @@ from forewarn.learning.refinement_file import (
 )
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.file import check_replaceable
+from forewarn.monitoring.loading import load_compiled
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import plural
 from forewarn.states.tree.nodes import Leaf, Node, shortened
 from forewarn.states.tree.space import TreeSpace

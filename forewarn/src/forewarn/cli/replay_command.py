@@ -6,13 +6,13 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
 from forewarn.assessment.lines import verdict_line
-from forewarn.assessment.replay import RecordedRun, replay, weighted_runs
+from forewarn.assessment.replay import RecordedRun, replay_recordings, weighted_runs
 from forewarn.assessment.results import result
 from forewarn.cli.common import (
     add_allow_missing,
@@ -21,9 +21,6 @@ from forewarn.cli.common import (
     add_part,
     add_recordings,
     add_report,
-    existing_recordings,
-    make_monitor,
-    overall,
     write_report,
 )
 from forewarn.cli.output import Output
@@ -31,9 +28,10 @@ from forewarn.cli.purposes import mended_on
 from forewarn.cli.tables import print_runs
 from forewarn.files.outputs import OutputFile, check_output
 from forewarn.models import Provenance
+from forewarn.monitoring.loading import make_monitor
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings import open_recording
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.parts import Part
 
 DESCRIPTION = """\
@@ -166,36 +164,27 @@ def replay_all(
     whole_leads: bool = False,
 ) -> list[RecordedRun]:
     """Replay recordings one after the other, with a bar."""
-    runs: list[RecordedRun] = []
-    with ExitStack() as stack:
-        stream = None if verdicts is None else stack.enter_context(_lines(verdicts))
-        many = len(recordings) > 1
+    with nullcontext() if verdicts is None else _lines(verdicts) as stream:
+
+        def begin(path: Path) -> None:
+            if stream is not None and len(recordings) > 1:
+                stream.write(json.dumps({"recording": str(path)}) + "\n")
 
         def write(verdict: Verdict) -> None:
             assert stream is not None
             stream.write(verdict_line(verdict, monitor))
 
-        tell = stack.enter_context(output.progress("replaying"))
-        update = overall(recordings, tell)
-        for path in recordings:
-            recording = stack.enter_context(open_recording(path))
-            if stream is not None and many:
-                stream.write(json.dumps({"recording": str(path)}) + "\n")
-            runs.append(
-                replay(
-                    monitor,
-                    recording,
-                    learned_from=learned_from,
-                    allow_missing=allow_missing,
-                    keep_signals=keep_signals,
-                    whole_leads=whole_leads,
-                    on_verdict=None if stream is None else write,
-                    progress=lambda fraction, path=path: update(path, fraction),  # type: ignore[misc]
-                )
-            )
-            update(path, 1.0)
-            recording.close()
-    return runs
+        return replay_recordings(
+            monitor,
+            recordings,
+            learned_from=learned_from,
+            allow_missing=allow_missing,
+            keep_signals=keep_signals,
+            whole_leads=whole_leads,
+            on_recording=begin,
+            on_verdict=None if stream is None else write,
+            bars=output.progress,
+        )
 
 
 def _lines(path: Path) -> AbstractContextManager[OutputFile | TextIO]:

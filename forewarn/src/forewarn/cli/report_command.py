@@ -16,9 +16,6 @@ from forewarn.cli.common import (
     add_output,
     add_part,
     add_recordings,
-    existing_recordings,
-    load_compiled,
-    make_monitor,
 )
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import replay_all
@@ -26,7 +23,9 @@ from forewarn.files.outputs import check_output, write_output
 from forewarn.learning.refinement_file import load_refinement
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.live_anomaly import Detector
+from forewarn.monitoring.loading import load_compiled, make_monitor
 from forewarn.monitoring.surprise import predictor_of
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.parts import Part
 from forewarn.reports.html import render
 from forewarn.reports.learned import refinement_parts

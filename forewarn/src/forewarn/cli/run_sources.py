@@ -11,17 +11,18 @@ import numpy as np
 
 from forewarn.checking.computation_tree import Indices
 from forewarn.checking.ctl import Mask
-from forewarn.cli.common import existing_recordings, load_compiled
 from forewarn.cli.output import Output
 from forewarn.errors import CheckingError, InputError
 from forewarn.learning.pipeline import observe
 from forewarn.logic.syntax import is_propositional
+from forewarn.monitoring.loading import load_compiled
 from forewarn.plans.actions import load_actions
 from forewarn.plans.judge import facts_along
 from forewarn.plans.language import Rule, parse_rule
 from forewarn.plans.readers import read_plans
 from forewarn.plans.rules import Rules, load_rules
 from forewarn.recordings import open_recording
+from forewarn.recordings.given import existing_recordings
 from forewarn.signals.clock import Clock
 from forewarn.signals.steps import Steps as StepClock
 from forewarn.states.interface import is_terminal

@@ -24,7 +24,6 @@ from forewarn.cli.common import (
     add_plot,
     add_properties,
     add_recordings,
-    existing_recordings,
     positive_number,
     probability,
     whole_number,
@@ -40,6 +39,7 @@ from forewarn.files.outputs import check_output
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.incident_file import PREFIX
 from forewarn.monitoring.step import Monitor
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import plural
 from forewarn.recordings.parts import Part
 from forewarn.signals.clock import Clock

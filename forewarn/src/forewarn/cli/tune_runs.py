@@ -11,7 +11,6 @@ import numpy as np
 from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.replay import RecordedRun
-from forewarn.cli.common import find_model
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import replay_all
@@ -21,6 +20,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import build_monitor, compile_for
+from forewarn.monitoring.loading import find_model
 from forewarn.monitoring.step import Monitor
 
 

@@ -10,7 +10,6 @@ from queue import Empty, Queue
 from threading import Thread
 
 from forewarn.checking.numeric import horizon_notes, risk_table
-from forewarn.cli.common import existing_recordings
 from forewarn.cli.findings import Finding, error_findings, warning
 from forewarn.cli.output import Output
 from forewarn.cli.validate_messages import against_packages, against_recording
@@ -26,6 +25,7 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.step import Monitor
 from forewarn.plans.signals import plan_readers
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import plural
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.danger import DangerFit

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 
 from forewarn.assessment.record_replay import replay_record
-from forewarn.cli.common import existing_recordings
 from forewarn.cli.output import Output
 from forewarn.monitoring.carried import TOLERANCE, Taken
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\

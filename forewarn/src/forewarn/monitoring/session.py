@@ -11,7 +11,7 @@ from forewarn.monitoring.verdict import Verdict
 from forewarn.plans.signals import plan_readers
 from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Clock, Payload
-from forewarn.signals.feed import Reader
+from forewarn.signals.feed import Reader, Snapshot
 from forewarn.states.inputs import open_feed
 
 
@@ -61,12 +61,16 @@ class Session:
         """Return the newest moment that may be evaluated at `now_ns`."""
         return self.feed.moments.last_due(now_ns)
 
-    def tick(self, tick: int) -> Verdict:
-        """Evaluate one tick; it must lie after the last one."""
+    def snapshot(self, tick: int) -> Snapshot:
+        """Return all source signals at a tick, with what is done then if somebody asks."""
         snapshot = self.feed.snapshot(tick)
         if self.actions is not None and self.monitor.abstraction.action is None:
-            snapshot = snapshot._replace(action=self.actions.at(tick, ())[0])
-        self.state, verdict = self.monitor.step(self.state, snapshot)
+            return snapshot._replace(action=self.actions.at(tick, ())[0])
+        return snapshot
+
+    def tick(self, tick: int) -> Verdict:
+        """Evaluate one tick; it must lie after the last one."""
+        self.state, verdict = self.monitor.step(self.state, self.snapshot(tick))
         return verdict
 
     def swap(self, monitor: Monitor) -> None:

@@ -263,15 +263,10 @@ class Trace:
 
     def _checked(self, name: str, value: Any) -> Any:
         """Return a value as JSON has it; raises RecordingError if it is of a wrong type."""
-        plain = _plain(value)
-        kind = _kind(plain)
-        if kind == "":
-            raise RecordingError(
-                f"{short(value)} is of type {type(value).__name__}",
-                file=self.path,
-                key=name,
-                accepted=ACCEPTED,
-            )
+        try:
+            plain, kind = line_value(name, value)
+        except RecordingError as error:
+            raise error.located(file=self.path) from None
         before = self._kinds.setdefault(name, kind) if kind != "unknown" else kind
         if before != kind:
             raise RecordingError(
@@ -289,6 +284,22 @@ def _as_json(value: Any) -> Any:
         return json.loads(json.dumps(value, default=str))
     except (ValueError, TypeError, RecursionError):
         return {name: repr(item) for name, item in value.items()}
+
+
+def line_value(name: str, value: Any) -> tuple[Any, str]:
+    """Return the value of a variable as a line of a trace has it, and its type for people.
+
+    Raises
+    ------
+    RecordingError
+        If a trace cannot hold it.
+    """
+    plain = _plain(value)
+    kind = _kind(plain)
+    if kind == "":
+        problem = f"{short(value)} is of type {type(value).__name__}"
+        raise RecordingError(problem, key=name, accepted=ACCEPTED)
+    return plain, kind
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,224 @@
+"""From recordings to a model, with all steps that a monitor file asks for.
+
+Danger scores are fitted first, then transitions are counted, and at last it is chosen what risks
+are made of. The command ``learn`` and `forewarn.learn` both call this.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.assessment.danger import fit_scores
+from forewarn.assessment.outcome_counts import watch_for
+from forewarn.assessment.progress import Bar, Bars, overall, unseen
+from forewarn.assessment.results import stale_remark
+from forewarn.assessment.sufficiency import Requirement
+from forewarn.errors import ModelError, RecordingError
+from forewarn.learning.copies import Copies
+from forewarn.learning.danger_fit import FittedScore
+from forewarn.learning.pipeline import Learned, RecordingReport, learn
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import CountModel, merge_models
+from forewarn.monitoring.build import compile_for, with_estimates
+from forewarn.recordings.interface import plural
+from forewarn.recordings.parts import file_of
+
+SMALL = 16 << 20
+
+
+@dataclass(frozen=True)
+class LearnedModel:
+    """A model and how it came about.
+
+    Attributes
+    ----------
+    compiled : CompiledSpec
+        The monitor file with its danger scores.
+    model : CountModel
+        The model, with the counts of others that it was added to.
+    counted : Learned
+        What the recordings gave.
+    scored : list of FittedScore
+        The danger scores that were fitted.
+    notes, warnings : tuple of str
+        What the user should know.
+    """
+
+    compiled: CompiledSpec
+    model: CountModel
+    counted: Learned
+    scored: list[FittedScore]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def learn_model(
+    compiled: CompiledSpec,
+    recordings: Sequence[Path],
+    *,
+    others: Sequence[CountModel] = (),
+    jobs: int = 0,
+    allow_missing: bool = False,
+    until: Requirement | None = None,
+    bars: Bars = unseen,
+) -> LearnedModel:
+    """Learn a model.
+
+    Parameters
+    ----------
+    compiled : CompiledSpec
+        The monitor file.
+    recordings : sequence of Path
+        What is learned from.
+    others : sequence of CountModel
+        Models whose counts are added.
+    jobs : int
+        Processes to use; 0 for one per core, and one for a few small recordings.
+    allow_missing : bool
+        Go on without topics that a recording lacks.
+    until : Requirement, optional
+        No more recordings are read once the model meets it.
+    bars : callable
+        Shows how far the work is.
+
+    Raises
+    ------
+    InputError
+        If a recording cannot be read, or nothing can be learned from what was read.
+    """
+    jobs = jobs or _processes(recordings)
+    compiled, scored, notes = _with_scores(
+        compiled, recordings, others, jobs, bars, allow_missing=allow_missing
+    )
+    copies = Copies(allowed=True)
+    with bars(f"learning from {plural(len(recordings), 'recording')}") as tell:
+        counted = learn(
+            recordings,
+            compiled.spec,
+            compiled.abstraction,
+            jobs=jobs,
+            progress=overall(recordings, tell),
+            enough=None if until is None else _Stop(until, others, tell),
+            allow_missing=allow_missing,
+            watch=watch_for(compiled),
+            copies=copies,
+        )
+    if not any(report.provenance.transitions for report in counted.reports):
+        raise RecordingError(
+            "no transition could be counted: " + _why_nothing(counted.reports),
+            file=recordings[0],
+            accepted="recordings in which two consecutive ticks have all predicates known",
+        )
+    model = merge_models([counted.model, *others]) if others else counted.model
+    if any(section.estimator != "chain" for section in compiled.spec.properties.values()):
+        with bars("choosing what risks are made of"):
+            model = with_estimates(compiled, model)
+    remark = copies.remark()
+    warnings = (*((remark,) if remark else ()), *remarks(counted.reports))
+    return LearnedModel(compiled, model, counted, scored, notes, warnings)
+
+
+def _with_scores(
+    compiled: CompiledSpec,
+    recordings: Sequence[Path],
+    others: Sequence[CountModel],
+    jobs: int,
+    bars: Bars,
+    *,
+    allow_missing: bool,
+) -> tuple[CompiledSpec, list[FittedScore], tuple[str, ...]]:
+    """Return the monitor file with its danger scores, those that were fitted, and notes.
+
+    Scores of models that recordings are added to stay, or their counts would mean nothing.
+    """
+    spec = compiled.spec
+    if not spec.danger:
+        return compiled, [], ()
+    if others:
+        missing = spec.danger.keys() - {fit.name for fit in others[0].danger}
+        if missing:
+            raise ModelError(
+                f"lacks the danger score {min(missing)!r}, so that nothing can be added to it",
+                key="danger",
+                accepted="a model learned with this monitor file; or to learn from all recordings",
+            )
+        note = "danger scores stay as they are in the model that is added to"
+        return compile_for(spec, others[0]), [], (note,)
+    with bars(f"reading {plural(len(recordings), 'recording')} for danger scores") as bar:
+        found, scored = fit_scores(
+            compiled,
+            recordings,
+            jobs=jobs,
+            progress=overall(recordings, bar),
+            tell=lambda name, done, of: bar(done, of, f"fitting {name}"),
+            allow_missing=allow_missing,
+        )
+    return found, scored, ()
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """Tells after each recording how far the data suffice, and shows it on the bar."""
+
+    requirement: Requirement
+    others: Sequence[CountModel]
+    tell: Bar
+
+    def __call__(self, model: CountModel) -> float:
+        """Return the share of the required visits that were made."""
+        share = self.requirement.judge(merge_models([model, *self.others])).share
+        self.tell(label=f"learning, coverage {100 * share:.3g} %")
+        return share
+
+
+def _processes(recordings: Sequence[Path]) -> int:
+    """Return how many processes pay: each takes a second to start."""
+    size = sum(
+        part.stat().st_size
+        for path in map(file_of, recordings)
+        for part in (path.rglob("*") if path.is_dir() else (path,))
+        if part.is_file()
+    )
+    return 1 if size < SMALL else os.cpu_count() or 1
+
+
+def _why_nothing(reports: Iterable[RecordingReport]) -> str:
+    stale = sum((report.stale for report in reports), Counter[str]())
+    failures = sum((report.failures for report in reports), Counter[str]())
+    # Signals are stale for some ticks in any recording: the cause is what lasts longest.
+    if failures and max(failures.values()) > max(stale.values(), default=0):
+        return failures.most_common(1)[0][0]
+    if stale:
+        return "signals without a value: " + ", ".join(name for name, _ in stale.most_common(8))
+    return "no tick had a known state while `active_when` held"
+
+
+def remarks(reports: Iterable[RecordingReport]) -> list[str]:
+    """Return what was left out of the counts, and why; nothing is skipped in silence."""
+    parts = list(reports)
+    ticks = sum(part.counts.ticks for part in parts)
+    stale = sum((part.stale for part in parts), Counter[str]())
+    failures = sum((part.failures for part in parts), Counter[str]())
+    invalid = sum(part.invalid for part in parts)
+    refused = sum((part.counts.refused for part in parts), Counter[tuple[int, int]]())
+    lines = [
+        f"{part.provenance.recording}: {warning}" for part in parts for warning in part.warnings
+    ]
+    if stale:
+        lines.append(stale_remark(stale, ticks))
+    lines += [f"{reason} ({plural(number, 'tick')})" for reason, number in failures.most_common(10)]
+    if invalid:
+        lines.append(
+            f"{plural(invalid, 'tick')} in states that a constraint or the thresholds on a signal "
+            "exclude: not counted"
+        )
+    if refused:
+        lines.append(
+            f"{plural(sum(refused.values()), 'transition')} recorded that a constraint forbids: "
+            "not counted"
+        )
+    return lines

@@ -1,0 +1,41 @@
+"""How far a long work is, told to whoever shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+
+class Bar(Protocol):
+    """Told how far the work is."""
+
+    def __call__(
+        self, done: float | None = None, total: float | None = None, label: str | None = None
+    ) -> None:
+        """Show that `done` of `total` is done, with this label; what is not given stays."""
+
+
+Bars = Callable[[str], AbstractContextManager[Bar]]
+"""Opens a bar with a label for the time that a work lasts."""
+
+
+@contextmanager
+def unseen(label: str) -> Iterator[Bar]:
+    """Give a bar that nobody sees."""
+    del label
+    yield lambda done=None, total=None, label=None: None
+
+
+def overall(
+    paths: Sequence[Path], tell: Callable[[float, float], None]
+) -> Callable[[Path, float], None]:
+    """Return a progress callback per recording that moves one bar over all of them."""
+    done = dict.fromkeys(paths, 0.0)
+
+    def update(path: Path, fraction: float) -> None:
+        done[path] = max(done[path], fraction)
+        tell(sum(done.values()), len(done))
+
+    return update

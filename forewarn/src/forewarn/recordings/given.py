@@ -1,0 +1,26 @@
+"""The recordings that the paths given by a user stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from forewarn.config import MonitorSpec
+from forewarn.recordings.parts import Part
+from forewarn.recordings.registry import find_recordings
+
+WHOLE = Part(None, None)
+
+
+def existing_recordings(
+    paths: Iterable[Path], spec: MonitorSpec | None = None, part: Part = WHOLE
+) -> list[Path]:
+    """Return `part` of all recordings that `paths` stand for, folders of recordings opened up.
+
+    With a monitor file whose clock is steps, each run within a trace is one.
+    """
+    key = None if spec is None else spec.episode_key
+    found: dict[Path, None] = {}
+    for path in paths:
+        found.update(dict.fromkeys(find_recordings(path, key)))
+    return [part.of(path) for path in found]
