@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import reference
 from own_environment import NotInstalledError, variables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,6 +24,7 @@ LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)")
 
 def main() -> int:
     """Return 0 if the site was built, and what mkdocs returned otherwise."""
+    reference.main()
     try:
         environment = variables("docs")
     except NotInstalledError as error:

@@ -9,7 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 import documentation
 import pytest
+import reference
 from own_environment import NotInstalledError, variables
+
+from forewarn.config import Section
 
 
 class Page(HTMLParser):
@@ -27,6 +30,32 @@ class Page(HTMLParser):
                 self.links.add(value)
             elif name in ("id", "name") and value:
                 self.anchors.add(value)
+
+
+def test_the_reference_says_what_the_code_says() -> None:
+    old = [
+        str(path.relative_to(documentation.ROOT))
+        for path, text in reference.written().items()
+        if path.read_text(encoding="utf-8") != text
+    ]
+    assert not old, f"run: python scripts/reference.py, which writes {', '.join(old)}"
+
+
+def test_a_key_without_a_text_is_an_error() -> None:
+    class Untold(Section):
+        """A section.
+
+        Attributes
+        ----------
+        told : int
+            It is said what this is.
+        """
+
+        told: int = 1
+        untold: int = 2
+
+    with pytest.raises(SystemExit, match=r"Untold: .* \['untold'\]"):
+        reference.table(Untold)
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,24 @@ class Outputs:
     ----------
     signature : Signature
         What tells these publishers from those of another life.
+    risk : Publisher
+        Every tick.
+    intervention : Publisher
+        While one is asked for, and once to withdraw it; before the risk of the same tick, which
+        repeats what it asks for.
+    anomaly : Publisher or None
+        Every tick, before its risk, where the monitor file has a section ``anomaly``.
+    refusal : Publisher or None
+        For each goal that rules speak against, or that could not be judged or passed on, where the
+        monitor file has ``guards``. No gate listens: nothing has happened.
+    alerts : Publisher
+        Whenever an alert begins, acts, ends or is acknowledged.
+    state : Publisher
+        Every tick, while somebody listens: signals, then ``predicates.NAME`` and ``terminal.NAME``
+        as 1, 0 or NaN.
+    events : Publisher
+        What happens to the monitor, in JSON: ``activate``, ``start``, ``clock``, ``reset``,
+        ``release``, ``mute``, ``acknowledge``, ``policy``, ``model``, ``goal``.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The command-line reference, written from the parsers: ``python -m forewarn.cli.reference``."""
+"""The command-line reference, written from the parsers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ HEAD = """\
 # Command line
 
 {description}
-`forewarn COMMAND --help` prints what stands here. This page is written by
-`python -m forewarn.cli.reference > docs/reference/cli.md`.
+`forewarn COMMAND --help` prints what stands here. This page is written from the parsers by
+`make docs`.
 
 Exit codes of every command: 0 fine, 1 findings, 2 wrong usage or input; 130 when interrupted.
 Results go to stdout; progress bars, remarks and warnings to stderr. Every command takes `--json`,
@@ -82,7 +82,3 @@ def _epilog(text: str) -> Iterator[str]:
         else:
             yield paragraph[0].upper() + paragraph[1:] + ("" if paragraph.endswith(".") else ".")
             yield ""
-
-
-if __name__ == "__main__":
-    print(reference(), end="")

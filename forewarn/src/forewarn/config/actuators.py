@@ -60,20 +60,23 @@ class AutowareSpec(Section):
     Attributes
     ----------
     sender : str
-        Name under which limits and requests are kept there, one entry per sender.
+        Name under which Autoware keeps limits and requests.
     limit_topic, clear_topic, readback_topic : str
-        VelocityLimit to the selector, VelocityLimitClearCommand, VelocityLimit in force.
+        Topics of a limit (VelocityLimit), of its withdrawal (VelocityLimitClearCommand), and of the
+        limit in force (VelocityLimit).
     mrm_service, mrm_state_topic : str
-        SendMrmRequest of the AD API, and MrmState.
+        Service of the AD API that requests a minimal-risk manoeuvre, and topic of its state
+        (MrmState).
     mrm_for : tuple of str
         Actions for which a minimal-risk manoeuvre is requested.
     comfortable, emergency : Braking
-        Constraints that go with a limit of 0.
+        How hard a stop brakes: ``{deceleration: m/s^2, jerk: m/s^3}``.
     confirm_timeout : float
-        Seconds after which a request that is not reported back is an error.
+        Seconds after which a request that is not reported back is an ERROR.
     diagnostic_graph : bool
-        Whether a unit of Autoware's diagnostic graph takes the mode away when the node falls
-        silent on /diagnostics: without it, nothing happens when the node dies, which it warns of.
+        Whether a unit of Autoware's diagnostic graph takes the mode away when the monitor falls
+        silent. Without it, and without a gate, nothing happens when the monitor dies, and it warns
+        of that.
     """
 
     sender: Annotated[str, Field(min_length=1)] = "forewarn"
@@ -101,15 +104,16 @@ class Nav2Spec(Section):
     Attributes
     ----------
     speed_limit_topic : str
-        SpeedLimit to the controller server.
+        Topic from which the controller server takes its limit (SpeedLimit).
     actions : tuple of str
         Actions whose goals are cancelled to stop.
     lock_topic : str or None
-        Bool to a lock of twist_mux, whose timeout makes it a dead man's switch; none if not given.
+        Topic of a lock of twist_mux (Bool). Without a lock, a bond or a gate nothing happens when
+        the monitor dies, and it warns of that.
     comfortable_stop, emergency_stop : tuple of str
-        How to stop: ``cancel`` the goals, ``lock`` the velocity commands, or both.
+        How to stop: ``cancel``, ``lock`` or both.
     confirm_timeout : float
-        Seconds after which a request that is not taken up is an error.
+        Seconds after which a request that is not taken up is an ERROR.
     """
 
     speed_limit_topic: Name = "/speed_limit"
@@ -132,13 +136,15 @@ class EscapeSpec(Section):
     Attributes
     ----------
     when : str
-        Expression over signals that tells whether this is clear.
+        Expression over signals that tells whether this is clear; each signal needs a `timeout` of
+        at most 1 s, no `default`, no ``stale: hold`` and no memory.
     reverse, turn : float
-        Greatest speed backwards in m/s and turn rate in place in rad/s; 0 for none.
+        Greatest speed backwards, in m/s, at most `max_speed`, and turn rate in place, in rad/s, at
+        most `max_turn`. One of them is needed.
     distance, time : float
-        How far it may back away in one stop, in m, and for how long it may move, in s.
+        Metres backwards, and seconds of motion, in one stop.
     renewed_after : float
-        Seconds without a stop after which the next one has `distance` and `time` of its own.
+        Seconds without a stop after which the next one has `distance` and `time` anew.
     """
 
     when: Expr
@@ -161,41 +167,41 @@ class TwistSpec(Section):
     Attributes
     ----------
     input, output : str
-        Topics of the commands.
+        Topics of the velocity commands before and behind the gate.
     max_speed, max_turn : float
-        Greatest speed in m/s and turn rate in rad/s that pass: whatever is commanded beyond them is
-        scaled down, as a whole.
+        Greatest speed, in m/s, and turn rate, in rad/s. Commands beyond them are scaled down, as a
+        whole.
     odometry : str or None
         Topic of a nav_msgs/msg/Odometry: a stop begins at the measured speed where that is lower
-        than the one let through last.
+        than what was let through last.
     comfortable_deadline, emergency_deadline : float or None
-        Seconds after which a stop has ended, at whatever deceleration; where not given, the time
-        that it takes from `max_speed` and `max_turn`.
+        Seconds after which a stop has ended and the output is zero, at whatever deceleration. Where
+        not given: as long as it takes from `max_speed` and `max_turn`.
     stamped : bool
-        TwistStamped instead of Twist.
+        Whether commands are TwistStamped, not Twist.
     monitor, gate : str
         Full names of the two nodes.
     base : str or None
-        Full name of the node that drives the base: an ERROR while it does not subscribe to the
-        output; where not given, any subscriber will do.
-    comfortable_deceleration, emergency_deceleration : float
-        m/s^2.
-    comfortable_angular_deceleration, emergency_angular_deceleration : float
-        rad/s^2.
+        Full name of the node that drives the base: there is an ERROR while it does not subscribe to
+        `output`. Where not given, any subscriber will do.
+    comfortable_deceleration, comfortable_angular_deceleration : float
+        How hard a comfortable stop brakes, in m/s^2 and rad/s^2.
+    emergency_deceleration, emergency_angular_deceleration : float
+        How hard an emergency stop brakes, in m/s^2 and rad/s^2.
     acceleration, angular_acceleration : float
-        Greatest increase after an intervention: m/s^2, rad/s^2.
+        Greatest increase once an intervention is over, in m/s^2 and rad/s^2.
     rate : float
-        Commands per second while the gate itself drives the output.
+        Commands per second while the gate itself drives.
     command_timeout : float
-        Seconds without a command after which the gate brings the output to rest; a measured speed
-        that is older counts no more.
+        Seconds without a command after which the output is brought to rest; a measured speed that
+        is older counts no more.
     monitor_timeout : float or None
-        Seconds without a sign of the monitor after which the gate stops the robot; where not
-        given, five of the monitor's periods, at least 0.2 s.
+        Seconds without a sign of the monitor after which the robot is stopped. Where not given:
+        five periods of the monitor, at least 0.2 s.
     confirm_timeout : float
-        Seconds after which a request that the gate does not take up is an error.
+        Seconds after which a request that the gate does not take up is an ERROR.
     escape : EscapeSpec or None
-        How a stopped robot may move: the one exception to an output of zero. Not without the key.
+        How a robot that is stopped may move out of its place; not under ``clock: steps``.
     """
 
     input: Name

@@ -36,25 +36,24 @@ class BlackBoxSpec(Section):
 
     Attributes
     ----------
+    folder : str
+        Where files go; it is made if it does not exist; a relative path starts at this file.
     before, after : float
         Seconds that a file begins before its first trigger, and ends after its last one.
     topics : tuple of str
-        Topics to keep beside those that the signals read; their types are asked of the publishers.
+        Topics to keep beside those that the signals read.
     trigger : tuple of str
-        What makes a file: an alert that asks for an intervention (``act``), a ``violation``, an
-        ``anomaly``. The service `save_incident` always does.
-    folder : str
-        Where files go; relative paths start at the monitor file.
+        What makes a file: ``act`` (an alert that asks for an intervention begins), ``violation``,
+        ``anomaly``. The service ``~/save_incident`` always does.
     keep : int
-        Finished files that are kept: the oldest goes first.
+        Finished files that are kept: the oldest go first.
     quota : int
-        Bytes that all files may take together.
+        Bytes that all files may take together. A single file ends there.
     memory : int
-        Bytes of messages in memory at the most: a third for what is kept, two thirds for what waits
-        to be written.
+        Messages in memory at the most: a third for the ring, two thirds for what waits to be
+        written.
     longest : float
-        Seconds from its first trigger after which a file ends, however many triggers follow: the
-        next one makes another file.
+        Seconds from its first trigger after which a file ends, and another goes on.
     """
 
     before: Span = 30.0

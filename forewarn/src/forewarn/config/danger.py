@@ -22,14 +22,18 @@ class DangerSpec(Section):
     Attributes
     ----------
     property : str
-        Key ``for``: the property of which it foresees a violation, within its horizon.
+        The property whose violation is foreseen. Neither its formula nor a terminal label,
+        `active_when` or `intervened_when` may depend on a danger score.
     signals : tuple of str or None
-        Key ``from``: the signals that it is computed from; without it, all that are numbers or
-        Booleans.
+        The signals that it is computed from. They are numbers or Booleans, and none of them may
+        depend on a danger score. Where not given: all such signals but those that are never known.
     history : float
-        Seconds of past values that it also looks at; steps under ``clock: steps``.
+        Seconds (steps under ``clock: steps``) of the past that it also looks at, at most 200
+        moments. Of each signal: its values a quarter, a half and the whole of it before, the
+        changes since then, its highest and lowest value.
     directions : dict of str to str
-        ``rising`` or ``falling``: where it may only rise, or only fall, as the signal rises.
+        By signal, ``rising`` or ``falling``: the score never falls as the signal rises, or as it
+        falls. That holds from the second moment of a run on.
     """
 
     property: Annotated[str, Field(alias="for", min_length=1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
@@ -53,18 +54,25 @@ def is_rate(value: Rate) -> bool:
     return value == "steps" or 0 < value < math.inf
 
 
-def endless(word: str) -> BeforeValidator:
-    """Return the check of a time that may be without end, which the file says with `word`."""
+@dataclass(frozen=True)
+class Endless:
+    """The check of a time that may be without end, which the file says with `word`."""
 
-    def check(value: object) -> object:
-        if value == word:
+    word: str
+
+    def __call__(self, value: object) -> object:
+        """Return the number that a value stands for."""
+        if value == self.word:
             return math.inf
         number = no_bool(no_unit(value))
         if isinstance(number, int | float) and LARGEST < number < math.inf:
-            raise ValueError(f"a time of at most {LARGEST:g} s is wanted, or {word}")
+            raise ValueError(f"a time of at most {LARGEST:g} s is wanted, or {self.word}")
         return number
 
-    return BeforeValidator(check)
+
+def endless(word: str) -> BeforeValidator:
+    """Return the check of a time that may be without end."""
+    return BeforeValidator(Endless(word))
 
 
 class Section(BaseModel):

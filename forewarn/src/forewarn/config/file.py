@@ -54,50 +54,89 @@ class MonitorSpec(Section):
 
     Attributes
     ----------
+    version : int
+        Version of this format.
     clock : str
-        ``ticks``: moments lie on a grid. ``steps``: each message of one topic, or line of a trace,
-        is a moment, and all durations but `mute_limit` are in steps.
+        ``ticks``: a grid of `rate`. ``steps``: each line of a trace, or message of the topic
+        `step`, is one step. What this page gives in seconds is then in whole steps, except
+        `mute_limit` and the times of actuators. So are bounds of formulas without a unit, and false
+        alarms "an hour" are those in 3,600 steps.
     rate : float or 'steps'
-        Ticks per second of the monitor's grid; ``steps``, without the key, under `clock: steps`.
+        Ticks a second. One tick is one step of the model and the unit of every bound. Not under
+        ``clock: steps``.
     step : str or None
-        Topic or channel whose messages are steps; without it, what supplies signals by name: a
-        line of a trace, a message on the node's ``~/input/signals``.
+        Under ``clock: steps``: the topic or channel whose messages are steps; without it a line of
+        a trace, or a message on ``~/input/signals``.
     episode : str
-        Key of a trace's line that names the run or thread it belongs to, each an episode of its
-        own; under `clock: steps`.
+        Under ``clock: steps``: key of a trace's line that names its run or thread. Each run is an
+        episode of its own. If a signal has that name, the key means nothing.
     time : str
-        ``arrival``: samples count from when they were received. ``stamp``: from their header
-        stamp, ticks being evaluated `settle` seconds late.
-    active_when : str or None
-        Expression that tells when monitoring and learning apply at all; always if not given.
-    intervened_when : str or None
-        Expression that tells when an intervention shapes the behaviour: the chain does not
-        learn from such ticks.
-    action : str or None
-        Expression with the name of what is done in this state, a text, for the decision process.
-    noise : dict of str to float, or None
-        Probability that a predicate is read wrongly, by its name; all others are read rightly.
-        Given, though it may be empty, it asks for the expected risk of every property.
+        ``arrival``: a message counts from when it arrived (in a bag: its log time). ``stamp``: from
+        its header stamp.
+    settle : float
+        With ``time: stamp``: seconds that a tick waits for its messages before it is evaluated.
     startup : float
-        Seconds after activation within which missing signals raise no alert.
+        Seconds after activation within which signals that have not come raise no alert.
     mute_limit : float
-        Seconds that a mute lasts at the most; infinite for ``never``.
+        Seconds that a mute lasts at the most, whatever was asked for; ``never``: as long as was
+        asked for.
     history : int
-        2: a state also remembers the predicates of the tick before.
+        2: a state also remembers the predicates of the tick before, for states that are not Markov
+        otherwise.
     states : StatesSpec
-        What a state is.
+        What a state is: the vector of `predicates`, or the leaf of a tree together with them.
+    signals : dict of str to SignalSpec
+        Named values.
+    shapes : dict of str to ShapeSpec
+        Lines and polygons that derived signals may ask about.
+    predicates : dict of str to str
+        By name, an expression over signals and other predicates that is true or false. There may be
+        1000, those of `bins` included.
+    bins : dict of str to tuple of float
+        By signal, a rising list of thresholds: ``ttc: [1, 2]`` gives the predicates ``ttc<1`` and
+        ``ttc<2``. ``auto`` for a danger score: ``learn`` chooses where to cut it.
     danger : dict of str to DangerSpec
-        Signals that are learned: how likely a violation is, by trees.
-    anomaly : AnomalySpec or None
-        How runs that are unlike normal ones are told while they last.
+        By name, a signal that is learned: how likely a violation is.
+    terminal : dict of str to str
+        By name, an expression. While it is true, this label is the state, whatever the predicates
+        say, and the episode ends.
+    noise : dict of str to float, or None
+        By predicate, the probability that it is read wrongly. A signal of `bins` means each of its
+        cuts. The key asks for the *expected* risk of every property; ``noise: {}`` does so where
+        nothing is read wrongly.
+    constraints : tuple of ConstraintSpec
+        Facts about which states and transitions are possible.
+    active_when : str or None
+        Expression: while it is false, nothing is watched and nothing learned. Where not given:
+        always active.
+    intervened_when : str or None
+        Expression: while it is true, an intervention shapes what happens, and the chain does not
+        learn. Where not given: never.
+    action : str or None
+        Expression with the name of what is done, a text: ``"'brake' if braking else 'go'"``. The
+        model counts it for the decision process; the chain stays the same. Where not given, the key
+        ``action`` of a line names actions in a trace (JSON lines).
+    properties : dict of str to PropertySpec
+        What must not happen.
+    learning : LearningSpec
+        How counts become probabilities.
+    bounds : BoundsSpec
+        The bounds of a risk.
     shield : ShieldSpec or None
         Which action is recommended beside an intervention.
+    anomaly : AnomalySpec or None
+        Whether live runs are like normal ones.
+    model : str or None
+        Model file; a relative path starts at this file.
+    mode : str
+        ``act``: a node whose parameter ``mode`` says ``act`` as well intervenes. Without both it
+        only observes.
     guards : dict of str to GuardSpec
         Actions whose goals are checked before they are passed on.
-    actuators : ActuatorsSpec
-        Interfaces through which a node in ``mode: act`` intervenes.
     black_box : BlackBoxSpec or None
-        What a node keeps in memory, and writes to a file when something happens.
+        What a node keeps in memory and writes when something happens.
+    actuators : ActuatorsSpec
+        The interfaces through which it intervenes.
     """
 
     version: Literal[1] = 1

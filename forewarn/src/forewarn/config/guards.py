@@ -37,19 +37,21 @@ class GuardSpec(Section):
     Attributes
     ----------
     action : str
-        Name under which clients send goals: the monitor serves it.
+        Name under which clients send goals: the node serves it. Signals read the goals as topic
+        ``ACTION/goal``.
     server : str
-        Name of the action that carries them out.
+        Name of the action that carries goals out.
     type : str
-        ``nav2_msgs/action/NavigateToPose``.
+        Type of the action, such as ``nav2_msgs/action/NavigateToPose``; any that is installed.
     reason : str or None
         Field of the result, a text, that says why a goal was refused: such a goal is accepted and
-        ended at once. Without it the goal is rejected.
+        ended at once. Without it goals are rejected, in ROS 2 without a word.
     on_failure : str
-        What becomes of a goal that cannot be judged: ``block`` or ``pass``.
+        What becomes of a goal that cannot be judged: ``block`` refuses it, ``pass`` passes it on
+        unchecked.
     timeout : float
-        Seconds, by the wall clock whatever the clock is, that a judgement may take, and an answer
-        of the server.
+        Seconds, by the wall clock, within which a goal is judged, and within which the server
+        answers.
     """
 
     action: Name

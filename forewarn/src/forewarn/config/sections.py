@@ -22,6 +22,7 @@ def _expression(value: object) -> object:
 
 
 Limit = Annotated[float, endless("never"), Field(gt=0)]
+Horizon = Annotated[float, endless("unbounded"), Field(gt=0)]
 Probability = Annotated[Finite, Field(ge=0, le=1)]
 Ticks = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=int(LARGEST))]
 Expr = Annotated[str, BeforeValidator(_expression), Field(min_length=1)]
@@ -33,28 +34,31 @@ class SignalSpec(Section):
     Attributes
     ----------
     topic, type : str or None
-        ROS topic and its message type; neither for a derived or external signal.
+        ROS topic and message type, ``nav_msgs/msg/Odometry``. For goals of an action under a guard:
+        ``/NAME/goal`` and ``nav2_msgs/action/NavigateToPose_Goal``.
     channel, message : str or None
-        Channel of Apollo's Cyber RT and its message type, in place of `topic` and `type`.
+        Channel of Apollo's Cyber RT and its message, ``apollo.canbus.Chassis``.
     value : str or None
-        Expression over the message's fields, or over other signals. Without topic and value the
-        signal is external: another process, or a trace, supplies it by name.
+        Expression over the message's fields, or over other signals.
     where : str or None
-        Condition over the message's fields: only messages for which it holds count.
+        Condition over the message's fields: only messages for which it holds count, for value and
+        age alike. What is unknown does not hold.
     timeout : float
-        Seconds after which a sample counts as unknown; infinite for ``never``. Not for derived
-        signals.
+        Seconds after which a value is unknown, counted from its arrival (or stamp) to the tick, not
+        in whole ticks. ``never`` suits topics that speak only when something changes. Where not
+        given: 1, and ``never`` under ``clock: steps``.
     default : float or bool or str or list of float or None
-        Value before the first message, for topics that speak only when something happens.
+        Value before the first message; a list of numbers for an array.
     stale : str
         What a value that is too old means. ``worst``: anything is possible, and the worst of it
-        counts. ``hold``: the last value stays, and is reported as old. ``ignore``: while nothing
-        else is missing, properties are not judged and nothing alerts anew; it is reported.
+        counts. ``hold``: the last value stays and is reported as old. ``ignore``: meanwhile
+        properties are not judged and nothing alerts anew.
     rules : str or None
-        File of rules about plans; relative paths start at the monitor file. `value` is a plan then,
-        and the signal says in words what the rules have against it: an empty text if nothing.
+        A file of rules about plans; a relative path starts at this file. `value` is a plan then, a
+        text or a list of steps. The signal says what the rules have against it: an empty text if
+        nothing.
     unit, description : str
-        For people.
+        For people and reports.
     """
 
     topic: str | None = None
@@ -119,8 +123,7 @@ class StatesSpec(Section):
     Attributes
     ----------
     kind : str
-        ``predicates``, or another kind of `states.kinds.KINDS`. All other keys are its own: it
-        checks them by `MonitorSpec.states_section`.
+        ``predicates`` or ``tree``.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -133,10 +136,9 @@ class ShapeSpec(Section):
     Attributes
     ----------
     file, layer : str or None
-        A map file and one of its layers; variables of the environment (``$APOLLO_MAP``) are
-        filled in, relative paths start at the monitor file.
+        A map file and one of its layers; ``$VARIABLES`` of the environment are filled in.
     polygon, line : list of [x, y] or None
-        A single shape, in metres.
+        A single shape: a list of ``[x, y]`` in metres.
     """
 
     file: str | None = None
@@ -161,7 +163,19 @@ class ForbidSpec(Section):
 
 
 class ConstraintSpec(Section):
-    """One declared fact about which states and transitions are possible."""
+    """One declared fact about which states and transitions are possible.
+
+    Attributes
+    ----------
+    exclusive : tuple of str or None
+        Of these predicates at most one holds: ``{exclusive: [red, green]}``.
+    implies : tuple of str or None
+        Where the first holds, so does the second: ``{implies: [a, b]}``.
+    irreversible : str or None
+        Once it holds, it stays: ``{irreversible: started}``.
+    forbid : ForbidSpec or None
+        No step leads from one to the other: ``{forbid: {from: standing, to: fast}}``.
+    """
 
     exclusive: tuple[str, ...] | None = None
     implies: tuple[str, str] | None = None
@@ -181,12 +195,13 @@ class Thresholds(Section):
     Attributes
     ----------
     warn, act : float
-        Levels in [0, 1] at which WARN begins and at which the intervention is asked for.
+        Levels at which a warning begins and at which the intervention is asked for. Where `act` is
+        given alone, `warn` is at most `act`.
     release : float
-        Level below which an intervention may end; below `act`. Where it is not given: 0.2, or half
-        of `act` if that is less. `warn` is 0.3, or `act` if that is less.
+        Level below which an intervention may end, lower than `act`. Where not given: 0.2, or half
+        of `act` if that is less.
     warn_release : float or None
-        Level below which a warning may end; the lesser of `release` and `warn` where not given.
+        Level below which a warning may end. Where not given: the lesser of `release` and `warn`.
     """
 
     warn: Probability = 0.3
@@ -226,7 +241,7 @@ class EscalationStep(Section):
     action : str
         Intervention.
     speed_limit : float or None
-        m/s, for LIMIT_SPEED.
+        Limit in m/s, for ``LIMIT_SPEED``.
     """
 
     after: Duration
@@ -248,49 +263,74 @@ class PropertySpec(Section):
     Attributes
     ----------
     formula : str
-        Temporal formula over predicates and terminal labels. `template` with its parts may stand in
-        its place (`templates`).
+        Formula over predicates, terminal labels and comparisons. `template` with its parts may
+        stand in its place.
     horizon : float
-        Seconds to look ahead; infinite for ``unbounded``.
+        Seconds that the risk looks ahead, ``unbounded`` for ever. It must be longer than the
+        formula's own bound, or nothing is foreseen.
     thresholds : Thresholds
-        Risk levels.
+        Levels of risk at which warnings and interventions begin and end.
     figure : str
-        What is compared with the thresholds: ``risk`` (the estimate), ``upper`` (its upper bound),
-        ``pmin`` (the least risk over all ways to choose among recorded actions) or ``expected``
-        (the mean risk over what the state may be, by all readings so far).
+        What is compared with the thresholds. ``risk``: the estimate. ``upper``: its upper bound.
+        ``expected``: the mean risk over what the state may be, by all readings so far. ``pmin``:
+        the least risk over all ways to choose among the actions that were recorded (Pmin of the
+        decision process), which cannot be avoided. The bounds of ``pmin`` rest on all counts at
+        once at the ``confidence`` of ``bounds``, whatever their kind. It needs a model that counts
+        actions; where nothing was seen done, `unseen` holds.
     estimator : str
-        What the risk is estimated from: ``chain``, ``counted`` outcomes, ``shrunk`` (counted, with
-        the chain as prior), ``pooled`` over predicates, ``lagged`` (a chain of longer steps),
-        ``stack`` (these together), or ``auto``, whichever predicts best.
+        What the risk is estimated from. ``chain``: the learned chain. ``counted``: the share of
+        visits to a product state after which a violation followed. ``shrunk``: the same, with the
+        chain's risk as so many visits more. ``pooled``: an additive model of the logit over
+        predicates and the automaton's state. ``lagged``: a chain on the product whose steps are
+        several ticks long. ``stack``: a weighted sum of the logits of ``chain``, ``shrunk``,
+        ``pooled`` and ``lagged``. ``auto``: the stack, or the one of them that predicts better. The
+        log loss on recordings that were left out decides every choice. Not with ``risk_of:
+        action``, nor with bounds of the kind ``sound``.
     scores : tuple of str
-        Signals in (0, 1) that say by themselves how likely a violation is; a stack adds them.
+        Signals in (0, 1) that say by themselves how likely a violation within the horizon is: a
+        ``stack`` adds their weighted logits at each tick. Danger scores ``for`` the property count
+        among them without being named. Where one is unknown or no probability, a second table
+        answers that was made without scores; in a state unknown to the model the scores answer
+        alone. A score that was fitted to the same recordings flatters itself, unless each value
+        comes from a fit without its recording.
     risk_of : str
-        Whose risk it is: ``state`` (of the state, whatever is done in it) or ``action`` (of what is
-        being done in the state; the recorded mix of actions follows).
+        Whose risk it is. ``state``: that of the state, whatever is done in it. ``action``: that of
+        the action in force from this tick on (for an agent the call that it proposes); the recorded
+        mix of actions follows. Estimate, bounds and ``figure: upper`` are of it. The bounds rest on
+        all counts at once at the ``confidence`` of ``bounds``, whatever their kind, and no
+        calibration is applied. It needs a model that counts actions. Where the action is not known
+        it is the state's risk; for an action that was never seen in the state, `unseen` holds.
     enter, exit : int
-        Consecutive ticks that begin, and end, an alert.
+        Ticks in a row that begin, and end, an alert.
     hold : float
-        Seconds an alert lasts at the least.
+        Seconds that an alert lasts at least.
     unseen : str
-        Level taken in a state the model does not know, for `unseen_limit` seconds.
+        What a state unknown to the model asks for: ``act``, ``warn`` or ``ignore``.
+    unseen_limit : float
+        Seconds after which such a state asks for less: a limit of `unseen_speed` where an actuator
+        can limit the speed and `unseen` is ``act``, else a warning.
     unseen_speed : float
-        m/s, the limit from then on where `unseen` is ``act`` and an actuator can limit the speed.
+        That limit, in m/s. It lasts until the state is known again or somebody calls ``~/release``.
     intervention : str
-        Action asked for at `act`.
+        What is asked for at ``act``, from the mildest to the strongest.
     speed_limit : float or None
-        m/s, for LIMIT_SPEED.
+        Limit in m/s, for ``LIMIT_SPEED``.
     escalation : tuple of EscalationStep
-        Stronger interventions the longer an alert lasts.
+        Stronger interventions the longer an alert lasts: ``[{after: 2.0, action:
+        EMERGENCY_STOP}]``.
     cooldown : float
-        Seconds after the end of an alert during which there are warnings only.
+        Seconds after an alert during which there are warnings only.
     clear : float
-        Seconds without a breach after which it has cleared: what comes later counts as another.
+        Seconds in a row without a breach after which it has cleared. ``replay``, ``report`` and
+        ``tune`` count the violations before that as one.
     paper_counting : bool
-        ProbGuard's Definition 5.2: the bound counts one step more.
+        Count as ProbGuard's Definition 5.2, whose bounds are one step longer.
+    description, source : str
+        For people: what the rule says, and where it comes from.
     """
 
     formula: Annotated[str, Field(min_length=1)]
-    horizon: Annotated[float, endless("unbounded"), Field(gt=0)] = 3.0
+    horizon: Horizon = 3.0
     thresholds: Thresholds = Thresholds()
     figure: Literal["risk", "upper", "pmin", "expected"] = "risk"
     estimator: Estimator = "chain"
@@ -346,24 +386,25 @@ class LearningSpec(Section):
     Attributes
     ----------
     alpha : float or str
-        Weight added to each possible successor; ``sparse`` spreads a total of 1 over the row,
-        ``none`` is maximum likelihood, 1 is the published choice (ProbGuard eq. 1).
+        Weight of each possible successor before anything was counted. ``sparse``: one in all,
+        spread over the row; ``none``: maximum likelihood; a number: 1 is the published choice
+        (ProbGuard eq. 1), which overrates what was never seen.
     candidates : str
-        Possible states: those ``observed``, or all ``admissible`` ones.
+        What may follow: states seen in recordings, or all ``admissible`` ones.
     end : str
-        ``drop`` ends observation with the recording, ``absorb`` adds an explicit end state.
+        ``drop``: the end of a recording ends observation. ``absorb``: it is a state of its own.
     online : bool
         The node goes on learning from what it sees.
     refresh : float
         Seconds after which it takes new counts into its risk tables.
     regrow : float or None
-        Seconds, or steps, after which the node grows the tree of its states anew from what it has
-        seen, in another process, and writes it beside the monitor file.
+        Seconds (steps) after which the node grows the tree of its states anew from what it has
+        seen, without holding up a tick.
     remember : int
-        Moments that it keeps for that.
+        Moments that are kept for that.
     calibration : str
-        How `learn` calibrates risks on recordings that were kept back: ``isotonic``, ``platt`` or
-        ``none``.
+        How ``learn --calibrate BAG...`` maps risks to the frequencies that held-out recordings
+        show: ``isotonic`` (linear between pools), ``platt`` (a logistic curve), ``none``.
     """
 
     alpha: Annotated[Finite, Field(ge=0)] | Literal["sparse", "none"] = "sparse"
@@ -382,17 +423,18 @@ class ShieldSpec(Section):
     Attributes
     ----------
     failure, success : str
-        State formulas: names of predicates and terminal labels with ``!``, ``&`` and ``|``.
+        State formulas: predicates and terminal labels with ``!``, ``&`` and ``|``, comparisons in
+        double quotes; both end the way.
     at_least : float
-        Probability of success that the recommended action has to leave.
+        Probability of success that an action has to leave.
     horizon : float
-        Seconds within which failure counts; infinite for ``unbounded``. Success may take its time.
+        Seconds within which failure counts, ``unbounded`` for ever. Success may take its time.
     """
 
     failure: Annotated[str, Field(min_length=1)]
     success: Annotated[str, Field(min_length=1)]
     at_least: Probability = 0.9
-    horizon: Annotated[float, endless("unbounded"), Field(gt=0)] = math.inf
+    horizon: Horizon = math.inf
 
 
 class AnomalySpec(Section):
@@ -401,15 +443,15 @@ class AnomalySpec(Section):
     Attributes
     ----------
     file : str
-        What ``forewarn anomalies --save`` wrote for the model; relative paths start at the monitor
-        file.
+        What ``forewarn anomalies --save`` wrote for the model; a relative path starts at this file.
     alpha : float or None
-        Share of false alarms among normal runs; that of the file where not given.
+        Share of normal runs that may be told as anomalous. Where not given: that of the file.
     rule : str or None
-        ``conformal``, ``prefix``, ``cusum`` or ``checkpoints``; that of the file where not given.
+        When a run is anomalous; other rules of ``forewarn anomalies`` judge a run only when it is
+        over. Where not given: that of the file.
     run : float
-        Seconds after which another run begins, where no terminal label has ended it before;
-        infinite for ``never``.
+        Seconds after which another run begins, where no terminal label has ended it before. Runs to
+        calibrate on should be as long.
     """
 
     file: Annotated[str, Field(min_length=1)]
@@ -424,16 +466,18 @@ class BoundsSpec(Section):
     Attributes
     ----------
     kind : str
-        ``credible``: between them lies the risk of most chains that the counts leave possible.
-        ``sound``: they hold for the true chain at the confidence, also for what was never seen;
-        wide at long horizons. ``clustered``: between them lies the share of moments that a
-        violation follows in recordings like those learned from, which may differ among each
-        other, whatever the chain leaves out. ``none``: no bounds. Risks that are not the chain's
-        have clustered bounds instead of credible ones.
+        ``credible``: the risk of most chains that the counts leave possible lies between; half of
+        these chains take a state that was never seen for a violation. ``sound``: they hold for the
+        true chain, also for what was never seen, and are wide at long horizons. ``clustered``: the
+        share of moments that a violation follows lies between, in recordings like those learned
+        from (``learn`` keeps what followed in each). Their drivers may differ, and the chain may
+        lack a memory that they have. ``none``: no bounds. Risks that are not the chain's have
+        clustered bounds instead of credible ones.
     confidence : float
-        Posterior probability, or confidence level, in (0, 1).
+        Posterior probability, or confidence level.
     samples : int
-        Chains drawn for credible bounds; four for each set of recordings drawn for clustered ones.
+        Chains that are drawn for credible bounds. For clustered bounds, a quarter as many sets of
+        recordings are drawn.
     """
 
     kind: Literal["none", "credible", "sound", "clustered"] = "credible"
