@@ -228,6 +228,8 @@ def install_python_packages():
     repair_wheels()
     for package in PYTHON_PACKAGES:
         announce(package)
+    # As pip does for what it copies: else each start compiles where bytecode may not be written.
+    run([PYTHON, "-m", "compileall", "-q", *(ROOT / p / "src" for p in PYTHON_PACKAGES)], retry)
 
 
 def locked(name):

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from apollo_bridge import cyber_record_reader as underlying
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import DAMAGE, text
-from forewarn.errors import RecordingError
-from forewarn.recordings.interface import TIME_LIMIT_NS, Row, plural
+from forewarn.errors import RecordingError, plural
+from forewarn.recordings.interface import TIME_LIMIT_NS, Row
 from forewarn.recordings.ordering import Disorder, Segment, in_time_order, sort_rows
 
 SECTION = struct.Struct("<i4xq")

@@ -99,3 +99,8 @@ class ModelError(InputError):
 
 class CheckingError(InputError):
     """A chain or a query cannot be checked."""
+
+
+def plural(number: int, noun: str) -> str:
+    """Return ``1 message`` or ``2 messages``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

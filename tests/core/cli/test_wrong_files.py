@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.cli import validate_command
+from forewarn.cli import validate_model
 
 Cli = Callable[..., Any]
 
@@ -94,7 +94,7 @@ def test_validate_says_that_a_horizon_takes_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long = edited("horizon: 2.0", "horizon: 1.0e+5")
-    monkeypatch.setattr(validate_command, "SOLVING", 0.0)
+    monkeypatch.setattr(validate_model, "SOLVING", 0.0)
     result = forewarn("validate", long, "-m", corridor_model)
     assert result.code == 1
     assert "a horizon of up to 100000 s is not computed within 0 s" in result.text

@@ -17,14 +17,13 @@ from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
-from forewarn.errors import ModelError, RecordingError
+from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.learning.copies import Copies
 from forewarn.learning.danger_fit import FittedScore
 from forewarn.learning.pipeline import Learned, RecordingReport, learn
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import compile_for, with_estimates
-from forewarn.recordings.interface import plural
 from forewarn.recordings.parts import file_of
 
 SMALL = 16 << 20

@@ -18,8 +18,8 @@ from forewarn.assessment.published import Published
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import Calibration, calibrate, pool
 from forewarn.assessment.replay import RecordedRun
+from forewarn.errors import plural
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings.interface import plural
 from forewarn.signals.clock import NANOSECONDS
 
 MOST_ALIKE = 3

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from forewarn.checking.labels import label_states
 from forewarn.checking.sensitivity import EstimatorRisk, estimator_sensitivity, reach_sensitivity
+from forewarn.errors import plural
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
 from forewarn.learning.order_test import MarkovTest, markov_tests
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, estimate_chain
-from forewarn.recordings.interface import plural
 from forewarn.signals.clock import horizon_ticks
 
 TO_TRY = "enough to try, not to trust"

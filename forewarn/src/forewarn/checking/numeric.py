@@ -13,7 +13,7 @@ from forewarn.checking.response import bounded as passage
 from forewarn.checking.response import unbounded as idle
 from forewarn.checking.response.operators import Countdown, countdown, is_countdown
 from forewarn.errors import CheckingError
-from forewarn.logic.automaton import Automaton
+from forewarn.logic.automaton import Automaton, horizon_notes
 from forewarn.models.chain import Chain, Floats
 
 PRECISION = 1e-10
@@ -140,19 +140,6 @@ def check_arguments(
         )
     if horizon is not None and horizon < 0:
         raise CheckingError(f"a horizon of {horizon} steps", accepted="0 or more, or unbounded")
-
-
-def horizon_notes(automaton: Automaton, horizon: int | None) -> list[str]:
-    """Return a warning if no obligation raised later can fail within the horizon."""
-    if automaton.countdown is None or horizon is None:
-        return []
-    waits = automaton.transitions.shape[0] - 2
-    if horizon > waits:
-        return []
-    return [
-        f"the horizon of {horizon} steps is no longer than the bound of {waits} steps: risk is 0 "
-        "until an obligation is pending; take a longer horizon"
-    ]
 
 
 def _trivial_notes(chain: Chain, sure: Certain) -> list[str]:

@@ -22,14 +22,13 @@ from forewarn.cli.growing import (
 )
 from forewarn.cli.label_step import LEAVES, run_label
 from forewarn.cli.output import Output
-from forewarn.errors import ConfigError, InputError
+from forewarn.errors import ConfigError, InputError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.examples import WAYS, classifier, examples_of
 from forewarn.learning.trees import Grown, Size, choose_size, learn_tree
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import plural
 from forewarn.states.tree.nodes import shortened
 
 DESCRIPTION = """\

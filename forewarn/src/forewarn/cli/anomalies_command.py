@@ -24,7 +24,7 @@ from forewarn.cli.common import (
 )
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
-from forewarn.errors import ConfigError, ModelError, RecordingError
+from forewarn.errors import ConfigError, ModelError, RecordingError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.copies import Copies
 from forewarn.learning.transitions import read_transitions
@@ -43,7 +43,6 @@ from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.surprise import WHATS, Predictor, What, predictor_of
 from forewarn.recordings import open_recording
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import plural
 from forewarn.recordings.runs import trace_of
 
 DESCRIPTION = """\

@@ -8,10 +8,10 @@ from typing import Any
 from forewarn.assessment.drift import Drift
 from forewarn.assessment.judged_runs import STEP_COLUMNS, Judged, name_of, step_cells, value_name
 from forewarn.cli.output import Output
+from forewarn.errors import plural
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.anomalies import Calibration
 from forewarn.monitoring.surprise import Predictor
-from forewarn.recordings.interface import plural
 
 
 def print_anomalies(

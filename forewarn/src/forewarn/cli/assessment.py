@@ -11,11 +11,11 @@ from forewarn.assessment.sufficiency import Requirement, Sufficiency
 from forewarn.checking.sensitivity import EstimatorRisk
 from forewarn.cli.common import probability
 from forewarn.cli.output import Output
+from forewarn.errors import plural
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage
 from forewarn.learning.order_test import SIGNIFICANCE, MarkovTest
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
-from forewarn.recordings.interface import plural
 from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
 from forewarn.signals.clock_kinds import clock_of

@@ -40,13 +40,12 @@ from forewarn.cli.process_answers import (
     process_record,
     tell_process_answer,
 )
-from forewarn.errors import CheckingError, ExpressionError, ModelError
+from forewarn.errors import CheckingError, ExpressionError, ModelError, plural
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
 from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.model_fit import check_model
-from forewarn.recordings.interface import plural
 from forewarn.reports.answers import Checked, Told
 from forewarn.signals.clock import horizon_ticks, within
 from forewarn.states.abstraction import Abstraction

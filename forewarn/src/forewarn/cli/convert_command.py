@@ -10,11 +10,11 @@ from pathlib import Path
 
 from forewarn.cli.common import RECORDINGS_HELP, add_output, add_part
 from forewarn.cli.output import Output
-from forewarn.errors import InputError
+from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output
 from forewarn.messages import ForeignType
 from forewarn.recordings import Recording, RecordingWriter, open_recording
-from forewarn.recordings.interface import TopicInfo, plural
+from forewarn.recordings.interface import TopicInfo
 from forewarn.recordings.parts import Part
 from forewarn.recordings.writing import PROFILE
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from forewarn.assessment.ranking import curve_of
 from forewarn.cli.output import Output
+from forewarn.errors import plural
 from forewarn.learning.danger_fit import FittedScore
-from forewarn.recordings.interface import plural
 from forewarn.states.danger import DangerFit
 
 DECISIVE = 4

@@ -19,7 +19,7 @@ from forewarn.cli.common import (
 from forewarn.cli.editing import put, with_section
 from forewarn.cli.output import Output
 from forewarn.cli.tree_text import comments_of, section_text
-from forewarn.errors import ConfigError, RecordingError
+from forewarn.errors import ConfigError, RecordingError, plural
 from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
 from forewarn.learning.copies import Copies
 from forewarn.learning.examples import Moment, closing_variables, read_run
@@ -27,7 +27,6 @@ from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings import open_recording
 from forewarn.recordings.agent_steps import OF_CALL, PROPOSED
-from forewarn.recordings.interface import plural
 from forewarn.states.interface import mark_of
 from forewarn.states.tree.abstraction import Role, TreeSection
 from forewarn.states.tree.nodes import MAX_DEPTH, Node

@@ -9,10 +9,10 @@ from pathlib import Path
 from forewarn.cli.common import add_output, hertz_or_steps
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
+from forewarn.errors import plural
 from forewarn.files.outputs import check_output
 from forewarn.models import save_model
 from forewarn.models.importers import import_probguard
-from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
 Read a chain as ProbGuard's repository keeps it (a folder with model.json and abstraction.json, and

@@ -19,7 +19,7 @@ from forewarn.cli.danger_step import danger_in_words, danger_record
 from forewarn.cli.estimates_step import estimates_record, print_estimates
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
-from forewarn.errors import ModelError
+from forewarn.errors import ModelError, plural
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.composition import in_words as composition_in_words
@@ -27,7 +27,6 @@ from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.reasons import Reasons, explain_risk, in_words
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
-from forewarn.recordings.interface import plural
 from forewarn.reports.states import (
     RiskyState,
     by_visits,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from forewarn.cli.editing import put, with_predicate
 from forewarn.cli.output import Output
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, plural
 from forewarn.learning.labels import (
     End,
     LearnedLabel,
@@ -18,7 +18,6 @@ from forewarn.learning.labels import (
 )
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
-from forewarn.recordings.interface import plural
 
 LEAVES = 8
 

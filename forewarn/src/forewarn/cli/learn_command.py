@@ -41,12 +41,12 @@ from forewarn.cli.danger_step import print_scores, scores_record
 from forewarn.cli.estimates_step import estimates_record, print_estimates
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import Censoring
+from forewarn.errors import plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.pipeline import Learned, RecordingReport
 from forewarn.models import CountModel, load_model, save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import plural
 from forewarn.recordings.parts import Part
 from forewarn.signals.clock import Clock
 

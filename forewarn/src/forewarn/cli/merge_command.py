@@ -9,10 +9,9 @@ from pathlib import Path
 
 from forewarn.cli.common import add_output
 from forewarn.cli.output import Output
-from forewarn.errors import ModelError
+from forewarn.errors import ModelError, plural
 from forewarn.files.outputs import check_output
 from forewarn.models import CountModel, load_model, merge_models, save_model
-from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
 Add up the counts of models that were learned with the same monitor file: signals, predicates,

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from forewarn.assessment.progress import Bar
@@ -97,12 +96,14 @@ class Output:
     @contextmanager
     def progress(self, label: str) -> Iterator[Bar]:
         """Show a bar while a long work lasts, if someone can see it."""
+        from rich import progress
+
         shown = self._err.is_terminal and not self.quiet
-        bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
+        bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.TaskProgressColumn(),
+            progress.TimeRemainingColumn(),
             console=self._err,
             transient=True,
             disable=not shown,

@@ -9,10 +9,10 @@ import numpy as np
 from forewarn.checking.evidence import Evidence, find_evidence
 from forewarn.checking.process_query import ProcessAnswer
 from forewarn.cli.output import Output
+from forewarn.errors import plural
 from forewarn.models import CountModel
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask
-from forewarn.recordings.interface import plural
 from forewarn.reports.answers import Told
 
 

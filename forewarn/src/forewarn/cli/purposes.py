@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from forewarn.cli.output import Output
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, plural
 from forewarn.learning.pipeline import digests_alike
 from forewarn.models import CountModel
 from forewarn.recordings import open_recording
-from forewarn.recordings.interface import plural
 from forewarn.recordings.runs import trace_of
 from forewarn.signals.clock_kinds import clock_of
 

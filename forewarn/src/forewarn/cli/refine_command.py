@@ -19,7 +19,7 @@ from forewarn.cli.growing import (
     running_variables,
 )
 from forewarn.cli.output import Output
-from forewarn.errors import CheckingError, ConfigError
+from forewarn.errors import CheckingError, ConfigError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.concrete import concrete, condition_of
 from forewarn.learning.examples import Run
@@ -36,7 +36,6 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models.file import check_replaceable
 from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import plural
 from forewarn.states.tree.nodes import Leaf, Node, shortened
 from forewarn.states.tree.space import TreeSpace
 

@@ -34,13 +34,12 @@ from forewarn.cli.output import Output
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, plural
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.incident_file import PREFIX
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import plural
 from forewarn.recordings.parts import Part
 from forewarn.signals.clock import Clock
 

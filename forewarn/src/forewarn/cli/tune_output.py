@@ -11,7 +11,7 @@ from forewarn.assessment.guarantee import miss_bound
 from forewarn.assessment.tuning import FEW_VIOLATIONS, Candidate, Tuning
 from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
-from forewarn.recordings.interface import plural
+from forewarn.errors import plural
 
 ROWS = 14
 COLUMNS = (

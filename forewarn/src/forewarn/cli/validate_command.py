@@ -1,32 +1,25 @@
-"""``forewarn validate``: everything that can be wrong with a monitor file, found before it runs."""
+"""``forewarn validate``: everything that can be wrong with a monitor file, found before it runs.
+
+What judges recordings and models is imported only where some are given.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
 
-from forewarn.checking.numeric import horizon_notes, risk_table
 from forewarn.cli.findings import Finding, error_findings, warning
 from forewarn.cli.output import Output
-from forewarn.cli.validate_messages import against_packages, against_recording
+from forewarn.cli.validate_messages import against_packages
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.errors import InputError
+from forewarn.errors import InputError, plural
 from forewarn.expressions import parse_expression
-from forewarn.logic import Automaton, is_stricter, letter_of, step
+from forewarn.logic import Automaton, horizon_notes, is_stricter, letter_of, step
 from forewarn.logic.problems import Check, all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import load_model
-from forewarn.monitoring.anomaly_section import open_detector
-from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.model_fit import check_model
-from forewarn.monitoring.step import Monitor
 from forewarn.plans.signals import plan_readers
-from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import plural
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.danger import DangerFit
 
@@ -42,8 +35,6 @@ exit codes: 0 valid, 1 warnings only, 2 errors, or wrong usage.
 example: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.json"""
 
 
-# Seconds after which one learns that a file takes long, and need not wait how long.
-SOLVING = 10.0
 # What compiling leaves to whoever needs it.
 CHECKS: tuple[Check, ...] = (
     lambda compiled: compiled.abstraction.validity(compiled.spec),
@@ -80,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Check every file and print all findings."""
-    bags = existing_recordings(options.bags)
+    bags = _existing(options.bags)
     document = {}
     worst = 0
     for file in options.files:
@@ -118,18 +109,34 @@ def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Fin
         bound = f"{compiled.spec.beside(box.folder)}: {box.bound}"
         yield warning(compiled.spec, "black_box", bound)._replace(severity="note")
     if bags:
+        from forewarn.cli.validate_recording import against_recording
+
         for bag in bags:
             yield from against_recording(compiled, bag)
     else:
         yield from against_packages(compiled)
     if path is not None:
-        yield from _against_model(compiled, path)
+        from forewarn.cli.validate_model import against_model
+
+        yield from against_model(compiled, path)
+
+
+def _existing(bags: list[Path]) -> list[Path]:
+    if not bags:
+        return []
+    from forewarn.recordings.given import existing_recordings
+
+    return existing_recordings(bags)
 
 
 def _fits(spec: MonitorSpec, path: Path | None) -> tuple[DangerFit, ...]:
-    """Return the danger scores of a model that can be read; `_against_model` tells of others."""
+    """Return the danger scores of a model that can be read; `against_model` tells of others."""
+    if path is None or not spec.danger:
+        return ()
+    from forewarn.models import load_model
+
     try:
-        return load_model(path).danger if path is not None and spec.danger else ()
+        return load_model(path).danger
     except InputError:
         return ()
 
@@ -198,62 +205,6 @@ def _obliging(automaton: Automaton, terminals: Iterable[str]) -> Iterator[str]:
             yield label
 
 
-def _within(seconds: float, task: Callable[[], Monitor]) -> Monitor | None:
-    """Return what a task gives, or None if it takes longer; its thread then ends with us."""
-    results: Queue[Monitor | BaseException] = Queue()
-
-    def work() -> None:
-        try:
-            results.put(task())
-        except BaseException as error:
-            results.put(error)
-
-    Thread(target=work, name="solving", daemon=True).start()
-    try:
-        result = results.get(timeout=seconds)
-    except Empty:
-        return None
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
-
 def _named_model(spec: MonitorSpec) -> Path | None:
     path = spec.model_path
     return path if path is not None and path.exists() else None
-
-
-def _against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
-    spec = compiled.spec
-    # Bounds by sampling say nothing more about whether the model fits, and take most of the time.
-    solver = risk_table if spec.bounds.kind in ("credible", "clustered") else None
-    try:
-        model = load_model(path)
-        check_model(compiled, model)
-        open_detector(compiled, model)
-        monitor = _within(SOLVING, lambda: build_monitor(compiled, model, solver))
-    except InputError as error:
-        yield Finding("error", str(error.located(file=path)))
-        return
-    if monitor is None:
-        longest = max((s.horizon for s in spec.properties.values()), default=0.0)
-        yield Finding(
-            "warning",
-            f"{path}: it fits, but the risk of {model.size} states and a horizon of up to "
-            f"{compiled.abstraction.clock.say(longest)} is not computed within {SOLVING:g} s: "
-            "`replay` and the node would have to wait for it (accepted: a shorter horizon, or "
-            "fewer predicates)",
-        )
-        return
-    known = {
-        f"{name}: {note}"
-        for (name, section), automaton in zip(
-            compiled.spec.properties.items(), compiled.automata, strict=True
-        )
-        for note in horizon_notes(
-            automaton, horizon_ticks(compiled.abstraction.clock, section.horizon)
-        )
-    }
-    for note in monitor.notes:
-        if note not in known:
-            yield Finding("warning", f"{path}: {note}")

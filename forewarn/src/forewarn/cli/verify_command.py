@@ -10,9 +10,9 @@ from pathlib import Path
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli.output import Output
+from forewarn.errors import plural
 from forewarn.monitoring.carried import TOLERANCE, Taken
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import plural
 
 DESCRIPTION = """\
 Replay the record that a node wrote of a live session (its parameter `record`): every message it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from forewarn.logic.automaton import (
     Automaton,
     compatible_classes,
+    horizon_notes,
     is_stricter,
     letter_of,
     restart_state,
@@ -28,6 +29,7 @@ __all__ = [
     "compile_formula",
     "explain",
     "format_formula",
+    "horizon_notes",
     "is_stricter",
     "letter_of",
     "parse_formula",

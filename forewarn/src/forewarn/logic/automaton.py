@@ -144,3 +144,16 @@ def compatible_classes(automaton: Automaton, known: int, values: int) -> tuple[i
         found = tuple(np.unique(agreeing).tolist())
         automaton._compatible[key] = found
     return found
+
+
+def horizon_notes(automaton: Automaton, horizon: int | None) -> list[str]:
+    """Return a warning if no obligation raised later can fail within the horizon."""
+    if automaton.countdown is None or horizon is None:
+        return []
+    waits = automaton.transitions.shape[0] - 2
+    if horizon > waits:
+        return []
+    return [
+        f"the horizon of {horizon} steps is no longer than the bound of {waits} steps: risk is 0 "
+        "until an obligation is pending; take a longer horizon"
+    ]

@@ -13,7 +13,7 @@ from forewarn.checking.credible import Question
 from forewarn.checking.interface import RiskTable
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec
-from forewarn.errors import ModelError
+from forewarn.errors import ModelError, plural
 from forewarn.learning.estimates.choice import (
     calibrated_scores,
     choose,
@@ -27,7 +27,6 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Mixture, Part, source_of
 from forewarn.models.shards import Judged, judged_in, told_by
-from forewarn.recordings.interface import plural
 
 ALONE = Mixture(0.0, (Part("chain", (), 1.0),))
 DRAWN_SHARE = 4

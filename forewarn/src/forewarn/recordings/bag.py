@@ -12,7 +12,7 @@ from pathlib import Path
 
 import zstandard
 
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, plural
 from forewarn.recordings.interface import (
     Recording,
     Sample,
@@ -20,7 +20,6 @@ from forewarn.recordings.interface import (
     TopicInfo,
     digest_files,
     make_sample,
-    plural,
 )
 from forewarn.recordings.ros1 import ConversionError
 from forewarn.recordings.topics import Topics

@@ -208,8 +208,3 @@ def digest_files(paths: Sequence[Path]) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
     return digest.hexdigest()
-
-
-def plural(number: int, noun: str) -> str:
-    """Return ``1 message`` or ``2 messages``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

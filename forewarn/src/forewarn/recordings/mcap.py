@@ -9,17 +9,9 @@ from pathlib import Path
 import mcap.records
 from mcap.opcode import Opcode
 
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
-from forewarn.recordings.interface import (
-    TIME_LIMIT_NS,
-    Channel,
-    Row,
-    Sample,
-    Storage,
-    make_sample,
-    plural,
-)
+from forewarn.recordings.interface import TIME_LIMIT_NS, Channel, Row, Sample, Storage, make_sample
 from forewarn.recordings.mcap_index import read_index
 from forewarn.recordings.mcap_records import (
     MAGIC,

@@ -18,7 +18,8 @@ from mcap.records import (
     Statistics,
 )
 
-from forewarn.recordings.interface import TIME_LIMIT_NS, plural
+from forewarn.errors import plural
+from forewarn.recordings.interface import TIME_LIMIT_NS
 from forewarn.recordings.mcap_records import (
     COMPRESSIONS,
     FOOTER_LENGTH,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
-from forewarn.recordings.interface import Row, plural
+from forewarn.errors import plural
+from forewarn.recordings.interface import Row
 
 _by_time = itemgetter(0)
 

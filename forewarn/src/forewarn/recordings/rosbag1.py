@@ -17,17 +17,10 @@ from typing import NamedTuple
 import lz4.frame  # type: ignore[import-untyped]
 from rosbags.rosbag1 import Reader
 
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
 from forewarn.messages.definitions import normal_type_name
-from forewarn.recordings.interface import (
-    Channel,
-    Row,
-    Sample,
-    Storage,
-    make_sample,
-    plural,
-)
+from forewarn.recordings.interface import Channel, Row, Sample, Storage, make_sample
 from forewarn.recordings.ordering import (
     Disorder,
     Segment,

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
 from forewarn.recordings.bag import BagRecording
-from forewarn.recordings.interface import Storage, plural
+from forewarn.recordings.interface import Storage
 from forewarn.recordings.mcap import McapFile
 from forewarn.recordings.sqlite import open_sqlite
 from forewarn.recordings.zstd import CutError, most, unpacked

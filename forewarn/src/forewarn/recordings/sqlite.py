@@ -17,16 +17,9 @@ from typing import Any
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader, storage_sqlite3
 
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
-from forewarn.recordings.interface import (
-    TIME_LIMIT_NS,
-    Channel,
-    Sample,
-    Storage,
-    make_sample,
-    plural,
-)
+from forewarn.recordings.interface import TIME_LIMIT_NS, Channel, Sample, Storage, make_sample
 
 ACCEPTED = "an SQLite bag of rosbag2 (.db3), as `ros2 bag record -s sqlite3` writes it"
 MAGIC = b"SQLite format 3\x00"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from forewarn.errors import ForewarnError
+from forewarn.errors import ForewarnError, plural
 from forewarn.messages import MessageType, installed_message_type, message_type
 from forewarn.messages.definitions import normal_type_name
-from forewarn.recordings.interface import Channel, TopicInfo, plural
+from forewarn.recordings.interface import Channel, TopicInfo
 from forewarn.recordings.ros1 import ConversionError, Ros1Type, ros1_type
 
 SERIALIZATIONS = ("cdr", "ros1")

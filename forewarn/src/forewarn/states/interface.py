@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 TERMINAL_MARK = "!"
 PREDICATES = "predicates"
@@ -199,6 +201,8 @@ class Admission(Protocol):
 
         Rows of terminal states are left empty: that they absorb is no declared rule.
         """
+        from scipy import sparse
+
         refused = [[not is_terminal(s) and not self.allows(s, t) for t in states] for s in states]
         return sparse.csr_matrix(np.array(refused, dtype=bool).reshape(len(states), len(states)))
 

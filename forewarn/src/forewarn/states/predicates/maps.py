@@ -6,13 +6,15 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError
 from forewarn.expressions import Expression
-from forewarn.expressions.functions.geometry import Shapes
 from forewarn.expressions.functions.shapes import LINE, POLYGON, Shape, checked, load_layer
+
+if TYPE_CHECKING:
+    from forewarn.expressions.functions.geometry import Shapes
 
 
 def load_shapes(spec: MonitorSpec, name: str) -> Shapes:
@@ -23,6 +25,8 @@ def load_shapes(spec: MonitorSpec, name: str) -> Shapes:
     InputError
         If the map file cannot be read, or a shape is none.
     """
+    from forewarn.expressions.functions.geometry import Shapes
+
     section = spec.shapes[name]
     if section.file is not None and section.layer is not None:
         return Shapes(load_layer(map_path(spec, section.file), section.layer))

@@ -13,10 +13,9 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
@@ -24,6 +23,9 @@ from forewarn.expressions import Expression, parse_expression
 from forewarn.expressions.comparisons import as_comparison
 from forewarn.states.predicates.kleene import compile_test
 from forewarn.states.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 MAX_PATTERNS = 1 << 16
 MAX_STATES = 1 << 16
@@ -125,6 +127,8 @@ class Validity:
 
         Rows of terminal states are left empty: that they absorb is no declared rule.
         """
+        from scipy import sparse
+
         n = len(states)
         matrix = sparse.csr_matrix((n, n), dtype=bool)
         if self.remembers:

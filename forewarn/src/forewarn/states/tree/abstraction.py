@@ -8,9 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from scipy import sparse
+from typing import TYPE_CHECKING, Any, Literal
 
 from forewarn.config import MonitorSpec, Section
 from forewarn.errors import ConfigError
@@ -32,6 +30,9 @@ from forewarn.states.tree.nodes import (
 )
 from forewarn.states.tree.space import TreeObservation, TreeSpace
 from forewarn.states.vocabulary import Observation, Vocabulary
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 KEY = "states.tree"
 Role = Literal["goal", "checkpoint", "state", "ignored"]

@@ -1,0 +1,80 @@
+"""Check that a model fits a monitor file, and that its risks can be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+
+from forewarn.checking.numeric import risk_table
+from forewarn.cli.findings import Finding
+from forewarn.errors import InputError
+from forewarn.logic import horizon_notes
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models import load_model
+from forewarn.monitoring.anomaly_section import open_detector
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.model_fit import check_model
+from forewarn.monitoring.step import Monitor
+from forewarn.signals.clock import horizon_ticks
+
+# Seconds after which one learns that a file takes long, and need not wait how long.
+SOLVING = 10.0
+
+
+def against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
+    """Yield what keeps a model from serving a monitor file, or would surprise."""
+    spec = compiled.spec
+    # Bounds by sampling say nothing more about whether the model fits, and take most of the time.
+    solver = risk_table if spec.bounds.kind in ("credible", "clustered") else None
+    try:
+        model = load_model(path)
+        check_model(compiled, model)
+        open_detector(compiled, model)
+        monitor = _within(SOLVING, lambda: build_monitor(compiled, model, solver))
+    except InputError as error:
+        yield Finding("error", str(error.located(file=path)))
+        return
+    if monitor is None:
+        longest = max((s.horizon for s in spec.properties.values()), default=0.0)
+        yield Finding(
+            "warning",
+            f"{path}: it fits, but the risk of {model.size} states and a horizon of up to "
+            f"{compiled.abstraction.clock.say(longest)} is not computed within {SOLVING:g} s: "
+            "`replay` and the node would have to wait for it (accepted: a shorter horizon, or "
+            "fewer predicates)",
+        )
+        return
+    known = {
+        f"{name}: {note}"
+        for (name, section), automaton in zip(
+            compiled.spec.properties.items(), compiled.automata, strict=True
+        )
+        for note in horizon_notes(
+            automaton, horizon_ticks(compiled.abstraction.clock, section.horizon)
+        )
+    }
+    for note in monitor.notes:
+        if note not in known:
+            yield Finding("warning", f"{path}: {note}")
+
+
+def _within(seconds: float, task: Callable[[], Monitor]) -> Monitor | None:
+    """Return what a task gives, or None if it takes longer; its thread then ends with us."""
+    results: Queue[Monitor | BaseException] = Queue()
+
+    def work() -> None:
+        try:
+            results.put(task())
+        except BaseException as error:
+            results.put(error)
+
+    Thread(target=work, name="solving", daemon=True).start()
+    try:
+        result = results.get(timeout=seconds)
+    except Empty:
+        return None
+    if isinstance(result, BaseException):
+        raise result
+    return result

@@ -1,0 +1,107 @@
+"""Check a monitor file against a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from forewarn.cli.findings import Finding
+from forewarn.cli.validate_messages import check_fields, keys_of
+from forewarn.config import MonitorSpec
+from forewarn.errors import DecodeError, ForewarnError, InputError, RecordingError
+from forewarn.logic.specification import CompiledSpec
+from forewarn.messages import MessageType
+from forewarn.recordings import JsonTrace, Recording, open_recording
+from forewarn.signals.clock import two_times
+from forewarn.signals.stamps import clock_gap, stamp_reader
+
+
+def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
+    """Check topics, their types and fields against a recording; a trace, the names of signals."""
+    spec = compiled.spec
+    try:
+        recording = open_recording(bag)
+    except ForewarnError as error:
+        yield Finding("error", str(error))
+        return
+    with recording:
+        if recording.count == 0:
+            yield Finding(
+                "error", f"{bag}: the recording is empty (accepted: at least one message)"
+            )
+        if isinstance(recording, JsonTrace):
+            yield from _against_trace(compiled, recording)
+            yield from _damage(compiled, recording, {})
+            return
+        yield from _topics(spec, recording)
+        types = {
+            topic: info.message_type
+            for topic in spec.topics
+            if (info := recording.topics.get(topic)) is not None
+            and info.msgtype == spec.topics[topic]
+            and info.message_type is not None
+        }
+        yield from check_fields(compiled, types)
+        yield from _damage(compiled, recording, types)
+
+
+def _damage(
+    compiled: CompiledSpec, recording: Recording, types: Mapping[str, MessageType]
+) -> Iterator[Finding]:
+    """Read what the monitor would, for damage and stamps of another clock only show then."""
+    stamped = compiled.spec.time == "stamp"
+    stamps = {topic: stamp_reader(mtype) for topic, mtype in types.items() if stamped}
+    far: dict[str, str] = {}
+    if compiled.abstraction.clock.timed and two_times(recording.start_ns, recording.end_ns):
+        told = "its times are of two clocks, simulated time (or time since a start) and system time"
+        accepted = "a part with one of them: --from and --to"
+        yield Finding("error", str(InputError(told, file=recording.path, accepted=accepted)))
+    try:
+        for time_ns, topic, payload in recording.read(types if recording.topics else None):
+            read = stamps.get(topic)
+            if read is not None and topic not in far:
+                with suppress(DecodeError):
+                    if told := clock_gap(read(payload), time_ns):
+                        far[topic] = told
+    except RecordingError as error:
+        yield Finding("error", str(error.located(file=recording.path)))
+    for text in (*recording.warnings, *(f"{topic}: {told}" for topic, told in far.items())):
+        yield Finding("warning", f"{recording.path}: {text}")
+
+
+def _topics(spec: MonitorSpec, recording: Recording) -> Iterator[Finding]:
+    for topic, wanted in spec.topics.items():
+        name = next(n for n, s in spec.signals.items() if s.source == topic)
+        info = recording.topics.get(topic)
+        key, of_type = keys_of(spec.signals[name])
+        problem, accepted = "", ""
+        if info is None:
+            problem = f"the topic {topic} is not in {recording.path}"
+            accepted = "one of its topics: " + (
+                ", ".join(sorted(recording.topics)) or "it has none"
+            )
+        elif info.msgtype != wanted:
+            problem = f"the topic {topic} has type {info.msgtype} in {recording.path}, not {wanted}"
+            accepted, key = info.msgtype, of_type
+        elif info.message_type is None:
+            problem = f"the topic {topic} of {recording.path} cannot be decoded: {info.error}"
+        elif info.count == 0:
+            problem = f"the topic {topic} has no messages in {recording.path}"
+        if problem:
+            error = InputError(
+                problem, file=spec.file, key=f"signals.{name}.{key}", accepted=accepted
+            )
+            yield Finding("error", str(error))
+
+
+def _against_trace(compiled: CompiledSpec, trace: JsonTrace) -> Iterator[Finding]:
+    for source in compiled.abstraction.sources:
+        if source.name not in trace.signals:
+            error = InputError(
+                f"the trace {trace.path} has no values for it",
+                file=compiled.spec.file,
+                key=f"signals.{source.name}",
+                accepted=f"one of its names: {', '.join(trace.signals)}",
+            )
+            yield Finding("error", str(error))
