@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.assessment.history import Track
-from forewarn.assessment.lanes import OFF, ON, TERMINAL, UNKNOWN, StateLog, requests
+from forewarn.assessment.lanes import OFF, ON, TERMINAL, UNKNOWN, WARNING, StateLog, requests
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
@@ -67,7 +67,23 @@ def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]
             if lane == ON
         ]
         action = "NONE" if request is None else request.action
-        assert shown == ([] if action == "NONE" else [action])
+        # No rule here asks for WARN: live it says that there is a warning and no alert.
+        assert action != "WARN" or max(pair) == 1
+        named = WARNING if action == "WARN" else action
+        assert shown == ([] if action == "NONE" else [named])
+
+
+def test_a_warning_and_an_alert_that_asks_for_a_warning_have_lanes_of_their_own() -> None:
+    spec = parse_spec(
+        parse_document(
+            "version: 1\nrate: 10\nsignals: {a: {}}\npredicates: {p: a > 0}\n"
+            "properties: {one: {formula: always(p), intervention: WARN}}\n"
+        )
+    )
+    found = requests(spec, [track("one", [0, 1, 2, 1])])
+    assert found.names == (WARNING, "WARN")
+    lanes = [found.table[position] for position in found.position]
+    assert lanes == [(OFF, OFF), (ON, OFF), (OFF, ON), (ON, OFF)]
 
 
 def test_a_lane_tells_on_off_and_unknown_apart() -> None:

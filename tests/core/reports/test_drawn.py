@@ -279,3 +279,97 @@ def test_a_click_on_an_event_shows_its_time(
 def test_a_browser_that_cannot_draw_says_so(look: Look, page: str) -> None:
     shown = look(page.replace("Plotly.newPlot(holder", "Plotly.noPlot(holder"))
     assert "noPlot" in shown.evaluate("document.body.dataset.problems")
+
+
+def press(shown: Any, key: str) -> None:
+    shown.evaluate(f"document.dispatchEvent(new KeyboardEvent('keydown', {{key: {key!r}}})), 0")
+    shown.settle()
+
+
+def test_keys_move_a_cursor_through_all_rows(look: Look, page: str, replayed: RecordedRun) -> None:
+    shown = look(page)
+    holder = "document.getElementById('timeline0')"
+    readout = "document.getElementById('timeline0-readout')"
+    assert shown.evaluate(f"{readout}.hidden")
+    assert all(key in shown.evaluate("document.querySelector('.figure').innerText") for key in "np")
+    track = replayed.tracks[0]
+    first = int(track.ticks[0])
+    ticks = {e.start for events in replayed.events for e in events.alerts}
+    ticks |= {v.tick for events in replayed.events for v in events.violations}
+    times = sorted((tick - first) / RATE for tick in ticks)
+    for at in times[:3]:
+        press(shown, "n")
+        assert shown.evaluate(f"{holder}.run.at") == pytest.approx(at)
+    press(shown, "p")
+    assert shown.evaluate(f"{holder}.run.at") == pytest.approx(times[1])
+    press(shown, "ArrowRight")
+    press(shown, "ArrowRight")
+    press(shown, "ArrowLeft")
+    at = times[1] + 1 / RATE
+    lines = shown.evaluate(f"{holder}.layout.shapes.map(s => [s.x0, s.y0, s.y1, s.yref])")
+    assert lines == [[pytest.approx(at), 0, 1, "paper"]]
+    told = shown.evaluate(f"{readout}.innerText")
+    tick = round(at * RATE)
+    assert f"{at:.2f} s" in told
+    for each in replayed.tracks:
+        risk = each.probability[tick]
+        assert f"{each.name} {'no risk' if np.isnan(risk) else format(risk, '.3f')}" in told
+    for series in replayed.signals:
+        assert series.name in told
+    press(shown, "Escape")
+    assert shown.evaluate(f"{readout}.hidden")
+    assert shown.evaluate(f"{holder}.layout.shapes.length") == 0
+    assert shown.console == []
+
+
+def test_the_cursor_stays_in_the_run_and_in_view(look: Look, page: str) -> None:
+    shown = look(page)
+    holder = "document.getElementById('timeline0')"
+    shown.evaluate(f"Plotly.relayout({holder}, {{'xaxis.range': [20, 21]}}).then(() => 0)")
+    shown.settle()
+    press(shown, "ArrowRight")  # the first puts it where the picture begins
+    assert shown.evaluate(f"{holder}.run.at") == pytest.approx(20)
+    press(shown, "ArrowLeft")
+    low, high = shown.evaluate(f"{holder}._fullLayout.xaxis.range")
+    assert low < 19.9 < high
+    assert high - low == pytest.approx(1)
+    shown.evaluate("document.querySelector('[data-whole]').click()")
+    shown.settle()
+    press(shown, "ArrowLeft")
+    press(shown, "ArrowLeft")
+    press(shown, "ArrowLeft")
+    assert shown.evaluate(f"{holder}.run.at") == 0
+    assert shown.console == []
+
+
+def test_a_click_in_the_picture_puts_the_cursor_there(look: Look, page: str) -> None:
+    shown = look(page)
+    holder = "document.getElementById('timeline0')"
+    shown.evaluate(f"{holder}.scrollIntoView({{behavior: 'instant'}})")
+    x, y = shown.evaluate(
+        f"(() => {{const box = {holder}.getBoundingClientRect(), a = {holder}._fullLayout.xaxis;"
+        "return [box.left + a._offset + a.d2p(30), box.top + 120];})()"
+    )
+    for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+        press_of = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
+        shown.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **press_of)
+    shown.wait(f"{holder}.run.at !== null")
+    shown.settle()
+    assert shown.evaluate(f"{holder}.run.at") == pytest.approx(30, abs=0.15)
+    assert shown.console == []
+
+
+def test_very_large_screens_have_larger_letters_and_pictures(look: Look, page: str) -> None:
+    sizes = []
+    for width in (1400, 3840):
+        shown = look(page, width)
+        sizes.append(
+            shown.evaluate(
+                "[document.getElementById('timeline0').layout.font.size, "
+                "document.getElementById('timeline0').offsetHeight,"
+                "parseFloat(getComputedStyle(document.body).fontSize)]"
+            )
+        )
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    by = 23 / 15
+    assert sizes[1] == pytest.approx([by * each for each in sizes[0]], abs=1)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forewarn.assessment.tradeoff import Point
 from forewarn.assessment.tuning import Candidate, Goal, Support, Tuning
-from forewarn.cli.tune_plot import render
 from forewarn.config.sections import Thresholds
+from forewarn.reports.tuning import tuning_page
 
 
 def a_candidate(act: float, detected: int, false: int, alert_hours: float) -> Candidate:
@@ -29,34 +28,26 @@ def tunings() -> list[Tuning]:
     return [Tuning(name, goal, support, some, some[1], some[2]) for name in ("red", "crash")]
 
 
-@pytest.mark.parametrize("width", [1200, 500])
+@pytest.mark.parametrize("width", [1200, 390])
 def test_the_picture_explains_itself_and_sends_nothing_away(
-    browser: Any, tmp_path: Path, tunings: list[Tuning], width: int
+    look: Any, tunings: list[Tuning], width: int
 ) -> None:
-    file = tmp_path / "trade_off.html"
-    file.write_text(render(tunings), encoding="utf-8")
-    browser.console.clear()
-    browser.requests.clear()
-    browser.resize(width, 1000)
-    browser.call("Page.navigate", url=file.as_uri())
-    browser.wait("document.querySelectorAll('.modebar-btn').length > 0")
-    browser.wait("document.querySelector('.gtitle') !== null")
-    assert browser.console == []
-    assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []
+    shown = look(tuning_page(tunings), width)
+    assert shown.console == []
+    assert shown.evaluate("document.body.dataset.problems") == ""
+    assert [url for url in shown.requests if not url.startswith(("file:", "data:"))] == []
     names = "[...document.querySelectorAll('.modebar-btn')].map(e => e.dataset.title)"
-    buttons = browser.evaluate(names)
+    buttons = shown.evaluate(names)
     assert "Zoom" in buttons
     assert not [text for text in buttons if "hare" in text or "loud" in text or "plotly" in text]
-    title = browser.evaluate("document.querySelector('.gtitle').textContent")
-    assert "the budget of 3.5 an hour" in title
-    assert "in alert for more than 20 % of the time" in title
-    lines = browser.evaluate(
-        "document.querySelector('.js-plotly-plot').layout.shapes.map(s => s.x0)"
-    )
+    told = shown.evaluate("document.querySelector('.lead').textContent")
+    assert "the budget of 3.5 an hour" in told
+    assert "in alert for more than 20 % of the time" in told
+    plots = "[...document.querySelectorAll('.js-plotly-plot')]"
+    lines = shown.evaluate(f"{plots}.flatMap(p => p.layout.shapes.map(s => s.x0))")
     assert lines == [3.5] * 4
-    boxes = browser.evaluate(
-        "[document.querySelector('.gtitle'), ...document.querySelectorAll('.annotation-text')]"
-        ".map(e => e.getBoundingClientRect()).map(b => [b.left, b.right, b.top, b.bottom])"
-    )
-    assert boxes[0][0] >= 0 and boxes[0][1] <= width
-    assert boxes[0][3] <= min(top for _, _, top, _ in boxes[1:])
+    names = shown.evaluate(f"{plots}[0].data.map(t => t.name)")
+    assert names == ["enter 1, too long in alert", "enter 1", "in the file", "chosen"]
+    missed = shown.evaluate(f"{plots}[1].data.map(t => [t.x, t.y])")
+    assert missed == [[[9], [0]], [[3, 0], [10, 50]], [[3], [10]], [[0], [50]]]
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width

@@ -89,7 +89,7 @@ def test_a_stronger_wish_after_a_while_is_shown(corridor_run: Any, tmp_path: Pat
     monitor, _, run = variant(corridor_run, tmp_path, "escalating")
     drawn = timeline(monitor, run)
     (row,) = [one_row for one_row in drawn.rows if one_row["key"] == "asked"]
-    assert {"LIMIT_SPEED", "EMERGENCY_STOP"} <= set(row["yaxis"]["ticktext"])
+    assert {"limit speed", "emergency stop"} <= set(row["yaxis"]["ticktext"])
 
 
 @pytest.mark.parametrize("width", [1400, 390])

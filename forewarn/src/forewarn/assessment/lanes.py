@@ -21,6 +21,9 @@ from forewarn.states.interface import Observed, StateSpace, is_terminal
 OFF, UNKNOWN, ON, TERMINAL = range(4)
 """What a lane shows; of the ticks behind one pixel the greatest wins, so that nothing is lost."""
 
+WARNING = "warning only"
+"""Lane of ticks at the level of a warning, with no alert; WARN is an action of alerts."""
+
 
 class Lanes(NamedTuple):
     """Conditions over a run.
@@ -84,6 +87,8 @@ def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:
     """Return a lane for each action that was asked for, the strongest at the bottom.
 
     The strongest answer of all alerts wins at each tick, as in `monitoring.intervention.advise`.
+    What only warns, for its risk is above `warn`, has a lane of its own, `WARNING`: live it is
+    published as the action WARN, too, but no rule asked for that.
 
     Parameters
     ----------
@@ -95,11 +100,12 @@ def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:
     for track in tracks:
         np.maximum(urgency, _urgency(spec.properties[track.name], track), out=urgency)
     position = urgency % len(SEVERITY)
-    present = [i for i in range(1, len(SEVERITY)) if (position == i).any()]
-    table = tuple(
-        tuple(ON if i == severity else OFF for severity in present) for i in range(len(SEVERITY))
-    )
-    return Lanes(tuple(SEVERITY[i] for i in present), position, table)
+    names = (*SEVERITY, WARNING)
+    position[urgency // len(SEVERITY) == Level.WARN] = names.index(WARNING)
+    order = (names.index(WARNING), *range(1, len(SEVERITY)))
+    present = [i for i in order if (position == i).any()]
+    table = tuple(tuple(ON if i == row else OFF for row in present) for i in range(len(names)))
+    return Lanes(tuple(names[i] for i in present), position, table)
 
 
 def _urgency(section: PropertySpec, track: Track) -> NDArray[np.int32]:

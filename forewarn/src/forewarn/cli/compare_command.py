@@ -176,9 +176,10 @@ def run(options: Options, output: Output) -> int:
         curves[name] = contenders
         _show(name, found[name], judged[0][0].clock, output)
     if options.plot is not None:
-        from forewarn.cli.compare_plot import render
+        # plotly takes half a second to import: only who wants a picture waits for it.
+        from forewarn.reports.comparison import comparison_page
 
-        write_report(options.plot, render(curves), output, "plot")
+        write_report(options.plot, comparison_page(curves), output, "plot")
     output.emit(
         {
             "recordings": recordings,

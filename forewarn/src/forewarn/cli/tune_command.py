@@ -195,9 +195,10 @@ def run(options: Options, output: Output) -> int:
     for tuning in tunings:
         print_tuning(tuning, output)
     if options.plot is not None:
-        from forewarn.cli.tune_plot import render
+        # plotly takes half a second to import: only who wants a picture waits for it.
+        from forewarn.reports.tuning import tuning_page
 
-        write_report(options.plot, render(tunings), output, "plot")
+        write_report(options.plot, tuning_page(tunings), output, "plot")
     before, after = _edit(options.config, monitor.spec, tunings)
     change = _put(options, before, after, output)
     output.emit(

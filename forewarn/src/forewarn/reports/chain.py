@@ -12,7 +12,7 @@ from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.paths import Way
-from forewarn.reports.states import RiskyState, risk_text, riskiest, successors
+from forewarn.reports.states import RiskyState, in_words, risk_text, riskiest, successors
 
 STATES, EDGES = 300, 700
 TICKS = (0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1)
@@ -83,7 +83,8 @@ def _nodes(
     model: CountModel,
 ) -> dict[str, Any]:
     texts = [
-        f"{label(model.name(row))}<br>risk {risk_text(ranked[row].risk if row in ranked else 0)}, "
+        f"{label(in_words(model.name(row)))}<br>"
+        f"risk {risk_text(ranked[row].risk if row in ranked else 0)}, "
         f"{int(model.visits[row])} visits"
         for row in rows
     ]
@@ -111,7 +112,7 @@ def _way(way: Way, place: dict[int, tuple[float, float]], model: CountModel) -> 
     points = [place.get(stay.row, (1.0, last)) for stay in way.stays[:-1]]
     # The violation itself is certain: it lies at risk 1.
     points.append((1.0, points[-1][1] if points else last))
-    texts = [label(model.name(stay.row)) for stay in way.stays]
+    texts = [label(in_words(model.name(stay.row))) for stay in way.stays]
     return {
         "type": "scatter",
         "mode": "lines+markers",

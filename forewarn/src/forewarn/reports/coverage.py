@@ -18,6 +18,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.reports.figures import percent
 from forewarn.reports.page import absent, escape, label, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
+from forewarn.reports.states import in_words, state_cell
 from forewarn.signals.clock import horizon_ticks
 from forewarn.signals.clock_kinds import clock_of
 
@@ -123,7 +124,7 @@ def _most_wanted(monitor: Monitor, model: CountModel, found: Coverage, here: Sta
     risks = worst_risks(monitor, model)
     rows = [
         [
-            escape(model.name(row)),
+            state_cell(model.name(row)),
             str(here.rows[row]),
             "-" if risks is None else f"{risks[row]:.3f}",
             f"{int(found.visits[row]):,}",
@@ -175,7 +176,7 @@ def coverage_figure(model: CountModel, found: Coverage) -> dict[str, Any]:
                 "x": place[chosen].tolist(),
                 "y": np.maximum(visits[chosen], LEAST).tolist(),
                 "text": [
-                    f"{label(names[i])}<br>{int(visits[i]):,} visits, needs "
+                    f"{label(in_words(names[i]))}<br>{int(visits[i]):,} visits, needs "
                     f"{int(found.required[rows[i]]):,}"
                     for i in np.flatnonzero(chosen).tolist()
                 ],

@@ -8,6 +8,7 @@ from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import elapsed, state_name
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.page import absent, escape, table
+from forewarn.reports.states import state_cell
 
 MAX_EVENTS = 2000
 LONG_RUN = 600.0
@@ -23,22 +24,27 @@ def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
     if run.published is not None:
         happened += [(event.seconds, 0, event) for event in run.published.events]
     happened.sort(key=lambda timed: timed[:2])
-    rows = [_row(monitor, run, event, picture) for _, _, event in happened[:MAX_EVENTS]]
+    rows = [event_row(monitor, run, event, picture) for _, _, event in happened[:MAX_EVENTS]]
     if rows:
-        unit = monitor.clock.unit
-        columns = (
-            ">time", "property", "event", f">lead, {unit}", f">lasted, {unit}", ">peak risk",
-            "asks for", "state",
-        )  # fmt: skip
-        text += table(columns, rows, long="state")
+        text += table(columns_of(monitor), rows, long="state")
     if len(happened) > MAX_EVENTS:
         text += absent(f"{len(happened) - MAX_EVENTS} more are not listed.")
     return text
 
 
-def _row(
+def columns_of(monitor: Monitor) -> tuple[str, ...]:
+    """Return the headings of the rows."""
+    unit = monitor.clock.unit
+    return (
+        ">time", "property", "event", f">lead, {unit}", f">lasted, {unit}", ">peak risk",
+        "asks for", "state",
+    )  # fmt: skip
+
+
+def event_row(
     monitor: Monitor, run: RecordedRun, event: Alert | Violation | LiveEvent, picture: str | None
 ) -> list[str]:
+    """Return the cells of an event, as HTML; its time can be clicked where there is a picture."""
     if isinstance(event, LiveEvent):
         when = _when(monitor, run, (event.seconds,) * 3, picture)
         tag = _tag(f"live: {event.kind}", "")
@@ -63,7 +69,7 @@ def _row(
         tuple(elapsed(monitor, run, moment) for moment in (tick, first, last)),
         picture,
     )
-    return [when, escape(event.name), *cells, escape(state_name(monitor, run, tick))]
+    return [when, escape(event.name), *cells, state_cell(state_name(monitor, run, tick))]
 
 
 def _when(monitor: Monitor, run: RecordedRun, times: tuple[float, ...], picture: str | None) -> str:

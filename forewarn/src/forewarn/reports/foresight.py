@@ -50,12 +50,11 @@ def _card(monitor: Monitor, score: Score) -> str:
     per_hour, lead, clock = score.false_alarms_per_hour, score.lead, monitor.clock
     figures = [
         (f"{score.detected} / {score.violations}", "violations foreseen"),
-        (clock.say(lead.median, ".2f") if lead else "-", "median lead time"),
-        (_between(lead), f"lead times, {clock.unit}"),
+        (clock.say(lead.median, ".2f") if lead else "-", f"median lead time{_between(lead)}"),
+        ("-" if score.alert_share is None else percent(score.alert_share), "time in alert"),
         (f"{score.false_alarms} / {score.alerts}", "alerts were false"),
         ("-" if per_hour is None else f"{per_hour:.1f}", f"false alarms {clock.hour}"),
         ("-" if score.precision is None else f"{100 * score.precision:.0f} %", "precision"),
-        ("-" if score.alert_share is None else percent(score.alert_share), "time in alert"),
     ]
     cells = "".join(f"<div><b>{escape(v)}</b><span>{escape(t)}</span></div>" for v, t in figures)
     spec = monitor.spec.properties[score.name]
@@ -70,10 +69,9 @@ def _card(monitor: Monitor, score: Score) -> str:
 
 
 def _between(lead: LeadTimes | None) -> str:
-    if lead is None:
-        return "-"
-    ends = (f"{lead.least:.1f}", f"{lead.greatest:.1f}")
-    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+    if lead is None or lead.least == lead.greatest:
+        return ""
+    return f" (of {lead.least:.1f} to {lead.greatest:.1f})"
 
 
 def _card_notes(score: Score) -> list[str]:

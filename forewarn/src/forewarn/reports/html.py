@@ -19,7 +19,9 @@ from forewarn.reports.model_section import chain_part, coverage_part
 from forewarn.reports.packing import pack, size
 from forewarn.reports.page import Part, absent, data_script, escape, page, plot, section, table
 from forewarn.reports.reliability import reliability
+from forewarn.reports.states import in_words
 from forewarn.reports.timeline import Timeline, timeline
+from forewarn.reports.verdict import verdict, worst_moments
 from forewarn.signals.clock import NANOSECONDS
 
 MAX_DRAWN = 80
@@ -33,8 +35,8 @@ KEY = (
     ("bounds", "its bounds", "bounds"),
     ("lead", "expected risk, by all readings so far", "expected"),
     ("uncovered", "risk that was published live, where it is another", "published live"),
-    ("warn_fill", "warning", ""),
-    ("act_fill", "alert: intervention asked for", ""),
+    ("warn_fill", "warning: the risk is high enough to tell of, no rule asks for anything", ""),
+    ("act_fill", "alert: the rule asks for its intervention", ""),
     ("lead", "lead time", "lead time"),
     ("violation", "violation (hollow cross: missed)", "violation"),
     ("act", "start of an alert (hollow: false alarm)", ""),
@@ -45,9 +47,19 @@ KEY = (
 )
 """Colour, meaning, and what has to occur in a picture for it to be explained there."""
 HINT = (
-    "Drag across to zoom in, double-click for all of it; a click on the time of an event, below, "
+    "Drag across to zoom in, double-click for all of it. A click puts a cursor through all rows, "
+    "and what was at that moment stands above them; <kbd>\N{LEFTWARDS ARROW}</kbd> "
+    "<kbd>\N{RIGHTWARDS ARROW}</kbd> move it by one {noun}, <kbd>n</kbd> and <kbd>p</kbd> to the "
+    "next and the previous event, <kbd>Esc</kbd> takes it away. A click on the time of an event "
     "shows it. Gaps in a signal: unknown or infinite."
 )
+STEPS = (
+    ("left", "\N{LEFTWARDS ARROW}", "cursor back (left arrow)"),
+    ("right", "\N{RIGHTWARDS ARROW}", "cursor on (right arrow)"),
+    ("previous", "previous event", "key p"),
+    ("next", "next event", "key n"),
+)
+"""What moves the cursor: its name in cursor.js, the button, what the button tells."""
 CALIBRATION = (
     "Of the ticks at which the risk was about 20 %, a violation within the horizon should follow a "
     "fifth. Points on the diagonal are right; below it risk was overestimated. Bars are 95 % "
@@ -70,7 +82,11 @@ def render(
     """
     pictures = [timeline(monitor, run) for run in runs[:MAX_DRAWN]]
     packed = _packed(pictures)
-    parts = [("foresight", "What was foreseen", cards(monitor, scores(monitor, runs)))]
+    found = scores(monitor, runs)
+    parts = [
+        ("worst", "Worst moments", worst_moments(monitor, runs, len(pictures))),
+        ("foresight", "What was foreseen", cards(monitor, found)),
+    ]
     parts += [
         (
             f"run{number}",
@@ -105,7 +121,7 @@ def render(
         for identifier, title, _ in parts
         if len(runs) < 12 or not identifier.startswith("run")
     ]
-    body = "".join(body for _, _, body in parts)
+    body = verdict(monitor, runs, found) + "".join(body for _, _, body in parts)
     return page("Forewarn report", _subtitle(monitor, model, runs), links, body)
 
 
@@ -149,12 +165,12 @@ def _run(
     picture = absent(f"Not drawn: {MAX_DRAWN} recordings are.")
     if drawn is not None:
         opens = None if opens_ns is None else (opens_ns - run.start_ns) / NANOSECONDS
-        picture = _picture(name, *drawn, opens)
+        picture = _picture(monitor.clock.noun, name, *drawn, opens)
     events = event_table(monitor, run, None if drawn is None else name)
     return (
         f'<section id="run{number}"><details{"" if number else " open"}>'
         f"<summary>{escape(run.name)}<small>{escape(_when(monitor, run))}</small></summary>"
-        f"{picture}<h3>Events</h3>{events}</details></section>"
+        f"{picture}<h3>Events</h3><div class=events>{events}</div></details></section>"
     )
 
 
@@ -170,7 +186,9 @@ def _when(monitor: Monitor, run: RecordedRun) -> str:
     return f"{told} from {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _picture(name: str, drawn: Timeline, packed: dict[str, Any], opens: float | None = None) -> str:
+def _picture(
+    noun: str, name: str, drawn: Timeline, packed: dict[str, Any], opens: float | None = None
+) -> str:
     there = drawn.meanings
     key = "".join(
         f'<span><i style="background:var(--c-{colour})"></i>{text}</span>'
@@ -186,20 +204,29 @@ def _picture(name: str, drawn: Timeline, packed: dict[str, Any], opens: float | 
         "opens": opens,
     }
     height = sum(row["height"] + 36 for row in drawn.rows if row["shown"]) + 80
+    never = ", ".join(map(in_words, drawn.never))
     return (
-        f'<div class="figure"><p class="lead">{HINT}</p><p class="key">{key}</p>'
-        f"{_chips(name, drawn)}"
+        f'<div class="figure"><p class="lead">{HINT.format(noun=escape(noun))}</p>'
+        f'<p class="key">{key}</p>{_chips(name, drawn)}'
+        f'<p class="readout" id="{name}-readout" role="status" hidden></p>'
         f'<div class="plot" id="{name}" data-run="1" data-figure="{name}-data" '
-        f'style="height:{height}px"></div></div>{data_script(f"{name}-data", value)}'
+        f'style="height:{height}px"></div></div>'
+        + (absent(f"Never true here, and not drawn: {never}.") if never else "")
+        + data_script(f"{name}-data", value)
     )
 
 
 def _chips(name: str, drawn: Timeline) -> str:
     """Return the buttons and boxes by which a reader chooses the signals that are drawn."""
     rows = [row for row in drawn.rows if "signal" in row]
-    buttons = f'<button type="button" data-whole="{name}">whole run</button>'
+    steps = f'<button type="button" data-whole="{name}">whole run</button>' + "".join(
+        f'<button type="button" data-of="{name}" data-step="{step}" title="{told}">{shown}</button>'
+        for step, shown, told in STEPS
+    )
+    steps = f"<div>{steps}</div>"
     if not rows:
-        return f'<div class="chips"><div>{buttons}</div></div>'
+        return f'<div class="chips">{steps}</div>'
+    buttons = ""
     for choice, text in (("deciding", "those that decide"), ("all", "all"), ("none", "none")):
         buttons += f'<button type="button" data-choose="{choice}">{text}</button>'
     first = "".join(_chip(row) for row in rows if row["decides"])
@@ -209,7 +236,7 @@ def _chips(name: str, drawn: Timeline) -> str:
         f"<div>{''.join(others)}</div></details>"
     )
     return (
-        f'<div class="chips" data-run="{name}"><div><b>Signals</b>{buttons}</div>'
+        f'<div class="chips" data-run="{name}">{steps}<div><b>Signals</b>{buttons}</div>'
         f"<div>{first}</div>{more if others else ''}</div>"
     )
 

@@ -14,7 +14,7 @@ from forewarn.reports.chain import chain_figure
 from forewarn.reports.coverage import cover
 from forewarn.reports.page import absent, escape, plot, section, table
 from forewarn.reports.paths import likeliest_way
-from forewarn.reports.states import no_risk_text, risk_text, riskiest
+from forewarn.reports.states import no_risk_text, risk_text, riskiest, state_cell
 from forewarn.reports.treepicture import tree_picture
 
 RISKY_STATES = 8
@@ -80,7 +80,7 @@ def _riskiest(compiled: CompiledProperty, model: CountModel) -> str:
         [
             risk_text(state.risk),
             f"{state.lower:.3f} to {state.upper:.3f}" if bounded else "-",
-            escape(state.name),
+            state_cell(state.name),
             escape(state.automaton),
             f"{state.visits:,}",
         ]

@@ -19,6 +19,8 @@ POLICY = (
 """Even text that got past every escape could fetch nothing from anywhere."""
 
 
+SCRIPTS = ("page.js", "timeline.js", "cursor.js")
+
 Part = tuple[str, str, str]
 """Identifier and title of a section, and its HTML."""
 
@@ -129,5 +131,5 @@ def page(title: str, subtitle: str, links: Sequence[tuple[str, str]], body: str)
         f'</header><div class="wrap"><nav>{navigation}</nav>{body}'
         "<footer>Made by Forewarn. This page needs no network.</footer></div>"
         f"{data_script('theme', theme())}"
-        f"<script>{asset('page.js')}{asset('timeline.js')}</script></body></html>\n"
+        f"<script>{''.join(map(asset, SCRIPTS))}</script></body></html>\n"
     )

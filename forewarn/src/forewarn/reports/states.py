@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
 
 from forewarn.models import CountModel
 from forewarn.monitoring.tables import CompiledProperty
+from forewarn.reports.page import escape
+
+PREDICATE = re.compile(r"[A-Za-z]\w*(@-1)?(<-?[\d.e+-]+)?\Z")
+COMPARED = re.compile(r"(<)(?=[-\d.])")
 
 
 class RiskyState(NamedTuple):
@@ -109,6 +114,24 @@ def no_risk_text(compiled: CompiledProperty) -> str:
     if upper is None or not upper.size:
         return text
     return f"{text}; the upper bounds reach {risk_text(upper[:, compiled.automaton.initial].max())}"
+
+
+def in_words(name: str) -> str:
+    """Return the name of a state as people read it: ``must_brake & gap<2`` is must brake, gap < 2.
+
+    Names with other characters than those of predicates (agents' states) stay as they are.
+    """
+    if name == "(none)":
+        return "none of the predicates"
+    parts = name.split(" & ")
+    if not all(map(PREDICATE.match, parts)):
+        return name
+    return ", ".join(COMPARED.sub(r" \1 ", part.replace("_", " ")) for part in parts)
+
+
+def state_cell(name: str) -> str:
+    """Return a state in words, as HTML; its exact name shows where somebody points at it."""
+    return f'<span title="{escape(name)}">{escape(in_words(name))}</span>'
 
 
 def by_visits(model: CountModel) -> list[int]:

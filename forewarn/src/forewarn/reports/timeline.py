@@ -7,7 +7,7 @@ surroundings when somebody zooms in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.events import Events, Outcome
 from forewarn.assessment.history import Track
-from forewarn.assessment.lanes import UNKNOWN, Lanes, requests
+from forewarn.assessment.lanes import OFF, UNKNOWN, Lanes, requests
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import differs
 from forewarn.assessment.signal_values import SignalSeries
@@ -26,6 +26,7 @@ from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.reports.packing import Column
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS
+from forewarn.reports.states import in_words
 from forewarn.signals.clock import Clock, within
 
 SHOWN_SIGNALS = 8
@@ -57,6 +58,10 @@ class Timeline(NamedTuple):
         Ticks a second; tick 0 is the run's first.
     unit : str
         Of the axis: ``s``, or ``steps``.
+    ticks : int
+        How many there are.
+    never : tuple of str
+        Predicates and terminal labels that never held, and have no lane.
     """
 
     columns: dict[str, Column]
@@ -64,6 +69,7 @@ class Timeline(NamedTuple):
     rate: float
     unit: str
     ticks: int
+    never: tuple[str, ...]
 
     @property
     def meanings(self) -> set[str]:
@@ -89,11 +95,28 @@ def timeline(monitor: Monitor, run: RecordedRun) -> Timeline:
     if asked.names:
         observes = "" if monitor.spec.mode == "act" else " (observing)"
         title = f"<b>intervention</b>  asked for{observes}"
-        rows.append(_lanes_row("asked", title, asked))
+        words = [name.lower().replace("_", " ") for name in asked.names]
+        rows.append(_lanes_row("asked", title, asked, words))
     columns["state"] = Column(run.lanes.position.astype(np.float64), exact=True, whole=True)
-    rows.append(_lanes_row("state", "<b>state</b>  what holds", run.lanes))
+    held, never = used(run.lanes)
+    words = list(map(in_words, held.names))
+    rows.append(_lanes_row("state", "<b>state</b>  what holds", held, words))
     rows += _signal_rows(monitor, run, columns)
-    return Timeline(columns, rows, monitor.clock.rate, monitor.clock.unit, len(run.history))
+    clock = monitor.clock
+    return Timeline(columns, rows, clock.rate, clock.unit, len(run.history), never)
+
+
+def used(lanes: Lanes) -> tuple[Lanes, tuple[str, ...]]:
+    """Return the lanes that are not empty all the time, and the names of the others."""
+    shown = [
+        number
+        for number in range(len(lanes.names))
+        if any(lane[number] != OFF for lane in lanes.table)
+    ]
+    names = tuple(lanes.names[number] for number in shown)
+    table = tuple(tuple(lane[number] for number in shown) for lane in lanes.table)
+    never = tuple(name for name in lanes.names if name not in names)
+    return Lanes(names, lanes.position, table), never
 
 
 def _row(key: str, title: str, height: int, traces: list[PlotlyTrace], **yaxis: Any) -> Row:
@@ -283,20 +306,22 @@ def _events(events: Events, track: Track, clock: Clock) -> Iterator[PlotlyTrace]
             )  # fmt: skip
 
 
-def _lanes_row(key: str, title: str, lanes: Lanes) -> Row:
+def _lanes_row(key: str, title: str, lanes: Lanes, words: Sequence[str]) -> Row:
     """Draw a lane for each condition, to be read from top to bottom."""
-    count = len(lanes.names)
+    count = len(words)
     trace = {"draw": "lanes", "column": key, "table": [list(entry) for entry in lanes.table]}
     row = _row(
         key,
         title,
         max(2, count) * LANE_HEIGHT,
-        [trace],
+        [trace] if count else [],
         tickvals=list(range(count)),
-        ticktext=[label(name) for name in lanes.names],
+        ticktext=list(map(label, words)),
         range=[max(2, count) - 0.5, -0.5],
         showgrid=False,
     )
+    if not count:
+        row["note"] = "nothing of what states are made of held in this recording"
     row["long"] = True
     return row
 

@@ -48,6 +48,22 @@ function recolour(value) {
   return value;
 }
 
+// On very large screens letters are larger (page.css), and so are the pictures.
+const scale = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
+const LENGTHS = new Set(['size', 'width', 'height', 'l', 'r', 't', 'b', 'xshift', 'yshift', 'borderpad', 'standoff']);
+
+function sized(value, by, key) {
+  if (by === 1) return value;
+  if (typeof value === 'number') return LENGTHS.has(key) ? value * by : value;
+  if (Array.isArray(value)) {
+    return value.length && (typeof value[0] === 'object' || LENGTHS.has(key)) ? value.map((each) => sized(each, by, key)) : value;
+  }
+  if (value && typeof value === 'object' && !ArrayBuffer.isView(value)) {
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, sized(each, by, name)]));
+  }
+  return value;
+}
+
 const config = {
   responsive: true,
   displaylogo: false,
@@ -58,10 +74,11 @@ const config = {
 };
 
 async function drawFigure(holder) {
-  const figure = recolour(read(holder.dataset.figure));
+  const figure = sized(recolour(read(holder.dataset.figure)), scale());
   if (holder.clientWidth < 560) {
     Object.assign(figure.layout.margin, {l: 48, r: 8});
   }
+  holder.style.height = `${figure.layout.height}px`;
   await Plotly.newPlot(holder, figure.data, figure.layout, config);
 }
 

@@ -234,7 +234,8 @@ function marksOf(row, narrow) {
 
 function stack(run, holder) {
   const rows = run.rows.filter((row) => row.shown);
-  const width = holder.clientWidth;
+  const by = scale();
+  const width = holder.clientWidth / by;
   const narrow = width < 620;
   const longest = Math.max(0, ...rows.flatMap((row) => (row.marks || []).map((each) => each.text.length)));
   const inner = rows.reduce((sum, row) => sum + row.height + GAP, -GAP);
@@ -245,23 +246,19 @@ function stack(run, holder) {
   const view = {
     first: run.range[0] * run.rate,
     last: run.range[1] * run.rate,
-    pixels: Math.max(50, width - margin.l - margin.r),
+    pixels: Math.max(50, Math.round((width - margin.l - margin.r) * by)),
   };
-  const ticks = timeTicks(run, run.range, view.pixels);
+  const ticks = timeTicks(run, run.range, view.pixels / by);
   const long = isLong(run);
   const layout = {
     ...theme.layout, height, margin, hovermode: 'x', hoversubplots: 'axis', dragmode: 'zoom', annotations: [],
-    shapes: [],
+    shapes: cursorLine(run),
     xaxis: {...axis, ...ticks, range: run.range.slice(), anchor: rows.length > 1 ? `y${rows.length}` : 'y',
       title: {text: long ? 'time since the start (h:min:s)' : `${run.unit === 's' ? 'seconds' : run.unit} since the start`, font: {size: 12}},
       showspikes: true, spikemode: 'across', spikethickness: 1, spikedash: 'dot', spikecolor: theme.colours.muted},
     xaxis2: {...axis, ...ticks, range: run.range.slice(), matches: 'x', overlaying: 'x', anchor: 'y', side: 'top',
       showgrid: false},
   };
-  if (run.at !== null) {
-    layout.shapes.push({type: 'line', xref: 'x', yref: 'paper', x0: run.at, x1: run.at, y0: 0, y1: 1,
-      line: {color: theme.colours.muted, width: 1.5, dash: 'dot'}});
-  }
   const data = [{type: 'scatter', x: [0], y: [null], xaxis: 'x2', yaxis: 'y', hoverinfo: 'skip', showlegend: false}];
   let above = 0;
   rows.forEach((row, index) => {
@@ -288,8 +285,8 @@ function stack(run, holder) {
       data.push({...DRAW[spec.draw](run, spec, view), xaxis: 'x', yaxis: name, showlegend: false});
     });
   });
-  holder.style.height = `${height}px`;
-  return [data.map(recolour), recolour(layout)];
+  holder.style.height = `${height * by}px`;
+  return [sized(data.map(recolour), by), sized(recolour(layout), by)];
 }
 
 async function load(run) {
@@ -306,6 +303,7 @@ async function refresh(holder) {
   await load(holder.run);
   const [data, layout] = stack(holder.run, holder);
   await Plotly.react(holder, data, layout, config);
+  tell(holder);
 }
 
 const whole = (run) => [0, Math.max(run.count - 1, 1) / run.rate];
@@ -326,6 +324,11 @@ async function drawRun(holder) {
     run.range = all ? whole(run) : [Number(range[0]), Number(range[1])];
     if (all) run.at = null;
     during(() => refresh(holder));
+  });
+  holder.on('plotly_click', ({event}) => {
+    const {xaxis} = holder._fullLayout;
+    const at = xaxis.p2d(event.clientX - holder.getBoundingClientRect().left - xaxis._offset);
+    during(() => moveCursor(holder, at));
   });
   let width = holder.clientWidth;
   new ResizeObserver(() => {
@@ -348,10 +351,11 @@ async function jump(button) {
   const end = whole(run)[1];
   run.range = [Math.max(0, from - around), Math.min(end, to + around)];
   run.at = Number(button.dataset.at);
+  stepped = holder;
   document.querySelectorAll('tr.here').forEach((row) => row.classList.remove('here'));
   button.closest('tr').classList.add('here');
   await refresh(holder);
-  holder.closest('.figure').scrollIntoView({block: 'start'});
+  holder.scrollIntoView({block: 'start'});
 }
 
 function settled(done) {
@@ -378,6 +382,7 @@ document.addEventListener('click', (event) => {
   const button = event.target.closest('button');
   if (!button) return;
   if (button.classList.contains('jump')) during(() => jump(button));
+  if (button.dataset.step) step(document.getElementById(button.dataset.of), button.dataset.step);
   const wanted = {none: () => false, all: () => true, deciding: (box) => box.dataset.decides === 'yes'};
   if (button.dataset.choose) choose(button.closest('.chips'), wanted[button.dataset.choose]);
   if (button.dataset.whole) {
@@ -391,7 +396,7 @@ document.querySelectorAll('details').forEach((each) => each.addEventListener('to
   if (each.open) drawShown(each);
 }));
 document.querySelectorAll('.tree').forEach((tree) => {
-  tree.scrollLeft = Number(tree.dataset.root) - tree.clientWidth / 2;
+  const drawn = tree.querySelector('svg');
+  ['width', 'height'].forEach((each) => drawn.setAttribute(each, drawn.getAttribute(each) * scale()));
+  tree.scrollLeft = Number(tree.dataset.root) * scale() - tree.clientWidth / 2;
 });
-drawShown(document);
-mark();
