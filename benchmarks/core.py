@@ -23,14 +23,14 @@ from benchmarks._harness import run as serve
 from forewarn.config import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.learning.pipeline import count_recording, learn, wanted_types
+from forewarn.learning.pipeline import learn, shard_of, wanted_types
+from forewarn.learning.shard_key import Question
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
-from forewarn.states.predicates.validity import build_validity
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"
@@ -106,7 +106,6 @@ class Replayer:
         self.bags = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
         compiled = compile_spec(load_spec(config))
         self.spec, self.abstraction = compiled.spec, compiled.abstraction
-        self.validity = build_validity(self.spec, self.abstraction)
         counts = (
             learn(self.bags, self.spec, self.abstraction).model
             if model is None
@@ -144,7 +143,7 @@ class Replayer:
     def learned(self) -> int:
         """Count the transitions of all recordings."""
         for bag in self.bags:
-            count_recording(bag, self.spec, self.abstraction, self.validity)
+            shard_of(bag, Question(self.spec, self.abstraction), None, None)
         return 0
 
 

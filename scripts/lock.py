@@ -26,12 +26,15 @@ LOCKS = {
     "oracles": ("oracles",),
     "guard": ("guard",),
     "embeddings": ("embeddings",),
+    "fleet": ("fleet",),
     "pymodelchecking": ("pymodelchecking",),
     "cyber": ("cyber",),
     "docs": ("docs",),
 }
 # What these packages ask for is not installed: files of theirs are read, they are not imported.
 ALONE = ("embeddings",)
+# botocore wants python-dateutil below 3, what builds ROS packages a newer one: they never meet.
+FREE = {"fleet": "python-dateutil"}
 HEADER = "# Made by `make lock` from {}: do not edit.\n"
 
 
@@ -48,7 +51,7 @@ def main():
         for name, parts in LOCKS.items():
             inputs = [REQUIREMENTS / f"{part}.txt" for part in parts]
             made_from = ", ".join(f"{part}.txt" for part in parts)
-            options = ["-c", str(LOCK / "setup.txt")]
+            options = ["-c", str(constraints(work, FREE.get(name)))]
             if name == "setup":
                 inputs, options = [*inputs, own], []
                 made_from += " and each setup.cfg"
@@ -64,6 +67,19 @@ def own_requirements():
         parser.read(ROOT / package / "setup.cfg")
         lines = parser["options"]["install_requires"].split("\n")
         yield from (line for line in lines if line and line not in PACKAGES)
+
+
+def constraints(work, free):
+    """Return the file with the versions of the first lock, without those of the package `free`."""
+    lock = LOCK / "setup.txt"
+    if free is None:
+        return lock
+    kept = work / f"without-{free}.txt"
+    lines = (line for line in lock.read_text().splitlines(True) if "==" in line)
+    kept.write_text(
+        "".join(line.rstrip("\\\n") + "\n" for line in lines if not line.startswith(f"{free}=="))
+    )
+    return kept
 
 
 def compile_lock(work, inputs, options, name, made_from):

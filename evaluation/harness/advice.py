@@ -16,7 +16,8 @@ from forewarn.config import MonitorSpec
 from forewarn.config.actions import WARN
 from forewarn.config.sections import BoundsSpec, ShieldSpec
 from forewarn.learning.counting import TransitionCounter
-from forewarn.learning.pipeline import RecordingReport, assemble
+from forewarn.learning.pipeline import assemble
+from forewarn.learning.recording_report import RecordingReport
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, Provenance
 from forewarn.models.process import Step, ordered

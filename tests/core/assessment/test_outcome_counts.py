@@ -17,6 +17,7 @@ from forewarn.assessment.outcome_counts import LAGS, OutcomeWatcher, watch_for
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigErrors, ModelError
+from forewarn.learning.executors import local
 from forewarn.learning.folds import fold_of
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
@@ -171,7 +172,9 @@ def runs(tmp_path: Path) -> list[Path]:
 
 def test_a_model_keeps_what_each_recording_gave(runs: list[Path], tmp_path: Path) -> None:
     spec = compiled(FORMULAS[1])
-    learned = learn(runs, spec.spec, spec.abstraction, watch=watch_for(spec), jobs=2).model
+    learned = learn(
+        runs, spec.spec, spec.abstraction, watch=watch_for(spec), executor=local(2)
+    ).model
     assert len(learned.shards) == 4
     apart = sum(shard.transitions[:, 2].sum() for shard in learned.shards)
     assert apart == learned.counts.sum()

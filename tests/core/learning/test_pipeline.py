@@ -9,6 +9,7 @@ import pytest
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, RecordingError
+from forewarn.learning.executors import local
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import merge_models
@@ -91,7 +92,7 @@ def test_processes_give_the_same_counts(tmp_path: Path) -> None:
         series(tmp_path / f"{i}.jsonl", [float(x) for x in rng.normal(size=50)]) for i in range(3)
     ]
     alone = learn(paths, spec.spec, spec.abstraction)
-    shared = learn(paths, spec.spec, spec.abstraction, jobs=2)
+    shared = learn(paths, spec.spec, spec.abstraction, executor=local(2))
     assert transitions(alone) == transitions(shared)
     assert alone.model.fingerprint == shared.model.fingerprint
 

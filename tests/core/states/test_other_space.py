@@ -13,6 +13,7 @@ from forewarn.assessment.replay import replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ModelError
+from forewarn.learning.executors import local
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import load_model, save_model
@@ -72,7 +73,8 @@ def test_several_processes_learn_the_same(
 ) -> None:
     paths = [trace, written(tmp_path / "other.jsonl", [0.5, 1.5, 2.5, 1.5] * 5)]
     one, two = (
-        learn(paths, compiled.spec, compiled.abstraction, jobs=jobs).model for jobs in (1, 2)
+        learn(paths, compiled.spec, compiled.abstraction, executor=local(jobs)).model
+        for jobs in (1, 2)
     )
     assert one.fingerprint == two.fingerprint
     assert one.counts.sum() > 79

@@ -12,6 +12,7 @@ from forewarn.assessment.replay import replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ModelError
+from forewarn.learning.executors import local
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model, save_model
@@ -120,7 +121,7 @@ def test_a_tree_is_learned_from_saved_replayed_and_watched(trace, tmp_path):
     other = tmp_path / "other.jsonl"
     other.write_text(path.read_text().replace('"y": 4', '"y": 5'))
     two = [
-        learn([path, other], COMPILED.spec, COMPILED.abstraction, jobs=jobs).model
+        learn([path, other], COMPILED.spec, COMPILED.abstraction, executor=local(jobs)).model
         for jobs in (1, 2)
     ]
     assert two[0].fingerprint == two[1].fingerprint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from forewarn.learning.danger_fit import (
     thinned,
 )
 from forewarn.learning.danger_trees import need_sklearn
-from forewarn.learning.workers import in_processes
+from forewarn.learning.executors import Executor, Here, LeftOut, Progress
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session
@@ -33,17 +33,16 @@ from forewarn.states.abstraction import Abstraction, Past
 from forewarn.states.danger import Scoring
 from forewarn.states.danger.fit import DIRECTIONS
 
-Progress = Callable[[Path, float], None]
-
 
 def fit_scores(
     compiled: CompiledSpec,
     paths: Sequence[Path],
     *,
-    jobs: int = 1,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     tell: Callable[[str, int, int], None] | None = None,
     allow_missing: bool = False,
+    left_out: LeftOut | None = None,
 ) -> tuple[CompiledSpec, list[FittedScore]]:
     """Fit the danger scores of a monitor file to recordings.
 
@@ -53,10 +52,12 @@ def fit_scores(
         The monitor file; scores that it has are fitted anew.
     paths : sequence of Path
         Recordings, which are read once.
-    jobs : int
-        Processes to use for that.
+    executor : Executor, optional
+        Who reads them; this process by default.
     tell : callable, optional
         Told which score is fitted, and how many of how many fits are done.
+    left_out : callable, optional
+        Told of each recording that cannot be read, and is left out; they are an error by default.
 
     Returns
     -------
@@ -77,13 +78,9 @@ def fit_scores(
     need_sklearn()
     bare = compile_spec(spec)
     work = (bare, allow_missing)
-    reading = (
-        in_processes(paths, _rows_of, work, jobs, progress)
-        if jobs > 1 and len(paths) > 1
-        else _serial(paths, *work, progress)
-    )
+    reading = (executor or Here()).each(paths, _rows_of, work, progress, left_out)
     with closing(reading):
-        parts, stride = thinned(reading)
+        parts, stride = thinned(rows for _, rows in reading)
     found = []
     for index, (name, scoring) in enumerate(bare.abstraction.scores):
         section = spec.danger[name]
@@ -102,16 +99,6 @@ def fit_scores(
             raise error.located(file=spec.file) from None
         found.append(fitted)
     return compile_spec(spec, [one.fit for one in found]), found
-
-
-def _serial(
-    paths: Sequence[Path], compiled: CompiledSpec, allow_missing: bool, progress: Progress | None
-) -> Generator[list[Rows], None, None]:
-    for path in paths:
-        tell = None if progress is None else partial(progress, path)
-        yield _rows_of(path, compiled, allow_missing, tell)
-        if progress is not None:
-            progress(path, 1.0)
 
 
 def _rows_of(

@@ -20,7 +20,10 @@ from forewarn.assessment.sufficiency import Requirement
 from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.learning.copies import Copies
 from forewarn.learning.danger_fit import FittedScore
-from forewarn.learning.pipeline import Learned, RecordingReport, learn
+from forewarn.learning.executors import Executor, LeftOut, local
+from forewarn.learning.pipeline import Learned, learn
+from forewarn.learning.recording_report import RecordingReport
+from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import compile_for, with_estimates
@@ -60,7 +63,9 @@ def learn_model(
     recordings: Sequence[Path],
     *,
     others: Sequence[CountModel] = (),
-    jobs: int = 0,
+    executor: Executor | None = None,
+    store: ShardStore | None = None,
+    left_out: LeftOut | None = None,
     allow_missing: bool = False,
     until: Requirement | None = None,
     bars: Bars = unseen,
@@ -75,8 +80,13 @@ def learn_model(
         What is learned from.
     others : sequence of CountModel
         Models whose counts are added.
-    jobs : int
-        Processes to use; 0 for one per core, and one for a few small recordings.
+    executor : Executor, optional
+        Who reads the recordings; by default one process per core, and one for a few small
+        recordings.
+    store : ShardStore, optional
+        Where what each recording gives is kept.
+    left_out : callable, optional
+        Told of each recording that cannot be read, and is left out; they are an error by default.
     allow_missing : bool
         Go on without topics that a recording lacks.
     until : Requirement, optional
@@ -89,9 +99,9 @@ def learn_model(
     InputError
         If a recording cannot be read, or nothing can be learned from what was read.
     """
-    jobs = jobs or _processes(recordings)
+    executor = executor or local(_processes(recordings))
     compiled, scored, notes = _with_scores(
-        compiled, recordings, others, jobs, bars, allow_missing=allow_missing
+        compiled, recordings, others, executor, bars, left_out, allow_missing=allow_missing
     )
     copies = Copies(allowed=True)
     with bars(f"learning from {plural(len(recordings), 'recording')}") as tell:
@@ -99,12 +109,14 @@ def learn_model(
             recordings,
             compiled.spec,
             compiled.abstraction,
-            jobs=jobs,
+            executor=executor,
             progress=overall(recordings, tell),
             enough=None if until is None else _Stop(until, others, tell),
             allow_missing=allow_missing,
             watch=watch_for(compiled),
             copies=copies,
+            store=store,
+            left_out=left_out,
         )
     if not any(report.provenance.transitions for report in counted.reports):
         raise RecordingError(
@@ -125,8 +137,9 @@ def _with_scores(
     compiled: CompiledSpec,
     recordings: Sequence[Path],
     others: Sequence[CountModel],
-    jobs: int,
+    executor: Executor,
     bars: Bars,
+    left_out: LeftOut | None,
     *,
     allow_missing: bool,
 ) -> tuple[CompiledSpec, list[FittedScore], tuple[str, ...]]:
@@ -151,10 +164,11 @@ def _with_scores(
         found, scored = fit_scores(
             compiled,
             recordings,
-            jobs=jobs,
+            executor=executor,
             progress=overall(recordings, bar),
             tell=lambda name, done, of: bar(done, of, f"fitting {name}"),
             allow_missing=allow_missing,
+            left_out=left_out,
         )
     return found, scored, ()
 

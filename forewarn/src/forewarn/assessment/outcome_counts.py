@@ -8,15 +8,16 @@ under an intervention is not what would have happened: nothing is judged across 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.assessment.history import UNKNOWN_STATE, History, Track
 from forewarn.assessment.reliability import UNDECIDED, outcomes, waits
-from forewarn.learning.pipeline import Watched
+from forewarn.learning.recording_report import Watched
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.shards import ENDED, VIOLATED, Judged, Outcomes, bin_of
 from forewarn.monitoring.build import build_monitor
@@ -26,6 +27,13 @@ from forewarn.states.abstraction import Abstraction
 
 LAGS = (1, 2, 3, 5, 10)
 LAGGED = frozenset({"lagged", "stack", "auto"})
+UNWATCHED: Mapping[str, Any] = {
+    **dict.fromkeys(
+        ("model", "mode", "guards", "actuators", "black_box", "shield", "anomaly"), True
+    ),
+    "properties": {"__all__": {"thresholds"}},
+}
+"""Keys of the monitor file that say nothing of what follows a moment."""
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -36,6 +44,11 @@ class Watch:
     """Makes watchers for a monitor file; travels between processes."""
 
     compiled: CompiledSpec
+
+    @property
+    def key(self) -> str:
+        """A text on which alone depends what is told of a recording, beside its states."""
+        return self.compiled.spec.model_dump_json(exclude=UNWATCHED)
 
     def __call__(self, abstraction: Abstraction) -> OutcomeWatcher:
         """Return a watcher of one recording, which is read through `abstraction`."""

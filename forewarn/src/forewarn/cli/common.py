@@ -103,11 +103,6 @@ def add_folds(parser: argparse.ArgumentParser, text: str, default: int | None = 
     parser.add_argument("--folds", type=two_or_more, default=default, metavar="K", help=text)
 
 
-def add_jobs(parser: argparse.ArgumentParser, text: str, default: int = 1) -> None:
-    """Add ``-j``."""
-    parser.add_argument("-j", "--jobs", type=whole_number, default=default, metavar="N", help=text)
-
-
 def add_top(parser: argparse.ArgumentParser, what: str = "states") -> None:
     """Add ``-n``."""
     text = f"how many {what} to list, 0 for all (default: 10)"

@@ -17,7 +17,6 @@ from forewarn.cli.common import (
     add_alert_share,
     add_allow_missing,
     add_folds,
-    add_jobs,
     add_plot,
     add_properties,
     positive_number,
@@ -25,6 +24,7 @@ from forewarn.cli.common import (
     whole_number,
     write_report,
 )
+from forewarn.cli.fleet import add_executor, executor_of
 from forewarn.cli.output import Output
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
 from forewarn.config import load_spec
@@ -73,6 +73,7 @@ class Options:
     models: bool
     resamples: int
     jobs: int
+    on: str | None
     plot: Path | None
     allow_missing: bool
 
@@ -127,7 +128,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how often recordings are drawn for an interval (300)",
     )
-    add_jobs(parser, "processes that learn (1)")
+    add_executor(parser, "processes that learn (1)")
     add_plot(parser, "curves")
     add_allow_missing(parser)
 
@@ -256,7 +257,7 @@ def _judged(
             compiled,
             recordings,
             options.folds,
-            max(1, options.jobs),
+            executor_of(max(1, options.jobs), options.on),
             output,
             allow_missing=options.allow_missing,
             keep_signals=keep_signals,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from forewarn.cli.calibration_step import (
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
-    add_jobs,
     add_output,
     add_part,
     add_recordings,
@@ -39,11 +38,20 @@ from forewarn.cli.common import (
 )
 from forewarn.cli.danger_step import print_scores, scores_record
 from forewarn.cli.estimates_step import estimates_record, print_estimates
+from forewarn.cli.fleet import (
+    LeftOutRecordings,
+    Unreadable,
+    add_executor,
+    add_unreadable,
+    executor_of,
+)
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import Censoring
 from forewarn.errors import plural
 from forewarn.files.outputs import check_output
-from forewarn.learning.pipeline import Learned, RecordingReport
+from forewarn.learning.pipeline import Learned
+from forewarn.learning.recording_report import RecordingReport
+from forewarn.learning.shard_store import ShardStore
 from forewarn.models import CountModel, load_model, save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
@@ -92,6 +100,9 @@ class Options:
     output: Path
     add_to: list[Path]
     jobs: int
+    on: str | None
+    store: Path | None
+    unreadable: Unreadable
     epsilon: float | None
     delta: float | None
     per_transition: bool
@@ -116,9 +127,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="also take in the counts of this model file, learned elsewhere (may be repeated)",
     )
-    add_jobs(
+    add_executor(
         parser, "processes to use; by default one per core, and one for a few small recordings", 0
     )
+    parser.add_argument(
+        "--store",
+        type=Path,
+        metavar="FOLDER",
+        help="keep what each recording gives there, and take from there what is known already: "
+        "another recording costs that recording",
+    )
+    add_unreadable(parser)
     add_requirement(parser)
     parser.add_argument(
         "--assess",
@@ -139,17 +158,26 @@ def run(options: Options, output: Output) -> int:
     )
     requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
     others = [load_model(path) for path in options.add_to]
+    left_out = LeftOutRecordings(options.unreadable, len(recordings))
     learned = learn_model(
         compiled,
         recordings,
         others=others,
-        jobs=options.jobs,
+        executor=executor_of(options.jobs, options.on),
+        store=None if options.store is None else ShardStore(options.store),
+        left_out=left_out.listener,
         allow_missing=options.allow_missing,
         until=requirement if _asked(options) else None,
         bars=output.progress,
     )
     for note in learned.notes:
         output.note(f"note: {note}")
+    left_out.warn(output)
+    for problem in learned.counted.problems[:LISTED]:
+        output.warn(problem)
+    if options.store is not None:
+        found = plural(len(learned.counted.reports), "shard")
+        output.note(f"{learned.counted.kept} of {found} from the store")
     for path, other in zip(options.add_to, others, strict=True):
         if other.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
@@ -166,7 +194,7 @@ def run(options: Options, output: Output) -> int:
         )
     save_model(model, options.output)
     print_scores(learned.scored, output)
-    _report(learned, model, requirement, options, output, fitted)
+    _report(learned, model, requirement, options, output, fitted, left_out.record())
     return 0
 
 
@@ -181,6 +209,7 @@ def _report(
     options: Options,
     output: Output,
     fitted: Sequence[Fitted],
+    left_out: Mapping[str, str],
 ) -> None:
     compiled, counted = learned.compiled, learned.counted
     reports = counted.reports
@@ -219,6 +248,8 @@ def _report(
             "verdict": judged,
             "recordings": [_record(report) for report in reports],
             "unread": counted.unread,
+            "left_out": left_out,
+            "from_store": counted.kept,
             "coverage": coverage_record(model, found),
             "markov": dependence_record(compiled, model, tests),
             "estimators": estimator_record(model, choices),

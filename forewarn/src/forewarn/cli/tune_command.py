@@ -18,7 +18,6 @@ from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_folds,
-    add_jobs,
     add_model,
     add_part,
     add_plot,
@@ -30,6 +29,7 @@ from forewarn.cli.common import (
     write_report,
 )
 from forewarn.cli.editing import KeyPath, difference, edited, put
+from forewarn.cli.fleet import add_executor, executor_of
 from forewarn.cli.output import Output
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
@@ -87,6 +87,7 @@ class Options:
     blocks: float | None
     least_violations: int
     jobs: int
+    on: str | None
     write: bool
     plot: Path | None
     incidents: list[Path]
@@ -107,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="take blocks of so many seconds for runs: with --folds and in the guarantee",
     )
-    add_jobs(parser, "processes that learn, with --folds (1)")
+    add_executor(parser, "processes that learn, with --folds (1)")
     parser.add_argument(
         "--write", action="store_true", help="write the thresholds into the monitor file"
     )
@@ -234,18 +235,24 @@ def _scored(
 def _runs(
     options: Options, recordings: Sequence[Path], output: Output
 ) -> tuple[Monitor, list[RecordedRun]]:
-    missing, jobs = options.allow_missing, max(1, options.jobs)
+    missing, executor = options.allow_missing, executor_of(max(1, options.jobs), options.on)
     # Without the model: what was fitted is fitted anew for each fold.
     compiled = compile_spec(load_spec(options.config))
     if options.folds is None:
         return held_out_runs(compiled, options.model, recordings, output, allow_missing=missing)
     if options.blocks is None:
         (found,) = folded_runs(
-            compiled, recordings, options.folds, jobs, output, allow_missing=missing
+            compiled, recordings, options.folds, executor, output, allow_missing=missing
         )
     else:
         found = blocked_runs(
-            compiled, recordings, options.folds, options.blocks, jobs, output, allow_missing=missing
+            compiled,
+            recordings,
+            options.folds,
+            options.blocks,
+            executor,
+            output,
+            allow_missing=missing,
         )
     output.note(
         "note: every run was judged by a model learned from the other folds, not by the one that "

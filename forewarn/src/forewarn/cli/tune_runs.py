@@ -16,6 +16,7 @@ from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import replay_all
 from forewarn.config.sections import Estimator
 from forewarn.errors import InputError, ModelError
+from forewarn.learning.executors import Executor
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
@@ -78,7 +79,7 @@ def folded_runs(
     compiled: CompiledSpec,
     recordings: Sequence[Path],
     folds: int,
-    jobs: int,
+    executor: Executor | None,
     output: Output,
     *,
     allow_missing: bool = False,
@@ -116,7 +117,7 @@ def folded_runs(
     parts = [list(recordings[index::folds]) for index in range(folds)]
     # Who counts for `auto` counts for all.
     counts_all = bool({*estimators} - {"chain"})
-    learned = _learned(compiled, parts, jobs, output, counts_all, allow_missing=allow_missing)
+    learned = _learned(compiled, parts, executor, output, counts_all, allow_missing=allow_missing)
     found: list[Folded] = []
     for estimator in estimators or (None,):
         runs: dict[Path, RecordedRun] = {}
@@ -136,7 +137,7 @@ def folded_runs(
 def _learned(
     compiled: CompiledSpec,
     parts: Sequence[Sequence[Path]],
-    jobs: int,
+    executor: Executor | None,
     output: Output,
     counts_all: bool,
     *,
@@ -152,7 +153,7 @@ def _learned(
         watch = watch_for(with_estimator(own, "auto") if counts_all else own)
         spec, abstraction = own.spec, own.abstraction
         return learn(
-            paths, spec, abstraction, jobs=jobs, allow_missing=allow_missing, watch=watch
+            paths, spec, abstraction, executor=executor, allow_missing=allow_missing, watch=watch
         ).model
 
     found: list[tuple[CompiledSpec, CountModel]] = []
@@ -164,7 +165,7 @@ def _learned(
                 models.append(counted(part, compiled))
                 continue
             others = [path for one in parts if one is not part for path in one]
-            own, _ = fit_scores(compiled, others, jobs=jobs, allow_missing=allow_missing)
+            own, _ = fit_scores(compiled, others, executor=executor, allow_missing=allow_missing)
             found.append((own, counted(others, own)))
     for index in range(len(models)):
         rest = [model for i, model in enumerate(models) if i != index]
@@ -202,7 +203,7 @@ def blocked_runs(
     recordings: Sequence[Path],
     folds: int,
     block: float,
-    jobs: int,
+    executor: Executor | None,
     output: Output,
     *,
     allow_missing: bool = False,
@@ -227,7 +228,7 @@ def blocked_runs(
                 recordings,
                 compiled.spec,
                 compiled.abstraction,
-                jobs=jobs,
+                executor=executor,
                 allow_missing=allow_missing,
                 keep=Elsewhere(size, folds, fold),
                 watch=watch_for(compiled),

@@ -59,6 +59,12 @@ class OutputFile:
         with self._told():
             self._stream.write(text)
 
+    def write_bytes(self, data: bytes) -> None:
+        """Append bytes; raises InputError."""
+        with self._told():
+            self._stream.flush()
+            self._stream.buffer.write(data)
+
     def __enter__(self) -> OutputFile:
         """Return the file."""
         return self
@@ -91,6 +97,12 @@ def write_output(path: Path | str, text: str, error: type[InputError] = InputErr
     """Write a text as `OutputFile` does; raises InputError, or what `error` says."""
     with OutputFile(path, error) as file:
         file.write(text)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write bytes as `OutputFile` does; raises InputError."""
+    with OutputFile(path) as file:
+        file.write_bytes(data)
 
 
 def create_output(path: Path | str) -> io.RawIOBase:

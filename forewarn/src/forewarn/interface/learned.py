@@ -8,6 +8,7 @@ from pathlib import Path
 
 from forewarn.assessment.modelling import learn_model
 from forewarn.assessment.sufficiency import Requirement, dependence, estimators, verdict
+from forewarn.learning.executors import local
 from forewarn.models import CountModel, save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
@@ -73,7 +74,7 @@ def learn(
     found = learn_model(
         compiled,
         existing_recordings(paths_of(recordings), compiled.spec),
-        jobs=jobs,
+        executor=local(jobs) if jobs else None,
         allow_missing=allow_missing,
     )
     told = verdict(

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from forewarn.config import MonitorSpec
-from forewarn.errors import RecordingError
+from forewarn.errors import InputError, RecordingError
 from forewarn.learning.actions import KEY, ActionReader
 from forewarn.learning.copies import Copies
-from forewarn.learning.counting import Counts, TransitionCounter, build_model
+from forewarn.learning.counting import TransitionCounter, build_model
+from forewarn.learning.executors import Executor, Here, LeftOut, Progress
 from forewarn.learning.folds import unseeing
-from forewarn.learning.workers import in_processes
+from forewarn.learning.recording_report import RecordingReport, Watch
+from forewarn.learning.shard_key import Keep, Question, question_digest, shard_key
+from forewarn.learning.shard_store import ShardStore
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
-from forewarn.models.shards import Judged, Outcomes, Shard
+from forewarn.models.shards import Shard
 from forewarn.plans.signals import plan_readers
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.by_name import samples_of
@@ -32,29 +34,7 @@ from forewarn.states.abstraction import Abstraction, Past, Seen
 from forewarn.states.inputs import open_feed
 from forewarn.states.interface import Admission
 
-Progress = Callable[[Path, float], None]
 Enough = Callable[[CountModel], float]
-Keep = Callable[[int], bool]
-
-
-class Watcher(Protocol):
-    """Watches a recording while it is counted, and tells what followed its moments."""
-
-    def add(self, snapshot: Snapshot) -> None:
-        """Take in a moment that counts."""
-
-    def result(self) -> Watched:
-        """Return what followed, once the recording is over."""
-
-
-class Watched(NamedTuple):
-    """What a watcher has seen; states are positions in `codes`."""
-
-    codes: Sequence[int]
-    outcomes: Mapping[Judged, Outcomes]
-
-
-Watch = Callable[[Abstraction], Watcher]
 
 
 class ObservedTick(NamedTuple):
@@ -79,32 +59,6 @@ class ObservedTick(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RecordingReport:
-    """What one recording gave.
-
-    Attributes
-    ----------
-    inactive, invalid : int
-        Ticks outside `active_when`, and ticks in a state that a constraint excludes.
-    stale : Counter
-        Ticks at which each signal was unknown because it was old or absent.
-    failures : Counter
-        Reasons why values could not be had, with the number of ticks.
-    watched : Watched or None
-        What followed its moments, if somebody watched.
-    """
-
-    provenance: Provenance
-    counts: Counts
-    inactive: int = 0
-    invalid: int = 0
-    stale: Counter[str] = field(default_factory=Counter)
-    failures: Counter[str] = field(default_factory=Counter)
-    warnings: tuple[str, ...] = ()
-    watched: Watched | None = None
-
-
-@dataclass(frozen=True)
 class Learned:
     """A model and how it came about.
 
@@ -116,12 +70,26 @@ class Learned:
         Second-order counts, for the Markov test.
     unread : tuple of Path
         Recordings that were left out because those before them were enough.
+    kept : int
+        How many reports come from the store.
+    problems : tuple of str
+        What went wrong with the store; the model is right nevertheless.
     """
 
     model: CountModel
     reports: tuple[RecordingReport, ...]
     triples: Counter[tuple[int, int, int]]
     unread: tuple[Path, ...] = ()
+    kept: int = 0
+    problems: tuple[str, ...] = ()
+
+
+class FoundShard(NamedTuple):
+    """What a recording gave, whether a store had it, and what went wrong with the store."""
+
+    report: RecordingReport
+    kept: bool = False
+    problems: tuple[str, ...] = ()
 
 
 def wanted_types(
@@ -240,54 +208,50 @@ def observe(
 
 
 def count_recording(
-    path: Path,
-    spec: MonitorSpec,
-    abstraction: Abstraction,
-    validity: Admission,
+    recording: Recording,
+    digest: str,
+    question: Question,
     progress: Callable[[float], None] | None = None,
-    *,
-    allow_missing: bool = False,
-    keep: Keep | None = None,
-    watch: Watch | None = None,
 ) -> RecordingReport:
-    """Count the transitions of one recording, among the ticks that `keep` does not leave out."""
+    """Count the transitions of one recording, which has the digest `digest`."""
+    spec, keep, watch = question.spec, question.keep, question.watch
+    validity = question.validity
+    abstraction = unseeing(question.abstraction, digest)
     counter = TransitionCounter(abstraction.vocabulary, spec.learning.end, validity.allows)
     stale: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     inactive = invalid = 0
-    with open_recording(path) as recording:
-        abstraction = unseeing(abstraction, recording.digest())
-        watcher = None if watch is None else watch(abstraction)
-        for snapshot, seen, action, problem in observe(
-            recording, spec, abstraction, progress, allow_missing=allow_missing
-        ):
-            if keep is not None and not keep(snapshot.tick):
-                continue
-            if watcher is not None:
-                watcher.add(snapshot)
-            observation = seen.observation
-            state = observation.state
-            if observation.active is not True:
-                inactive += 1
-                state = None
-            elif state is not None and not validity.admits(state):
-                invalid += 1
-                state = None
-            counter.add(snapshot.tick, state, observation.intervened is not False, action)
-            stale.update(signal.name for signal in snapshot.stale)
-            failed = snapshot.failures + seen.failures
-            failures.update(f"{f.where}: {f.reason}" for f in failed)
-            failures.update([f"{KEY}: {problem}"] if problem else [])
-        counter.end_recording()
-        counts = counter.result
-        provenance = Provenance(
-            recording=recording.path.name,
-            digest=recording.digest(),
-            duration=recording.duration if abstraction.clock.timed else float(counts.ticks),
-            ticks=counts.ticks,
-            transitions=sum(counts.transitions.values()),
-        )
-        warnings = tuple(recording.warnings)
+    watcher = None if watch is None else watch(abstraction)
+    for snapshot, seen, action, problem in observe(
+        recording, spec, abstraction, progress, allow_missing=question.allow_missing
+    ):
+        if keep is not None and not keep(snapshot.tick):
+            continue
+        if watcher is not None:
+            watcher.add(snapshot)
+        observation = seen.observation
+        state = observation.state
+        if observation.active is not True:
+            inactive += 1
+            state = None
+        elif state is not None and not validity.admits(state):
+            invalid += 1
+            state = None
+        counter.add(snapshot.tick, state, observation.intervened is not False, action)
+        stale.update(signal.name for signal in snapshot.stale)
+        failed = snapshot.failures + seen.failures
+        failures.update(f"{f.where}: {f.reason}" for f in failed)
+        failures.update([f"{KEY}: {problem}"] if problem else [])
+    counter.end_recording()
+    counts = counter.result
+    provenance = Provenance(
+        recording=recording.path.name,
+        digest=digest,
+        duration=recording.duration if abstraction.clock.timed else float(counts.ticks),
+        ticks=counts.ticks,
+        transitions=sum(counts.transitions.values()),
+    )
+    warnings = tuple(recording.warnings)
     watched = None if watcher is None else watcher.result()
     return RecordingReport(
         provenance, counts, inactive, invalid, stale, failures, warnings, watched
@@ -299,33 +263,39 @@ def learn(
     spec: MonitorSpec,
     abstraction: Abstraction,
     *,
-    jobs: int = 1,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     enough: Enough | None = None,
     allow_missing: bool = False,
     keep: Keep | None = None,
     watch: Watch | None = None,
     copies: Copies | None = None,
+    store: ShardStore | None = None,
+    left_out: LeftOut | None = None,
 ) -> Learned:
     """Learn a model from recordings.
 
     Parameters
     ----------
-    jobs : int
-        Processes to use; recordings are shared out among them.
+    executor : Executor, optional
+        Who reads the recordings; this process by default. What is learned does not depend on it.
     enough : callable, optional
         Asked after each recording, in the given order, which share of the data that are needed
-        the model has. From 1 on, no further recording counts, whatever `jobs` is.
+        the model has. From 1 on, no further recording counts, whoever reads them.
     allow_missing : bool
         Go on without topics that a recording lacks; their signals are unknown, as live.
     keep : callable, optional
-        Tells whether a tick counts; all do by default. With `jobs` it must travel between
-        processes.
+        Tells whether a tick counts; all do by default. It must travel between processes, and its
+        `repr` say all that it depends on.
     watch : callable, optional
         Makes the watcher of each recording, given its abstraction; the model then keeps the counts
         of recordings apart.
     copies : Copies, optional
         What is done about recordings that hold the same data; they are an error by default.
+    store : ShardStore, optional
+        Where shards are kept: a recording whose shard is there is not read.
+    left_out : callable, optional
+        Told of each recording that cannot be read, and is left out; they are an error by default.
 
     Raises
     ------
@@ -335,25 +305,28 @@ def learn(
         If a recording cannot be read or lacks a topic, or two of them hold the same data.
     """
     validity = abstraction.validity(spec)
-    reading = (
-        in_processes(paths, _work, (spec, abstraction, allow_missing, keep, watch), jobs, progress)
-        if jobs > 1 and len(paths) > 1
-        else _serial(paths, spec, abstraction, validity, progress, allow_missing, keep, watch)
-    )
+    question = Question(spec, abstraction, allow_missing, keep, watch)
+    address = None if store is None else question_digest(question)
     reports: list[RecordingReport] = []
-    copies, read = copies or Copies(allowed=False), 0
+    copies, last = copies or Copies(allowed=False), len(paths)
+    kept, problems = 0, list[str]()
+    work = (question, store, address)
+    reading = (executor or Here()).each(paths, shard_of, work, progress, left_out)
+    places = {path: place for place, path in enumerate(paths)}
     with closing(reading):
-        for path, report in zip(paths, reading, strict=False):
-            read += 1
-            if not copies.is_new(path, report.provenance.digest):
+        for path, found in reading:
+            problems += found.problems
+            if not copies.is_new(path, found.report.provenance.digest):
                 continue
-            reports.append(report)
+            kept += found.kept
+            reports.append(found.report)
             if enough is not None:
                 so_far = assemble(reports, spec, abstraction, validity)
                 if enough(so_far.model) >= 1.0:
+                    last = places[path] + 1
                     break
-    unread = tuple(paths[read:])
-    return replace(assemble(reports, spec, abstraction, validity), unread=unread)
+    learned = assemble(reports, spec, abstraction, validity)
+    return replace(learned, unread=tuple(paths[last:]), kept=kept, problems=tuple(problems))
 
 
 def assemble(
@@ -396,42 +369,36 @@ def _shard(report: RecordingReport, model: CountModel) -> Shard:
     return replace(shard, outcomes=about.outcomes)
 
 
-def _work(
+def shard_of(
     path: Path,
-    spec: MonitorSpec,
-    abstraction: Abstraction,
-    allow_missing: bool,
-    keep: Keep | None,
-    watch: Watch | None,
-) -> RecordingReport:
-    validity = abstraction.validity(spec)
-    return count_recording(
-        path, spec, abstraction, validity, allow_missing=allow_missing, keep=keep, watch=watch
-    )
+    question: Question,
+    store: ShardStore | None,
+    address: str | None,
+    progress: Callable[[float], None] | None = None,
+) -> FoundShard:
+    """Return what a recording gives: from the store, or by reading the recording.
 
-
-def _serial(
-    paths: Sequence[Path],
-    spec: MonitorSpec,
-    abstraction: Abstraction,
-    validity: Admission,
-    progress: Progress | None,
-    allow_missing: bool,
-    keep: Keep | None,
-    watch: Watch | None,
-) -> Generator[RecordingReport, None, None]:
-    for path in paths:
-        tell = None if progress is None else partial(progress, path)
-        report = count_recording(
-            path,
-            spec,
-            abstraction,
-            validity,
-            tell,
-            allow_missing=allow_missing,
-            keep=keep,
-            watch=watch,
-        )
-        if progress is not None:
-            progress(path, 1.0)
-        yield report
+    Parameters
+    ----------
+    store : ShardStore or None
+        Where the shard may be, and is put if it is not.
+    address : str or None
+        The digest of the question (`question_digest`), with which a store is asked.
+    """
+    with open_recording(path) as recording:
+        digest = recording.digest()
+        if store is None or address is None:
+            return FoundShard(count_recording(recording, digest, question, progress))
+        key, problems = shard_key(digest, address), list[str]()
+        try:
+            if (found := store.get(key)) is not None:
+                source = replace(found.provenance, recording=recording.path.name)
+                return FoundShard(replace(found, provenance=source), kept=True)
+        except InputError as error:
+            problems.append(f"{error}; it is computed again")
+        report = count_recording(recording, digest, question, progress)
+        try:
+            store.put(key, report)
+        except InputError as error:
+            problems.append(f"{error}; it will be computed again")
+        return FoundShard(report, problems=tuple(problems))

@@ -1,0 +1,151 @@
+"""A cluster of Dask distributed as who reads recordings; `distributed` is imported only here.
+
+Dask does all scheduling: a task whose worker dies goes to another one, and a recording at which
+workers die again and again is given up. Tasks are handed over a few at a time, so that neither
+scheduler nor client has to remember more of them, however many recordings there are.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import socket
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forewarn.errors import InputError, RecordingError
+from forewarn.learning.executors import LeftOut, Progress, Result, call, settled
+from forewarn.learning.shard_key import code_version
+
+WAITING = 4
+"""Tasks that are handed over for each thread of a worker: the next begins when one is done."""
+PATIENCE = 30
+"""Seconds to wait for the scheduler, and for its first worker."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Reads on the workers of a scheduler, such as ``tcp://scheduler:8786``."""
+
+    address: str
+
+    def each(
+        self,
+        paths: Sequence[Path],
+        work: Callable[..., Result],
+        shared: Sequence[Any],
+        progress: Progress | None = None,
+        left_out: LeftOut | None = None,
+    ) -> Generator[tuple[Path, Result], None, None]:
+        """See `Executor.each`."""
+        task = pickle.dumps((work, *shared))
+        with self._client() as client:
+            threads = self._checked_threads(client)
+            waiting: deque[tuple[Path, Any]] = deque()
+            left = iter(paths)
+            try:
+                for path in left:
+                    waiting.append((path, self._submitted(client, task, path)))
+                    if len(waiting) >= WAITING * threads:
+                        yield from self._next(waiting, progress, left_out)
+                while waiting:
+                    yield from self._next(waiting, progress, left_out)
+            finally:
+                # Enough, or an error: what has not begun need not begin.
+                with suppress(Exception):  # the scheduler may have gone
+                    client.cancel([future for _, future in waiting])
+
+    def _submitted(self, client: Any, task: bytes, path: Path) -> Any:
+        return client.submit(call_of_version, code_version(), task, path, pure=False)
+
+    def _next(
+        self, waiting: deque[tuple[Path, Any]], progress: Progress | None, left_out: LeftOut | None
+    ) -> Iterator[tuple[Path, Any]]:
+        path, future = waiting[0]
+        yield from settled(path, lambda: self._result(path, future), left_out)
+        waiting.popleft()
+        if progress is not None:
+            progress(path, 1.0)
+
+    def _result(self, path: Path, future: Any) -> Any:
+        from distributed import CancelledError, KilledWorker
+
+        try:
+            return future.result()
+        except KilledWorker as error:
+            raise RecordingError(
+                f"workers died while they read it, the last one {error.last_worker.address}",
+                file=path,
+                accepted="a recording that a worker has the memory for; its log says why it died",
+            ) from error
+        except (CancelledError, OSError) as error:
+            raise self._gone() from error
+
+    def _gone(self) -> InputError:
+        return InputError(
+            "the scheduler has gone; shards that were computed are in the store, if there is one",
+            file=self.address,
+            accepted="the same command once more when a scheduler runs",
+        )
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        try:
+            import distributed
+        except ImportError as error:
+            raise InputError(
+                f"Dask distributed is not installed ({error})",
+                key="--on",
+                accepted="pip install 'forewarn[fleet]', here and on the workers",
+            ) from error
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters we say
+        try:
+            client = distributed.Client(self.address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"no scheduler answers ({error})",
+                key="--on",
+                file=self.address,
+                accepted="the address that `dask scheduler` prints, such as tcp://scheduler:8786",
+            ) from error
+        try:
+            yield client
+        finally:
+            with suppress(Exception):
+                client.close(timeout=2)
+
+    def _checked_threads(self, client: Any) -> int:
+        """Return how many threads all workers have; raise InputError if one cannot serve."""
+        with suppress(TimeoutError):
+            client.wait_for_workers(1, timeout=PATIENCE)
+        threads = client.nthreads()
+        if not threads:
+            raise InputError(
+                f"has no worker after {PATIENCE} s",
+                file=self.address,
+                accepted="at least one `dask worker` with Forewarn",
+            )
+        for worker, found in client.run(code_version, on_error="return").items():
+            if found != code_version():
+                raise other_version(worker, str(found))
+        return sum(threads.values())
+
+
+def call_of_version(version: str, task: bytes, path: Path) -> Any:
+    """Do a task on a worker, which may have joined since the others were asked."""
+    if code_version() != version:
+        raise other_version(socket.gethostname(), code_version(), version)
+    return call(task, path)
+
+
+def other_version(worker: str, found: str, wanted: str = "") -> InputError:
+    """Return the error that refuses a worker."""
+    return InputError(
+        f"the worker runs {found}",
+        file=worker,
+        accepted=f"{wanted or code_version()}, as here: other code may count otherwise",
+    )

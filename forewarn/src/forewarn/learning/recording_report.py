@@ -1,0 +1,68 @@
+"""What one recording gives to a model: the shard of it that is kept, and that models add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from forewarn.learning.counting import Counts
+from forewarn.models import Provenance
+from forewarn.models.shards import Judged, Outcomes
+from forewarn.signals.feed import Snapshot
+from forewarn.states.abstraction import Abstraction
+
+
+class Watcher(Protocol):
+    """Watches a recording while it is counted, and tells what followed its moments."""
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take in a moment that counts."""
+
+    def result(self) -> Watched:
+        """Return what followed, once the recording is over."""
+
+
+class Watched(NamedTuple):
+    """What a watcher has seen; states are positions in `codes`."""
+
+    codes: Sequence[int]
+    outcomes: Mapping[Judged, Outcomes]
+
+
+class Watch(Protocol):
+    """Makes the watcher of each recording."""
+
+    @property
+    def key(self) -> str:
+        """A text on which alone depends what its watchers tell of a recording."""
+
+    def __call__(self, abstraction: Abstraction) -> Watcher:
+        """Return a watcher of one recording, which is read through `abstraction`."""
+
+
+@dataclass(frozen=True)
+class RecordingReport:
+    """What one recording gave.
+
+    Attributes
+    ----------
+    inactive, invalid : int
+        Ticks outside `active_when`, and ticks in a state that a constraint excludes.
+    stale : Counter
+        Ticks at which each signal was unknown because it was old or absent.
+    failures : Counter
+        Reasons why values could not be had, with the number of ticks.
+    watched : Watched or None
+        What followed its moments, if somebody watched.
+    """
+
+    provenance: Provenance
+    counts: Counts
+    inactive: int = 0
+    invalid: int = 0
+    stale: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    warnings: tuple[str, ...] = ()
+    watched: Watched | None = None
