@@ -24,7 +24,7 @@ import forewarn.states.tree.abstraction  # noqa: F401 (it brings its section alo
 from forewarn.cli.reference import reference as command_line
 from forewarn.config.black_box import _bytes, said
 from forewarn.config.fields import LARGEST, Section
-from forewarn.config.sections import _expression
+from forewarn.config.signals import _expression
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
@@ -48,6 +48,7 @@ MORE = {
     "MonitorSpec.black_box": "#black_box",
     "MonitorSpec.actuators": "#actuators",
     "SignalSpec.topic": "#guards",
+    "SignalSpec.frame": "#poses-of-frames",
     "SignalSpec.value": "../expressions.md",
     "SignalSpec.where": "#topics-with-several-publishers",
     "SignalSpec.timeout": "../design/clock.md#ages",

@@ -29,7 +29,7 @@ from evaluation.irsim.robot import Command, Frame, Simulator, drive, ending, sim
 from evaluation.irsim.scenes import ANGLES, RATE, draw_scene
 from forewarn.config import load_spec
 from forewarn.config.actuators import ActuatorsSpec, EscapeSpec
-from forewarn.config.sections import SignalSpec
+from forewarn.config.signals import SignalSpec
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
 from monitor_node.actuators.interface import Demand

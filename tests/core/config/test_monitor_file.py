@@ -195,6 +195,37 @@ def test_an_inline_comparison_finds_its_predicate_or_becomes_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("frame", "problem"),
+    [
+        ("{of: base_link}", "frame.in.*missing"),
+        ("{of: /base_link, in: map}", "frame.of.*no slash before them: base_link"),
+        ("{of: map, in: map}", "in itself"),
+        ("{of: base_link, in: map, static: /tf}", "each has its own"),
+        ("{of: base_link, in: map}, topic: /x, type: a/B", "frame has its own topic"),
+        ("{of: base_link, in: map}, where: x > 1", "where chooses among messages"),
+    ],
+)
+def test_a_frame_that_is_none_is_refused(frame: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        spec_of(
+            GOOD.replace("signals:", f"signals:\n  x: {{frame: {frame}, value: translation.x}}")
+        )
+
+
+def test_poses_are_read_from_their_topics_and_part_of_what_a_model_counts() -> None:
+    def with_pose(frame: str) -> str:
+        text = GOOD.replace("signals:", f"signals:\n  x: {{frame: {frame}, value: translation.x}}")
+        return text.replace("predicates:", "predicates:\n  far: x > 1")
+
+    spec = spec_of(with_pose("{of: base_link, in: map, topic: /robot/tf}"))
+    assert spec.topics["/robot/tf"] == spec.topics["/tf_static"] == "tf2_msgs/msg/TFMessage"
+    assert spec.optional_topics == {"/tf_static"}
+    frames = ("{of: base_link, in: map}", "{of: base_link, in: odom}", "{of: arm, in: map}")
+    digests = {compile_spec(spec_of(with_pose(one))).abstraction.digest for one in frames}
+    assert len(digests) == 3
+
+
 def test_a_condition_for_messages_is_part_of_what_a_model_counts() -> None:
     def with_wheel(more: str) -> str:
         wheel = f"{{topic: /j, type: sensor_msgs/msg/JointState, value: 'velocity[0]'{more}}}"

@@ -28,7 +28,8 @@ from forewarn.cli.fleet import add_executor, executor_of
 from forewarn.cli.output import Output
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
 from forewarn.config import load_spec
-from forewarn.config.sections import Estimator, SignalSpec
+from forewarn.config.sections import Estimator
+from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError, InputError
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec, compile_spec

@@ -22,7 +22,7 @@ from forewarn.cli.editing import difference, with_predicate
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec, parse_spec
 from forewarn.config.includes import with_fragments
-from forewarn.config.sections import SignalSpec
+from forewarn.config.signals import SignalSpec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, InputError
 from forewarn.expressions import parse_expression

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from importlib.metadata import entry_points
 
 from forewarn.cli.findings import Finding, warning
-from forewarn.config.sections import SignalSpec
+from forewarn.config.signals import SignalSpec
 from forewarn.errors import FieldError, InputError
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages import MessageType, compile_extractor, installed_message_type
 from forewarn.signals.channels import check_condition
+from forewarn.signals.frames import value_type
 from forewarn.states.kind_check import Misuse, find_misuse
 
 # Functions from the name of a message of other middleware to its type, or None.
@@ -26,7 +27,7 @@ def against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
         if found is not None:
             types[topic] = found
         else:
-            first = next(n for n, s in spec.signals.items() if s.source == topic)
+            first = next(n for n, s in spec.signals.items() if s.reads(topic))
             yield warning(
                 spec,
                 f"signals.{first}.{keys_of(spec.signals[first])[1]}",
@@ -48,24 +49,27 @@ def _installed(name: str) -> MessageType | None:
 
 def keys_of(signal: SignalSpec) -> tuple[str, str]:
     """Return how the file calls what a signal is read from, and the type of it."""
+    if signal.frame is not None:
+        return ("frame", "frame")
     return ("topic", "type") if signal.channel is None else ("channel", "message")
 
 
 def check_fields(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[Finding]:
     """Check that the messages have what signals are read from."""
     for source in compiled.abstraction.sources:
-        if source.topic not in types or source.expression is None:
+        mtype = value_type(source, types)
+        if mtype is None or source.expression is None:
             continue
         key = f"signals.{source.name}.value"
         try:
-            extractor = compile_extractor(types[source.topic], [source.expression])
+            extractor = compile_extractor(mtype, [source.expression])
         except FieldError as error:
             yield Finding("error", str(error.located(file=compiled.spec.file, key=key)))
             continue
         for note in extractor.notes:
             yield warning(compiled.spec, key, note)
         try:
-            check_condition(types[source.topic], source)
+            check_condition(mtype, source)
         except FieldError as error:
             yield Finding("error", str(error.located(file=compiled.spec.file)))
     yield from _kinds(compiled, types)

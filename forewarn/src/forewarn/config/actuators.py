@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from forewarn.config.actions import Stop
 from forewarn.config.fields import Finite, Positive, Section
-from forewarn.config.sections import Expr
+from forewarn.config.signals import Expr
 
 TOPIC = re.compile(r"/?([A-Za-z_][A-Za-z0-9_]*)(/[A-Za-z_][A-Za-z0-9_]*)*\Z")
 

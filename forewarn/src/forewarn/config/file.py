@@ -31,16 +31,14 @@ from forewarn.config.sections import (
     BoundsSpec,
     ConstraintSpec,
     EscalationStep,
-    Expr,
     LearningSpec,
-    Limit,
     PropertySpec,
     ShapeSpec,
     ShieldSpec,
-    SignalSpec,
     StatesSpec,
     Thresholds,
 )
+from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec
 from forewarn.config.stepwise import misfits
 from forewarn.config.yaml_text import Document, load_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError
@@ -219,7 +217,14 @@ class MonitorSpec(Section):
     @property
     def topics(self) -> dict[str, str]:
         """Return the message type of every topic and channel that the signals read."""
-        return {s.source: s.message_type for s in self.signals.values() if s.source is not None}
+        found = {s.source: s.message_type for s in self.signals.values() if s.source is not None}
+        return found | dict.fromkeys(sorted(self.optional_topics), TRANSFORMS)
+
+    @property
+    def optional_topics(self) -> frozenset[str]:
+        """Return the topics without which there may be values: not all robots have /tf_static."""
+        frames = (signal.frame for signal in self.signals.values())
+        return frozenset(frame.static for frame in frames if frame is not None)
 
     @property
     def escape(self) -> EscapeSpec | None:

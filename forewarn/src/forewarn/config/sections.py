@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
@@ -11,110 +10,12 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, Asked
 from forewarn.config.fields import LARGEST, Duration, Finite, Positive, Seconds, Section, endless
 from forewarn.config.fields import no_bool as _no_bool
+from forewarn.config.signals import Expr, Limit
 from forewarn.config.templates import with_formula
 
-VALUE = float | bool | str | list[float]
-
-
-def _expression(value: object) -> object:
-    # YAML reads `value: 1` as a number and `p: true` as a Boolean; both are expressions.
-    return str(value) if isinstance(value, int | float) else value
-
-
-Limit = Annotated[float, endless("never"), Field(gt=0)]
 Horizon = Annotated[float, endless("unbounded"), Field(gt=0)]
 Probability = Annotated[Finite, Field(ge=0, le=1)]
 Ticks = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=int(LARGEST))]
-Expr = Annotated[str, BeforeValidator(_expression), Field(min_length=1)]
-
-
-class SignalSpec(Section):
-    """A named number: from a message field, from another process, or derived from other signals.
-
-    Attributes
-    ----------
-    topic, type : str or None
-        ROS topic and message type, ``nav_msgs/msg/Odometry``. For goals of an action under a guard:
-        ``/NAME/goal`` and ``nav2_msgs/action/NavigateToPose_Goal``.
-    channel, message : str or None
-        Channel of Apollo's Cyber RT and its message, ``apollo.canbus.Chassis``.
-    value : str or None
-        Expression over the message's fields, or over other signals.
-    where : str or None
-        Condition over the message's fields: only messages for which it holds count, for value and
-        age alike. What is unknown does not hold.
-    timeout : float
-        Seconds after which a value is unknown, counted from its arrival (or stamp) to the tick, not
-        in whole ticks. ``never`` suits topics that speak only when something changes. Where not
-        given: 1, and ``never`` under ``clock: steps``.
-    default : float or bool or str or list of float or None
-        Value before the first message; a list of numbers for an array.
-    stale : str
-        What a value that is too old means. ``worst``: anything is possible, and the worst of it
-        counts. ``hold``: the last value stays and is reported as old. ``ignore``: meanwhile
-        properties are not judged and nothing alerts anew.
-    rules : str or None
-        A file of rules about plans; a relative path starts at this file. `value` is a plan then, a
-        text or a list of steps. The signal says what the rules have against it: an empty text if
-        nothing.
-    unit, description : str
-        For people and reports.
-    """
-
-    topic: str | None = None
-    type: str | None = None
-    channel: str | None = None
-    message: str | None = None
-    value: Expr | None = None
-    where: Expr | None = None
-    timeout: Limit | None = None
-    default: VALUE | None = None
-    stale: Literal["worst", "hold", "ignore"] = "worst"
-    rules: Annotated[str, Field(min_length=1)] | None = None
-    unit: str = ""
-    description: str = ""
-
-    @model_validator(mode="after")
-    def _source_or_derived(self) -> SignalSpec:
-        if (self.topic is None) != (self.type is None):
-            raise ValueError("topic and type go together; a derived signal has neither")
-        if (self.channel is None) != (self.message is None):
-            raise ValueError("channel and message go together: apollo.canbus.Chassis, say")
-        if self.topic is not None and self.channel is not None:
-            raise ValueError("a signal comes from a topic or from a channel, not from both")
-        if self.source is not None and self.value is None:
-            raise ValueError("value is missing: an expression over the message's fields")
-        if self.source is None and self.where is not None:
-            raise ValueError("where chooses among messages: it belongs to a signal with a topic")
-        if self.is_derived and self.model_fields_set & {"timeout", "default", "stale"}:
-            raise ValueError("timeout, default and stale belong to signals that arrive")
-        if self.rules is not None and (self.is_derived or self.channel is not None):
-            raise ValueError("rules belong to signals that arrive, from a topic or by name")
-        if self.type is not None and not re.match(
-            r"[a-z]\w*/((msg|action)/)?[A-Z]\w*\Z", self.type
-        ):
-            raise ValueError(f"{self.type!r} is no message type (accepted: nav_msgs/msg/Odometry)")
-        if self.message is not None and not re.match(r"[A-Za-z_]\w*(\.\w+)+\Z", self.message):
-            raise ValueError(f"{self.message!r} is no message (accepted: apollo.canbus.Chassis)")
-        return self
-
-    @property
-    def source(self) -> str | None:
-        """Return the topic or channel that the signal is read from."""
-        return self.channel if self.topic is None else self.topic
-
-    @property
-    def is_derived(self) -> bool:
-        """Tell whether other signals determine this one."""
-        return self.source is None and self.value is not None
-
-    @property
-    def message_type(self) -> str:
-        """Return the type as ``package/msg/Name``, or the full name of a channel's message."""
-        if self.message is not None:
-            return self.message
-        package, *folder, name = (self.type or "/").split("/")
-        return f"{package}/{folder[0] if folder else 'msg'}/{name}"
 
 
 class StatesSpec(Section):

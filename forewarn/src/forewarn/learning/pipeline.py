@@ -110,7 +110,7 @@ def wanted_types(
     found: dict[str, MessageType] = {}
     for topic, wanted in spec.topics.items():
         info = recording.topics.get(topic)
-        if info is None and allow_missing:
+        if info is None and (allow_missing or topic in spec.optional_topics):
             continue
         if info is None:
             listed = ", ".join(sorted(recording.topics)) or "none"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forewarn.config import MonitorSpec
-from forewarn.config.sections import SignalSpec
+from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError
 from forewarn.expressions import parse_expression
 from forewarn.logic.parser import parse_formula

@@ -106,7 +106,7 @@ def build_topics(
     """
     by_topic: dict[str, list[Member]] = {}
     for slot, source in enumerate(sources):
-        if source.topic in message_types:
+        if source.topic in message_types and source.frame is None:
             by_topic.setdefault(source.topic, []).append(Member(slot, source))
     return {
         name: _topic(name, message_types[name], members, notes, stamped=stamped)

@@ -17,6 +17,7 @@ from forewarn.expressions import Unknown
 from forewarn.messages import MessageType
 from forewarn.signals.channels import NEVER, Channel, build_topics
 from forewarn.signals.clock import Clock, Payload, Samples
+from forewarn.signals.frames import Frames, build_frames
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.signals.stamps import APART_NS, clock_gap
 
@@ -132,6 +133,7 @@ class Feed:
         self._slots = {s.name: i for i, s in enumerate(self._sources)}
         self._topics = build_topics(self._sources, message_types, self.notes, stamped=stamped)
         self._channels = [c for topic in self._topics.values() for c in topic.channels]
+        self._frames = build_frames(self._sources, message_types, self._visible, stamped=stamped)
         self._external: deque[tuple[int, dict[str, tuple[int, Any]]]] = deque()
         self.reset()
 
@@ -143,6 +145,8 @@ class Feed:
         for channel in self._channels:
             channel.pending.clear()
             channel.newest_ns = NEVER
+        for frames in self._frames:
+            frames.reset()
 
     @property
     def by_name(self) -> bool:
@@ -152,7 +156,7 @@ class Feed:
     @property
     def topics(self) -> frozenset[str]:
         """Return the topics that are decoded."""
-        return frozenset(self._topics)
+        return frozenset(self._topics).union(*(frames.topics for frames in self._frames))
 
     def accept(self, topic: str, time_ns: int, payload: Payload) -> None:
         """Take one payload that arrived at `time_ns` of the clock.
@@ -166,9 +170,13 @@ class Feed:
         if isinstance(payload, Mapping):
             self._enqueue_external(time_ns, payload)
             return
-        known = self._topics.get(topic)
+        known, frames = self._topics.get(topic), [f for f in self._frames if topic in f.topics]
+        for one in frames:
+            readable = one.accept(topic, time_ns, payload)
+            self.counters.decoded += readable
+            self.counters.undecodable += not readable
         if known is None:
-            self.counters.unexpected += 1
+            self.counters.unexpected += not frames
             return
         moment = time_ns
         if known.stamp is not None:
@@ -188,13 +196,18 @@ class Feed:
             self.counters.out_of_order += 1
             return
         channel.newest_ns = moment
-        visible = self.clock.tick_at_or_after(moment)
-        if self._stamped:
-            visible = max(visible, self.clock.tick_at_or_after(arrival - self.settle_ns))
+        visible = self._visible(arrival, moment)
         pending = channel.pending
         while pending and pending[-1][0] >= visible:
             pending.pop()
         pending.append((visible, moment, payload))
+
+    def _visible(self, arrival: int, moment: int) -> int:
+        """Return the tick that sees what arrived then and counts from some moment."""
+        visible = self.clock.tick_at_or_after(moment)
+        if self._stamped:
+            visible = max(visible, self.clock.tick_at_or_after(arrival - self.settle_ns))
+        return visible
 
     def _enqueue_external(self, time_ns: int, payload: Mapping[str, Any]) -> None:
         tick = self.clock.tick_at_or_after(time_ns)
@@ -215,6 +228,8 @@ class Feed:
         for channel in self._channels:
             if channel.pending and channel.pending[0][0] <= tick:
                 self._take(channel, tick, failures)
+        for frames in self._frames:
+            self._take_poses(frames, tick, failures)
         while self._external and self._external[0][0] <= tick:
             self._take_external(self._external.popleft()[1])
         values: list[Any] = []
@@ -282,11 +297,28 @@ class Feed:
             self.counters.undecodable += 1
             failures.append(Failure(channel.topic, str(error)))
             values = [None] * len(channel.slots)
-        for slot, value in zip(channel.slots, values, strict=True):
+        self._store(channel.slots, values, moment, failures)
+
+    def _store(
+        self, slots: Sequence[int], values: Sequence[Any], moment: int, failures: list[Failure]
+    ) -> None:
+        for slot, value in zip(slots, values, strict=True):
             if isinstance(value, Unknown):
                 failures.append(Failure(self._sources[slot].name, value.reason))
             self._values[slot] = self._stored(slot, value)
             self._moments[slot] = moment
+
+    def _take_poses(self, frames: Frames, tick: int, failures: list[Failure]) -> None:
+        failures += [Failure(topic, reason) for topic, reason in frames.take(tick)]
+        for found in frames.poses():
+            if found.reason:
+                failures.append(Failure(found.where, found.reason))
+                for slot in found.slots:
+                    self._values[slot] = None
+                continue
+            now = self.clock.time_ns(tick)
+            moment = now if found.moment_ns is None else found.moment_ns
+            self._store(found.slots, found.values, moment, failures)
 
     def _stored(self, slot: int, value: Any) -> Any:
         found = stored_value(value)

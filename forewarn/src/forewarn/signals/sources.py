@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from forewarn.expressions import Expression, Unknown
+
+
+class FrameSource(NamedTuple):
+    """Where a pose comes from: that of the frame `of` in the frame `inside`.
+
+    Attributes
+    ----------
+    topic, static : str
+        Topics of the transforms that change, and of those that stay.
+    """
+
+    of: str
+    inside: str
+    topic: str
+    static: str
 
 
 @dataclass(frozen=True)
@@ -22,6 +37,8 @@ class SourceSignal:
         What an older one means: ``worst``, ``hold`` or ``ignore``.
     where : Expression or None
         Holds for the messages that are meant; None for all of the topic.
+    frame : FrameSource or None
+        The signal is a value of this pose, and `topic` is that of its transforms.
     """
 
     name: str
@@ -32,6 +49,13 @@ class SourceSignal:
     default: float | bool | str | list[float] | None
     stale: str = "worst"
     where: Expression | None = None
+    frame: FrameSource | None = None
+
+    @property
+    def by_platform(self) -> bool:
+        """Tell whether the last bits are those of the processor at hand."""
+        used = [one for one in (self.expression, self.where) if one is not None]
+        return self.frame is not None or any(one.by_platform for one in used)
 
 
 def stored_value(value: Any) -> Any:

@@ -211,11 +211,7 @@ class Abstraction:
     @cached_property
     def by_platform(self) -> frozenset[str]:
         """Key paths of the conditions that the type of processor may decide, by a last bit."""
-        marked = {
-            source.name
-            for source in self.sources
-            if source.expression is not None and source.expression.by_platform
-        }
+        marked = {source.name for source in self.sources if source.by_platform}
         marked |= {one.name for one in self.derived if one.expression.by_platform}
         conditions = {**self.conditions, **self.phases}
         marked |= {key for key, expression in conditions.items() if expression.by_platform}

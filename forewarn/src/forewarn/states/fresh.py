@@ -151,8 +151,6 @@ def _old(abstraction: Abstraction, names: Sequence[str]) -> Iterator[tuple[str, 
 
 def _by_platform(abstraction: Abstraction, names: Sequence[str], own: Any) -> bool:
     needed = _needed(abstraction, names)
-    found = [own, *(one.expression for one in abstraction.derived if one.name in needed)]
-    for one in abstraction.sources:
-        if one.name in needed:
-            found += [one.expression, one.where]
-    return any(expression is not None and expression.by_platform for expression in found)
+    derived = (one.expression for one in abstraction.derived if one.name in needed)
+    arriving = (one for one in abstraction.sources if one.name in needed)
+    return any(one.by_platform for one in (own, *derived, *arriving))

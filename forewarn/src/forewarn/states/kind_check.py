@@ -20,6 +20,7 @@ from forewarn.messages import MessageType
 from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe, kind_of
 from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
+from forewarn.signals.frames import value_type
 from forewarn.states.abstraction import Abstraction, DerivedSignal
 from forewarn.states.danger import Scoring
 
@@ -90,7 +91,7 @@ def _sources(
     abstraction: Abstraction, types: Mapping[str, MessageType]
 ) -> Iterator[tuple[str, FieldType]]:
     for source in abstraction.sources:
-        mtype = types.get(source.topic)
+        mtype = value_type(source, types)
         if mtype is not None and source.expression is not None:
             try:
                 yield source.name, _field(infer(source.expression, mtype.struct).kind)

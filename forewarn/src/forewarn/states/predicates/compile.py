@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from forewarn.config import MonitorSpec
-from forewarn.config.sections import SignalSpec
+from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
 from forewarn.expressions import (
     FUNCTIONS,
@@ -19,7 +19,7 @@ from forewarn.expressions import (
 from forewarn.expressions.comparisons import Comparison, as_comparison
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import clock_of
-from forewarn.signals.sources import SourceSignal
+from forewarn.signals.sources import FrameSource, SourceSignal
 from forewarn.states.abstraction import PHASES, DerivedSignal
 from forewarn.states.danger import DangerFit, Scoring
 from forewarn.states.predicates.abstraction import PredicateAbstraction
@@ -226,6 +226,7 @@ class _Builder:
             signal.default,
             signal.stale,
             None if signal.where is None else self._parse(signal.where, f"signals.{name}.where"),
+            None if signal.frame is None else FrameSource(**vars(signal.frame)),
         )
 
     def _derivation_order(self, derived: Mapping[str, Expression]) -> list[str]:

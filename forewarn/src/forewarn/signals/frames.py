@@ -1,0 +1,248 @@
+"""Poses of frames: the transforms of one robot, taken in until a tick and looked up there."""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from forewarn.errors import DecodeError, FieldError
+from forewarn.expressions import parse_expression
+from forewarn.messages import Extractor, ForeignExtractor, MessageType, compile_extractor
+from forewarn.messages.definitions import installed_message_type
+from forewarn.signals.clock import NANOSECONDS, Payload
+from forewarn.signals.frame_tree import FrameTree, NoTransformError, Transform
+from forewarn.signals.sources import SourceSignal
+
+TRANSFORM = "geometry_msgs/msg/Transform"
+MOST_PENDING = 10_000
+"""Transforms that wait for their tick; beyond that the oldest are taken before."""
+HEADER = b"\x00\x01\x00\x00"
+FIELDS = (
+    "header.stamp.sec",
+    "header.stamp.nanosec",
+    "header.frame_id",
+    "child_frame_id",
+    *(f"transform.translation.{axis}" for axis in "xyz"),
+    *(f"transform.rotation.{axis}" for axis in "xyzw"),
+)
+
+Visible = Callable[[int, int], int]
+
+
+class Waiting(NamedTuple):
+    """A transform that waits for its tick; in the order in which they are taken.
+
+    Attributes
+    ----------
+    later : bool
+        It is dynamic: of those that arrive together static ones are first.
+    number : int
+        How many of its topic came before.
+    """
+
+    visible: int
+    arrival_ns: int
+    later: bool
+    number: int
+    stamp_ns: int
+    child: str
+    transform: Transform
+
+
+class Found(NamedTuple):
+    """What a lookup gave.
+
+    Attributes
+    ----------
+    values : list
+        One for each of `slots`; empty if there is no pose.
+    moment_ns : int or None
+        What its age counts from; None if all transforms on the way are static.
+    reason : str
+        Why there is no pose.
+    """
+
+    where: str
+    slots: tuple[int, ...]
+    values: list[Any]
+    moment_ns: int | None
+    reason: str
+
+
+class Query(NamedTuple):
+    """A pose that signals read."""
+
+    of: str
+    inside: str
+    slots: tuple[int, ...]
+    extract: Extractor | ForeignExtractor
+
+
+class Frames:
+    """The transforms of a topic and of its static companion, and the poses wanted of them.
+
+    Parameters
+    ----------
+    topics : mapping of str to (MessageType, bool)
+        Definition of each topic, and whether its transforms are static.
+    queries : sequence of Query
+        The poses.
+    visible : callable
+        From arrival and time that counts to the tick that sees a sample.
+    stamped : bool
+        A pose counts from its stamp instead of from arrivals.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, tuple[MessageType, bool]],
+        queries: Sequence[Query],
+        visible: Visible,
+        *,
+        stamped: bool,
+    ) -> None:
+        self.topics = frozenset(topics)
+        self._read = {topic: _reader(mtype) for topic, (mtype, _) in topics.items()}
+        self._static = {topic: static for topic, (_, static) in topics.items()}
+        self._queries = queries
+        self._visible = visible
+        self._stamped = stamped
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that arrived."""
+        self._tree = FrameTree()
+        self._pending: list[Waiting] = []
+        self._numbers = dict.fromkeys(self.topics, 0)
+        self._refused: list[tuple[int, str, str]] = []
+        self._found: list[Found] = []
+        self._version = self._tree.version
+
+    def accept(self, topic: str, arrival_ns: int, payload: Payload) -> bool:
+        """Take a message and return whether it could be read.
+
+        If not, `take` says so at the tick that would have seen it.
+        """
+        static = self._static[topic]
+        try:
+            rows = self._read[topic](payload)
+        except DecodeError as error:
+            self._refused.append((self._visible(arrival_ns, arrival_ns), topic, str(error)))
+            return False
+        for seconds, nanoseconds, parent, child, x, y, z, *turned in rows:
+            stamp_ns = seconds * NANOSECONDS + nanoseconds
+            counts = stamp_ns if self._stamped and not static else arrival_ns
+            visible = self._visible(arrival_ns, counts)
+            transform = Transform(parent, (x, y, z), tuple(turned), arrival_ns)
+            number = self._numbers[topic] = self._numbers[topic] + 1
+            waiting = Waiting(visible, arrival_ns, not static, number, stamp_ns, child, transform)
+            heapq.heappush(self._pending, waiting)
+            if len(self._pending) > MOST_PENDING:
+                self._insert(heapq.heappop(self._pending))
+        return True
+
+    def take(self, tick: int) -> Iterator[tuple[str, str]]:
+        """Take what belongs to a tick or to earlier ones; yield what is refused, and why."""
+        while self._pending and self._pending[0].visible <= tick:
+            self._insert(heapq.heappop(self._pending))
+        due = [one for one in self._refused if one[0] <= tick]
+        self._refused = [one for one in self._refused if one[0] > tick]
+        yield from dict.fromkeys(one[1:] for one in due)
+
+    def _insert(self, waiting: Waiting) -> None:
+        static = not waiting.later
+        refused = self._tree.insert(
+            waiting.stamp_ns, waiting.transform, waiting.child, static=static
+        )
+        if refused and len(self._refused) < MOST_PENDING:
+            topic = next(name for name, one in self._static.items() if one == static)
+            self._refused.append((waiting.visible, topic, refused))
+
+    def poses(self) -> Sequence[Found]:
+        """Return what each lookup gives by now; nothing before the first transform."""
+        if self._version != self._tree.version:
+            self._version = self._tree.version
+            self._found = [self._lookup(query) for query in self._queries]
+        return self._found
+
+    def _lookup(self, query: Query) -> Found:
+        where = f"{query.of} in {query.inside}"
+        try:
+            pose = self._tree.lookup(query.of, query.inside)
+        except NoTransformError as error:
+            return Found(where, query.slots, [], None, str(error))
+        data = HEADER + struct.pack("<7d", *pose.translation, *pose.rotation)
+        moment = pose.arrival_ns
+        if self._stamped and moment is not None:
+            moment = pose.stamp_ns
+        return Found(where, query.slots, query.extract(data), moment, "")
+
+
+def _reader(mtype: MessageType) -> Callable[[Payload], list[tuple[Any, ...]]]:
+    """Return a function from payload to the transforms in it, a row of `FIELDS` for each."""
+    wanted = [parse_expression(f"[t.{field} for t in transforms]") for field in FIELDS]
+    extract = compile_extractor(mtype, wanted)
+
+    def read(payload: Payload) -> list[tuple[Any, ...]]:
+        assert not isinstance(payload, Mapping)
+        columns: list[Any] = extract(payload)
+        plain = [column if isinstance(column, list) else column.tolist() for column in columns]
+        return list(zip(*plain, strict=True))
+
+    return read
+
+
+def value_type(source: SourceSignal, types: Mapping[str, MessageType]) -> MessageType | None:
+    """Return the type whose fields the value of a signal reads; None if it is not known."""
+    known = types.get(source.topic)
+    return known if source.frame is None else installed_message_type(TRANSFORM)
+
+
+def build_frames(
+    sources: Sequence[SourceSignal],
+    message_types: Mapping[str, MessageType],
+    visible: Visible,
+    *,
+    stamped: bool,
+) -> list[Frames]:
+    """Prepare the poses that signals read from topics that have a definition.
+
+    Raises
+    ------
+    FieldError
+        If a value reads what a transform does not have.
+    """
+    wanted: dict[tuple[str, str], dict[tuple[str, str], list[int]]] = {}
+    for slot, source in enumerate(sources):
+        frame = source.frame
+        if frame is not None and {frame.topic, frame.static} & message_types.keys():
+            queries = wanted.setdefault((frame.topic, frame.static), {})
+            queries.setdefault((frame.of, frame.inside), []).append(slot)
+    found = []
+    for (topic, static), queries in wanted.items():
+        topics = {
+            name: (message_types[name], name == static)
+            for name in (topic, static)
+            if name in message_types
+        }
+        made = [
+            Query(*names, tuple(slots), _extractor([sources[slot] for slot in slots]))
+            for names, slots in queries.items()
+        ]
+        found.append(Frames(topics, made, visible, stamped=stamped))
+    return found
+
+
+def _extractor(sources: Sequence[SourceSignal]) -> Extractor | ForeignExtractor:
+    mtype = installed_message_type(TRANSFORM)
+    expressions = []
+    for source in sources:
+        assert source.expression is not None
+        try:
+            compile_extractor(mtype, [source.expression])
+        except FieldError as error:
+            raise error.located(key=f"signals.{source.name}.value") from None
+        expressions.append(source.expression)
+    return compile_extractor(mtype, expressions)
