@@ -14,7 +14,7 @@ from forewarn.expressions import parse_expression
 from forewarn.expressions.values import Record
 from forewarn.messages import ForeignType, message_type
 from forewarn.messages.schema import Primitive, Struct
-from forewarn.signals.feed import Aged, Feed, snapshot_of
+from forewarn.signals.feed import Aged, Feed, Snapshot, StaleSignal, snapshot_of
 from forewarn.signals.sources import SourceSignal
 from forewarn.signals.stamps import stamp_reader
 from forewarn.signals.steps import Steps
@@ -540,7 +540,7 @@ def test_the_newest_message_for_which_the_condition_holds_is_the_one_that_counts
 def test_a_message_that_no_signal_means_is_no_news() -> None:
     inputs = Feed([meant("a", "name == 'a'")], {"/x": NAMED}, Grid(10.0))
     inputs.accept("/x", 0, named("b", 1.0))
-    assert inputs.snapshot(0) == (0, (None,), (("a", None),), (), False, 0, None)
+    assert inputs.snapshot(0) == Snapshot(0, (None,), (StaleSignal("a", None),), (), False, 0)
     unknown = Feed([meant("u", "data > 0")], {"/x": NAMED}, Grid(10.0))
     unknown.accept("/x", 0, named("b", math.nan))
     assert unknown.snapshot(0).stale == (("u", None),)  # what is unknown does not hold

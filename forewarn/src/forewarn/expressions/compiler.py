@@ -55,6 +55,7 @@ _GLOBALS: dict[str, Any] = {
     "_attribute": operators.attribute,
     "_spread": segments.spread,
     "_merge_counts": segments.merge_counts,
+    "_one_zero": segments.one_zero,
     "_collect": segments.collect,
     "_reduce_segments": segments.reduce_segments,
     **{

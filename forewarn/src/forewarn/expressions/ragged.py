@@ -35,6 +35,17 @@ def _present(counts: Vector) -> Vector:
     return counts
 
 
+class Unlike(Exception):
+    """Many segments at once would not give the bits that each of them gives."""
+
+
+def one_zero(values: Vector) -> Vector:
+    """Return the values, unless -0.0 is among them: of two zeros any may be the least."""
+    if values.dtype.kind == "f" and np.signbit(values[values == 0.0]).any():
+        raise Unlike
+    return values
+
+
 def merge_counts(outer: Any, inner: Any) -> Any:
     """Return how many elements each outer segment has below all its inner segments."""
     if not isinstance(inner, np.ndarray):

@@ -195,8 +195,9 @@ def observe(
     first = feed.moments.following(recording.start_ns)
     try:
         listened = actions.listen(samples, feed.moments)
-        for tick in feed.play(listened, recording.start_ns, recording.end_ns):
-            snapshot = feed.snapshot(tick)
+        ticks = feed.play(listened, recording.start_ns, recording.end_ns)
+        for snapshot in abstraction.outlook.over(map(feed.snapshot, ticks)):
+            tick = snapshot.tick
             seen = abstraction.observe(snapshot, past)
             past = seen.past
             yield ObservedTick(snapshot, seen, *actions.at(tick, seen.values))

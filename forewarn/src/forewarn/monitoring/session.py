@@ -70,7 +70,11 @@ class Session:
 
     def tick(self, tick: int) -> Verdict:
         """Evaluate one tick; it must lie after the last one."""
-        self.state, verdict = self.monitor.step(self.state, self.snapshot(tick))
+        return self.step(self.snapshot(tick))
+
+    def step(self, snapshot: Snapshot) -> Verdict:
+        """Evaluate a snapshot; it must lie after the last one."""
+        self.state, verdict = self.monitor.step(self.state, snapshot)
         return verdict
 
     def swap(self, monitor: Monitor) -> None:
@@ -88,9 +92,11 @@ def run(
 ) -> Iterator[Verdict]:
     """Yield the verdict of every tick from the one of `start_ns` to the one of `end_ns`.
 
-    A live node that receives the same samples at the same times evaluates the same ticks.
+    A live node that receives the same samples at the same times evaluates the same ticks. The
+    session may swap monitors of the same signals on the way; samples are taken ahead.
     """
     if session.actions is not None:
         samples = session.actions.listen(samples, session.feed.moments)
-    for tick in session.feed.play(samples, start_ns, end_ns):
-        yield session.tick(tick)
+    ticks = session.feed.play(samples, start_ns, end_ns)
+    for snapshot in session.monitor.abstraction.outlook.over(map(session.snapshot, ticks)):
+        yield session.step(snapshot)

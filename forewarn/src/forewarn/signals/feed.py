@@ -46,6 +46,25 @@ class Failure(NamedTuple):
     reason: str
 
 
+ABSENT = object()
+"""Stands for what was not computed ahead; None is a value that is unknown."""
+
+
+class Ahead(NamedTuple):
+    """Derived signals that were computed for many moments at once.
+
+    Attributes
+    ----------
+    values : sequence
+        One for each derived signal, `ABSENT` where it is still to be computed.
+    failed : dict
+        Why some have no value, by their place among the derived signals.
+    """
+
+    values: Sequence[Any]
+    failed: Mapping[int, str]
+
+
 class Snapshot(NamedTuple):
     """All source signals at one moment.
 
@@ -65,6 +84,8 @@ class Snapshot(NamedTuple):
         When that was; None if the clock's axis tells.
     action : str or None
         What was done, as far as a trace names it and not the monitor file.
+    ahead : Ahead or None
+        Derived signals of the moment, if they were computed already.
     """
 
     tick: int
@@ -74,6 +95,7 @@ class Snapshot(NamedTuple):
     suspended: bool = False
     time_ns: int | None = None
     action: str | None = None
+    ahead: Ahead | None = None
 
 
 @dataclass

@@ -16,8 +16,9 @@ from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, Unknown
 from forewarn.expressions.functions.memory import Cell
 from forewarn.signals.clock import Clock
-from forewarn.signals.feed import Failure, Snapshot
+from forewarn.signals.feed import ABSENT, Ahead, Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, stored_value
+from forewarn.states.ahead import Outlook
 from forewarn.states.danger import DangerFit, Scoring
 from forewarn.states.interface import Admission, Observed, StateSpace, mark_of
 
@@ -100,6 +101,24 @@ class DerivedSignal:
     function: Callable[[Sequence[Any]], Any]
     memory: Remembers | None = None
     key: str = ""
+
+    def computed(self, values: Sequence[Any]) -> tuple[Any, str]:
+        """Return its value, or what its memory takes in; and why there is none with all known.
+
+        Parameters
+        ----------
+        values : sequence
+            Values of the signals before it, in slot order; None where unknown.
+        """
+        arguments = [values[slot] for slot in self.arguments]
+        judges = self.memory is not None and self.memory.judges
+        if not judges and any(argument is None for argument in arguments):
+            return None, ""
+        raw = self.function(arguments)
+        value = stored_value(raw)
+        if value is not None or raw is None:
+            return value, ""
+        return None, raw.reason if isinstance(raw, Unknown) else "the result is NaN"
 
 
 @dataclass(frozen=True)
@@ -296,7 +315,7 @@ class Abstraction:
         """
         tick = snapshot.tick
         before = self.cells(past, tick) if self.memories else ()
-        values, failed, cells = self.complete(snapshot.values, before)
+        values, failed, cells = self.complete(snapshot.values, before, snapshot.ahead)
         alone = self.evaluate(values)
         if alone.state is None or alone.active is None or alone.intervened is None:
             failed += self.undecided(values, alone)
@@ -322,6 +341,11 @@ class Abstraction:
         unsure = past.alone.state is None and self.vocabulary.terminal_candidates(past.alone)
         return self._forgotten if unsure or tick > past.tick + 1 else past.cells
 
+    @cached_property
+    def outlook(self) -> Outlook:
+        """Return what computes derived signals for many moments at once."""
+        return Outlook(len(self.sources), self.derived)
+
     def parse_past(self, data: Sequence[Any]) -> Past:
         """Return the `Past`, a tuple, that JSON has made a list of; raises ValueError."""
         tick, alone, cells = data
@@ -346,7 +370,10 @@ class Abstraction:
         return None, raw.reason if isinstance(raw, Unknown) else f"{raw!r} is no text"
 
     def complete(
-        self, sources: Sequence[Any], cells: Sequence[Cell] | None = None
+        self,
+        sources: Sequence[Any],
+        cells: Sequence[Cell] | None = None,
+        ahead: Ahead | None = None,
     ) -> tuple[list[Any], list[tuple[str, str]], tuple[Cell, ...]]:
         """Append the derived signals to the values of the sources.
 
@@ -356,6 +383,8 @@ class Abstraction:
             Values of the sources in slot order; None where unknown.
         cells : sequence of tuple, optional
             What `cells` gave for the moment; that of a run's first one by default.
+        ahead : Ahead, optional
+            What was computed already.
 
         Returns
         -------
@@ -372,18 +401,17 @@ class Abstraction:
             return values, failures, ()
         left: list[Cell] = []
         given = iter(self._blank if cells is None else cells)
-        for signal in self.derived:
-            arguments = [values[slot] for slot in signal.arguments]
-            memory = signal.memory
-            value: Any = None
-            if (memory is not None and memory.judges) or not any(a is None for a in arguments):
-                raw = signal.function(arguments)
-                value = stored_value(raw)
-                if value is None and raw is not None:
-                    reason = raw.reason if isinstance(raw, Unknown) else "the result is NaN"
-                    failures.append((signal.name, reason))
-            if memory is not None:
-                raw, cell = memory.advance(next(given), value)
+        for place, signal in enumerate(self.derived):
+            if ahead is not None and ahead.values[place] is not ABSENT:
+                values.append(ahead.values[place])
+                if place in ahead.failed:
+                    failures.append((signal.name, ahead.failed[place]))
+                continue
+            value, reason = signal.computed(values)
+            if reason:
+                failures.append((signal.name, reason))
+            if signal.memory is not None:
+                raw, cell = signal.memory.advance(next(given), value)
                 left.append(cell)
                 value = stored_value(raw)
                 if isinstance(raw, Unknown):

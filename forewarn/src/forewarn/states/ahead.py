@@ -1,0 +1,145 @@
+"""Derived signals of recorded moments, computed many moments at a time.
+
+What remembers, and what is derived from that, is left to the step: there a moment must be judged
+before the next one is known. Everything else gives the same whatever the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from forewarn.errors import ForewarnError
+from forewarn.expressions import Expression
+from forewarn.expressions.blocks import Column, Lifted, Signature, column_of, lift
+from forewarn.signals.feed import ABSENT, Ahead, Snapshot
+
+BLOCK = 256
+"""Moments: more gain little, and their arrays leave the processor's cache."""
+
+
+class Derived(Protocol):
+    """A signal computed from others, as `states.abstraction.DerivedSignal` is."""
+
+    @property
+    def expression(self) -> Expression:
+        """What it is computed by."""
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """Slots of the signals that it reads."""
+
+    @property
+    def memory(self) -> object | None:
+        """What it remembers, if anything."""
+
+    def computed(self, values: Sequence[Any]) -> tuple[Any, str]:
+        """Return its value at one moment, and why there is none."""
+
+
+class Outlook:
+    """Computes derived signals ahead of the step.
+
+    Parameters
+    ----------
+    first : int
+        The slot of the first derived signal.
+    derived : sequence of Derived
+        The derived signals in order of evaluation.
+    """
+
+    def __init__(self, first: int, derived: Sequence[Derived]) -> None:
+        self._first = first
+        self._derived = tuple(derived)
+        self._waits = set[int]()
+        for slot, signal in enumerate(self._derived, first):
+            if signal.memory is not None or self._waits & {*signal.arguments}:
+                self._waits.add(slot)
+        self._lifted: dict[tuple[int, tuple[Signature, ...]], Lifted | None] = {}
+
+    def over(self, snapshots: Iterable[Snapshot]) -> Iterator[Snapshot]:
+        """Yield snapshots with what could be computed ahead.
+
+        Up to `BLOCK` of them are taken before the first is given; an error comes after all that
+        were before it.
+        """
+        if len(self._waits) == len(self._derived):
+            yield from snapshots
+            return
+        block: list[Snapshot] = []
+        try:
+            for snapshot in snapshots:
+                block.append(snapshot)
+                if len(block) == BLOCK:
+                    yield from self.filled(block)
+                    block = []
+        except ForewarnError:
+            yield from self.filled(block)
+            raise
+        yield from self.filled(block)
+
+    def filled(self, block: Sequence[Snapshot]) -> list[Snapshot]:
+        """Return the snapshots of a block with what could be computed ahead."""
+        rows = [list(snapshot.values) for snapshot in block]
+        columns: dict[int, Column | None] = {}
+        failed: list[dict[int, str]] = [{} for _ in block]
+        for place, signal in enumerate(self._derived):
+            slot = self._first + place
+            if slot in self._waits:
+                for row in rows:
+                    row.append(ABSENT)
+                continue
+            column = self._at_once(place, rows, columns)
+            missing = _extend(rows, column)
+            for at in missing:
+                rows[at][slot], reason = signal.computed(rows[at])
+                if reason:
+                    failed[at][place] = reason
+            if not any(rows[at][slot] is not None for at in missing):
+                columns[slot] = column
+        return [
+            snapshot._replace(ahead=Ahead(row[self._first :], reasons))
+            for snapshot, row, reasons in zip(block, rows, failed, strict=True)
+        ]
+
+    def _at_once(
+        self, place: int, rows: Sequence[Sequence[Any]], columns: dict[int, Column | None]
+    ) -> Column | None:
+        """Return what a signal is at the moments of a block, as far as columns tell."""
+        signal = self._derived[place]
+        given: list[Column] = []
+        for slot in signal.arguments:
+            if slot not in columns:
+                columns[slot] = column_of([row[slot] for row in rows])
+            column = columns[slot]
+            if column is None:
+                return None
+            given.append(column)
+        names = sorted(signal.expression.names)
+        if not given or len(names) != len(given):  # a constant, or it reads a map
+            return None
+        signatures = tuple(column.signature for column in given)
+        key = place, signatures
+        if key not in self._lifted:
+            self._lifted[key] = lift(signal.expression, names, signatures)
+        lifted = self._lifted[key]
+        return None if lifted is None else lifted.apply(given)
+
+
+def _extend(rows: Sequence[list[Any]], column: Column | None) -> Sequence[int]:
+    """Append the values of a column, None where there is none; return where that is."""
+    if column is None:
+        for row in rows:
+            row.append(None)
+        return range(len(rows))
+    if column.known.all():
+        for row, value in zip(rows, column.each(), strict=True):
+            row.append(value)
+        return ()
+    values = iter(column.each())
+    missing = []
+    for at, (row, known) in enumerate(zip(rows, column.known.tolist(), strict=True)):
+        row.append(next(values) if known else None)
+        if not known:
+            missing.append(at)
+    return missing
