@@ -2,71 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import random
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn_msgs.srv import LoadModel, Mute, Release, Reset
 from live_ros import MONITOR, Probe, Process, Stepper, of
+from replayed import check_record, offline, play, published
 from small_world import TYPES
 
-from forewarn.assessment.record_replay import replay_record
-from forewarn.checking import risk_table
-from forewarn.config import load_spec
-from forewarn.learning.pipeline import wanted_types
-from forewarn.models import load_model
-from forewarn.monitoring.build import build_monitor, compile_spec
-from forewarn.monitoring.carried import Taken
-from forewarn.monitoring.session import Session, run
-from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import RecordingWriter, Sample, open_recording
-from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.ticks import Grid
-from forewarn.states.vocabulary import Vocabulary
-from forewarn_ros.messages import from_time
 
 pytestmark = pytest.mark.ros
 Start = Callable[..., Process]
-Facts = tuple[int, str, str, tuple[int, ...], bytes, tuple[float, ...]]
-
-
-def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
-    """Return stamp, property, state, automaton, the risk's bits and stale ages of every tick."""
-    compiled = compile_spec(load_spec(config))
-    # Bounds are in the records: here they would only take time.
-    monitor = build_monitor(compiled, None if model is None else load_model(model), risk_table)
-    with open_recording(bag) as recording:
-        session = Session(monitor, wanted_types(monitor.spec, recording))
-        samples = recording.read(session.feed.topics)
-        verdicts = run(session, samples, recording.start_ns, recording.end_ns)
-        return [fact for v in verdicts for fact in facts(v, compiled.abstraction.vocabulary)]
-
-
-def facts(verdict: Verdict, vocabulary: Vocabulary) -> Iterator[Facts]:
-    key = vocabulary.observed_key(verdict.observation)
-    ages = tuple(math.inf if old.age is None else old.age / NANOSECONDS for old in verdict.stale)
-    for prop in verdict.properties:
-        bits = struct.pack("<d", prop.probability)
-        yield verdict.time_ns, prop.name, key, prop.automaton, bits, ages
-
-
-def published(messages: list[Any]) -> list[Facts]:
-    return [
-        (
-            from_time(message.header.stamp),
-            risk.property,
-            risk.state_key,
-            tuple(risk.automaton_states),
-            struct.pack("<d", risk.probability),
-            tuple(risk.stale_ages),
-        )
-        for message in messages
-        for risk in message.risks
-    ]
 
 
 def write_part(bag: Path, part: Path, first: float, last: float) -> Path:
@@ -89,28 +40,6 @@ def write_some(bag: Path, part: Path, wanted: Callable[[Sample], bool]) -> Path:
             if wanted(sample):
                 writer.write(sample.topic, *kinds[sample.topic], sample.time_ns, sample.data)
     return part
-
-
-def play(probe: Probe, **parameters: Any) -> None:
-    """Play a recording from a third process to its end."""
-    probe.meet()
-    with Process("bag_player", probe.domain, parameters) as player:
-        probe.wait(lambda: player.process.poll() is not None, "the end of the recording", 120)
-        assert player.process.returncode == 0
-
-
-def check_record(path: Path) -> int:
-    """Replay a record, compare every field of every tick, and return the number of ticks."""
-    ticks, taken = 0, Taken()
-    for tick in replay_record(path, taken):
-        ticks += 1
-        assert list(tick.differences()) == []
-    assert (taken.difference, taken.conditions) == (0.0, {})
-    with open_recording(path) as recording:
-        stored = [name for name in recording.attachments() if name.startswith("tables-")]
-        models = [name for name in recording.attachments() if name.startswith("model-")]
-    assert bool(models) == bool(stored) == (taken.tables > 0)
-    return ticks
 
 
 @pytest.mark.parametrize("executor", ["single", "events"])
