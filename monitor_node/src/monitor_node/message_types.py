@@ -27,8 +27,24 @@ def message_class(name: str, *, topic: str = "") -> Any:
     TypeNotInstalledError
         Naming the package that is missing.
     """
-    package, _, base = name.replace("/msg/", "/").partition("/")
-    return interface_class(f"{package}/msg/{base}", where=f"topic {topic}" if topic else "")
+    package, *folder, base = name.split("/")
+    where = f"topic {topic}" if topic else ""
+    kind = folder[0] if folder else "msg"
+    if kind == "msg":
+        return interface_class(f"{package}/msg/{base}", where=where)
+    # The messages of a service or an action are parts of its class.
+    stem, _, part = base.partition("_")
+    found = interface_class(f"{package}/{kind}/{stem}", where=where)
+    for step in part.split("_"):
+        inner = getattr(found, "Impl", found)
+        found = getattr(inner, f"{step}Service", getattr(inner, step, getattr(found, step, None)))
+        if found is None:
+            raise TypeNotInstalledError(
+                f"{package}/{kind}/{stem} has no message {base}",
+                key=where,
+                accepted=f"{stem}_FeedbackMessage" if kind == "action" else f"{stem}_Event",
+            )
+    return found
 
 
 def interface_class(name: str, *, where: str = "") -> Any:

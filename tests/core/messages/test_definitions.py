@@ -163,6 +163,11 @@ def test_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(installed_message_type("b_msgs/msg/Only").struct.fields) == ["x"]
     assert list(installed_message_type("a_msgs/srv/Ask_Request").struct.fields) == ["x"]
     assert list(installed_message_type("a_msgs/srv/Ask_Response").struct.fields) == ["y"]
+    event = installed_message_type("a_msgs/srv/Ask_Event").struct
+    assert [str(event.fields[part]) for part in ("request", "response")] == [
+        "a_msgs/srv/Ask_Request[<=1]",
+        "a_msgs/srv/Ask_Response[<=1]",
+    ]
 
 
 def test_goals_results_and_feedback_of_actions(
@@ -175,6 +180,9 @@ def test_goals_results_and_feedback_of_actions(
     assert str(goal.struct.fields["way"]) == "geometry_msgs/msg/Point[]"
     assert list(installed_message_type("a_msgs/action/Go_Result").struct.fields) == ["text"]
     assert list(installed_message_type("a_msgs/action/Go_Feedback").struct.fields) == ["done"]
+    told = installed_message_type("a_msgs/action/Go_FeedbackMessage").struct
+    assert list(told.fields) == ["goal_id", "feedback"]
+    assert list(told.fields["feedback"].fields) == ["done"]
     with pytest.raises(DefinitionError, match=r"Bad\.action: not an action definition"):
         installed_message_type("a_msgs/action/Bad_Goal")
     definition, _ = goal.typestore.generate_msgdef(goal.name, ros_version=2)
@@ -191,3 +199,19 @@ def test_errors_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         installed_message_type("a_msgs/msg/User")
     with pytest.raises(DefinitionError, match=r"Ask\.srv: not a service definition"):
         installed_message_type("a_msgs/srv/Ask_Request")
+
+
+def test_feedback_of_an_action_whose_definition_a_recording_embeds() -> None:
+    separator = "=" * 80
+    text = f"""unique_identifier_msgs/UUID goal_id
+nav2_msgs/action/NavigateToPose_Feedback feedback
+{separator}
+MSG: unique_identifier_msgs/UUID
+uint8[16] uuid
+{separator}
+MSG: nav2_msgs/action/NavigateToPose_Feedback
+int16 number_of_recoveries
+float32 distance_remaining
+"""
+    found = message_type("nav2_msgs/action/NavigateToPose_FeedbackMessage", text, "ros2msg").struct
+    assert list(found.fields["feedback"].fields) == ["number_of_recoveries", "distance_remaining"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings import RecordingWriter, find_recordings, open_recording
 from forewarn.recordings.parts import Part, divided, moment
 
 SECONDS = st.decimals(0, 40, places=2).map(str)
@@ -93,3 +94,17 @@ def test_runs_and_folders_have_parts_too(tmp_path: Path) -> None:
     odd.write_text(trace.read_text())
     with open_recording(odd) as whole:
         assert whole.count == 10
+
+
+def test_static_transforms_from_before_stand_at_its_beginning(tmp_path: Path) -> None:
+    kind = ("std_msgs/msg/Float64", "float64 data\n")
+    with RecordingWriter(tmp_path / "x.mcap") as writer:
+        for second in range(10):
+            data = b"\0\1\0\0" + struct.pack("<d", second)
+            topic = "/robot/tf_static" if second in (0, 2, 6) else "/x"
+            writer.write(topic, *kind, second * 10**9, data)
+    with open_recording(Part("4", "7").of(tmp_path / "x.mcap")) as part:
+        found = [(s.time_ns // 10**9, s.topic, s.data[4:]) for s in part.read()]
+    packed = [struct.pack("<d", value) for value in (0, 2, 4, 5, 6, 7)]
+    assert [data for _, _, data in found] == packed
+    assert [time for time, _, _ in found] == [4, 4, 4, 5, 6, 7]

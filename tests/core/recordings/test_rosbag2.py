@@ -237,3 +237,16 @@ def test_times_never_go_back_whatever_the_order_in_the_file(bags, tmp_path):
         times = [sample.time_ns for sample in recording.read()]
         assert all(one <= other for one, other in itertools.pairwise(times))
         assert any("log times go backwards 6" in warning for warning in recording.warnings)
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_files_that_zstd_has_packed_by_hand_are_read(bags, tmp_path, storage):
+    path = bags.write(tmp_path / "bag", bags.drive(30), storage, "file")
+    (file,) = path.glob("*.zstd")
+    packed = file.rename(tmp_path / file.name.replace(".zstd", ".zst"))
+    with open_recording(packed) as recording:
+        assert bags.read(recording) == bags.expected(bags.drive(30))
+    (path / "metadata.yaml").unlink()
+    packed.rename(path / packed.name)
+    with open_recording(path) as recording:
+        assert bags.read(recording) == bags.expected(bags.drive(30))

@@ -113,6 +113,25 @@ def test_a_topic_of_two_definitions_is_refused(tmp_path, payload):
         assert "two definitions of std_msgs/msg/Float64" in recording.topics["/x"].error
 
 
+def test_a_definition_that_changes_between_split_files_names_both(tmp_path, payload):
+    for number, text in enumerate(
+        ["float64 data\n", "# twice as long\nfloat64 data\nfloat64 more\n"]
+    ):
+        write(tmp_path / f"x_{number}.mcap", [("/x", (*FLOAT[:2], text), "cdr")], payload)
+    with open_recording(tmp_path) as recording:
+        error = recording.topics["/x"].error
+    assert "two definitions of std_msgs/msg/Float64, in x_0.mcap and in x_1.mcap" in error
+    assert "read the files one by one" in error
+
+
+def test_the_same_definition_in_other_words_is_one(tmp_path, payload):
+    commented = (FLOAT[0], FLOAT[1], "# metres\nfloat64   data  # of distance\n")
+    channels = [("/x", FLOAT, "cdr"), ("/x", commented, "cdr")]
+    with open_recording(write(tmp_path / "x.mcap", channels, payload)) as recording:
+        assert recording.topics["/x"].error is None
+        assert len(list(recording.read(["/x"]))) == 2
+
+
 def test_several_publishers_of_one_topic_are_one_topic(tmp_path, payload):
     channels = [("/x", FLOAT, "cdr")] * 3
     with open_recording(write(tmp_path / "x.mcap", channels, payload)) as recording:

@@ -62,7 +62,8 @@ class SignalSpec(Section):
     ----------
     topic, type : str or None
         ROS topic and message type, ``nav_msgs/msg/Odometry``. For goals of an action under a guard:
-        ``/NAME/goal`` and ``nav2_msgs/action/NavigateToPose_Goal``.
+        ``/NAME/goal`` and ``nav2_msgs/action/NavigateToPose_Goal``. For its feedback:
+        ``/NAME/_action/feedback`` and ``nav2_msgs/action/NavigateToPose_FeedbackMessage``.
     channel, message : str or None
         Channel of Apollo's Cyber RT and its message, ``apollo.canbus.Chassis``.
     frame : FrameSpec or None
@@ -126,7 +127,7 @@ class SignalSpec(Section):
         if self.rules is not None and (self.is_derived or self.channel is not None):
             raise ValueError("rules belong to signals that arrive, from a topic or by name")
         if self.type is not None and not re.match(
-            r"[a-z]\w*/((msg|action)/)?[A-Z]\w*\Z", self.type
+            r"[a-z]\w*/((msg|action|srv)/)?[A-Z]\w*\Z", self.type
         ):
             raise ValueError(f"{self.type!r} is no message type (accepted: nav_msgs/msg/Odometry)")
         if self.message is not None and not re.match(r"[A-Za-z_]\w*(\.\w+)+\Z", self.message):

@@ -158,7 +158,8 @@ def installed_message_type(name: str) -> MessageType:
     ----------
     name : str
         ``nav_msgs/msg/Odometry``, or ``nav_msgs/Odometry``. Types that belong to a service
-        or an action are named as in recordings: ``std_srvs/srv/SetBool_Request``.
+        or an action are named as in recordings: ``std_srvs/srv/SetBool_Request``,
+        ``nav2_msgs/action/NavigateToPose_FeedbackMessage``.
 
     Raises
     ------
@@ -249,6 +250,32 @@ def _from_parts(name: str, share: Path, base: str) -> Types | None:
             if len(texts) != len(parts):
                 raise DefinitionError(problem, file=file, accepted=f"{count} parts and '---'")
             return _parse(name, "MSG", texts[parts.index(part)])
+    return _generated(name, share, base)
+
+
+# What the generators of ROS 2 make of each action and service, beside its own parts.
+_GENERATED = {
+    "_FeedbackMessage": "unique_identifier_msgs/UUID goal_id\n{stem}_Feedback feedback",
+    "_SendGoal_Request": "unique_identifier_msgs/UUID goal_id\n{stem}_Goal goal",
+    "_SendGoal_Response": "bool accepted\nbuiltin_interfaces/Time stamp",
+    "_GetResult_Request": "unique_identifier_msgs/UUID goal_id",
+    "_GetResult_Response": "int8 status\n{stem}_Result result",
+    "_Event": "service_msgs/ServiceEventInfo info\n"
+    "{stem}_Request[<=1] request\n{stem}_Response[<=1] response",
+}
+
+
+def _generated(name: str, share: Path, base: str) -> Types | None:
+    """Return a message that ROS 2 generates for an action or service that is installed."""
+    for ending, text in _GENERATED.items():
+        stem = base.removesuffix(ending)
+        own = stem.removesuffix("_SendGoal").removesuffix("_GetResult")
+        made_for = [
+            share / f"{own}.action",
+            *([share / f"{stem}.srv"] if ending == "_Event" else []),
+        ]
+        if stem != base and any(file.is_file() for file in made_for):
+            return _parse(name, "MSG", text.format(stem=f"{name.removesuffix(base)}{stem}") + "\n")
     return None
 
 

@@ -67,7 +67,11 @@ class BagRecording(Recording):
         self.end_ns = max((segment.end_ns for segment in filled), default=0)
         self.count = sum(storage.count for storage in storages)
         self.size = sum(file.stat().st_size for file in self._files)
-        channels = [channel for storage in storages for channel in storage.channels]
+        channels = [
+            channel._replace(file=storage.path.name)
+            for storage in storages
+            for channel in storage.channels
+        ]
         self._topics = Topics(channels, self._warn)
         self.topics: Mapping[str, TopicInfo] = self._topics
         if not self.count:

@@ -78,6 +78,8 @@ class Channel(NamedTuple):
     definition, encoding : str
         The message definition and its language (``ros2msg``, ``ros2idl``, ``ros1msg``); both
         empty where the file holds none.
+    file : str
+        Name of the file, where a recording has several.
     """
 
     topic: str
@@ -86,6 +88,7 @@ class Channel(NamedTuple):
     definition: str
     encoding: str
     count: int  # type: ignore[assignment]
+    file: str = ""
 
 
 class Readable(ABC):

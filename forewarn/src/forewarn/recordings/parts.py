@@ -18,6 +18,8 @@ from forewarn.errors import RecordingError
 from forewarn.recordings.interface import Recording, Sample, is_timed
 
 MARK = "::"
+STATIC = "tf_static"
+"""Topics of transforms that a late recorder hears as well: their publishers keep them."""
 SECONDS = re.compile(r"\d{1,12}(\.\d*)?\Z")
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([zZ]|[-+]\d\d:\d\d)?\Z")
 ACCEPTED = "seconds since the recording began, or a time such as 2026-03-01T10:15:00Z"
@@ -124,6 +126,8 @@ class PartRecording(Recording):
                 return
             if sample.time_ns >= self.start_ns:
                 yield sample
+            elif sample.topic.endswith(STATIC):
+                yield sample._replace(time_ns=self.start_ns)
 
     def digest(self) -> str:
         """Return the SHA-256 of the whole recording's digest and of the limits, in hex."""

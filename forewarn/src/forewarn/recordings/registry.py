@@ -66,7 +66,7 @@ BUILT_IN = (
     ),
     RecordingFormat(
         "rosbag2 file",
-        ".mcap and .db3 files, each maybe with .zstd",
+        ".mcap and .db3 files, each maybe with .zstd or .zst",
         lambda path, head: rosbag2.is_data_file(path) or head.startswith(MCAP_MAGIC),
         rosbag2.open_file,
     ),

@@ -19,12 +19,13 @@ from forewarn.recordings.mcap import McapFile
 from forewarn.recordings.sqlite import open_sqlite
 from forewarn.recordings.zstd import CutError, most, unpacked
 
-ACCEPTED = "a folder with .mcap or .db3 files of one recording, each maybe with .zstd"
-SUFFIXES = (".mcap", ".db3", ".mcap.zstd", ".db3.zstd")
+ACCEPTED = "a folder with .mcap or .db3 files of one recording, each maybe with .zstd or .zst"
+PACKED = (".zstd", ".zst")
+SUFFIXES = tuple(kind + packed for kind in (".mcap", ".db3") for packed in ("", *PACKED))
 
 _METADATA = "metadata.yaml"
 _ROOT = "rosbag2_bagfile_information"
-_SPLIT = re.compile(r"(?P<stem>.*)_(?P<number>\d+)\.(?P<suffix>mcap|db3)(\.zstd)?")
+_SPLIT = re.compile(r"(?P<stem>.*)_(?P<number>\d+)\.(?P<suffix>mcap|db3)(\.zstd?)?")
 
 
 class Metadata(NamedTuple):
@@ -67,7 +68,7 @@ def _at_once(files: Iterable[Path]) -> bool:
     """
     middle = 0
     for file in files:
-        if file.suffix == ".zstd":
+        if file.suffix in PACKED:
             continue  # it would have to be unpacked
         try:
             storage = _open_storage(file, file)
@@ -106,13 +107,13 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
     with ExitStack() as stack:
         folder = (
             Path(stack.enter_context(TemporaryDirectory(prefix="forewarn-")))
-            if any(file.suffix == ".zstd" for file in files)
+            if any(file.suffix in PACKED for file in files)
             else None
         )
         for number, file in enumerate(files):
             try:
                 source = file
-                if folder is not None and file.suffix == ".zstd":
+                if folder is not None and file.suffix in PACKED:
                     source = folder / f"{number}_{file.stem}"
                     _unpack(file, source, warnings)
                 storage = _open_storage(file, source)

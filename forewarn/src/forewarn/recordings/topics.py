@@ -8,6 +8,7 @@ from functools import lru_cache
 from forewarn.errors import ForewarnError, plural
 from forewarn.messages import MessageType, installed_message_type, message_type
 from forewarn.messages.definitions import normal_type_name
+from forewarn.messages.schema import ArrayOf, FieldType, Primitive, Struct
 from forewarn.recordings.interface import Channel, TopicInfo
 from forewarn.recordings.ros1 import ConversionError, Ros1Type, ros1_type
 
@@ -84,10 +85,8 @@ class Topics(Mapping[str, TopicInfo]):
 
     def _decoder(self, topic: str, channel: Channel) -> MessageType:
         name = normal_type_name(channel.msgtype)
-        if channel.serialization == "ros1":
-            return _parsed(name, _ros1(channel).definition, "ros2msg")
-        if channel.definition.strip():
-            return _parsed(name, channel.definition, channel.encoding)
+        if channel.serialization == "ros1" or channel.definition.strip():
+            return _defined(channel)
         try:
             decoder = installed_message_type(name)
         except ForewarnError as error:
@@ -118,11 +117,47 @@ def _the_channel(channels: Sequence[Channel]) -> Channel:
             f"its messages are serialized as {found} (accepted: {' or '.join(SERIALIZATIONS)})"
         )
     defined = [channel for channel in used if channel.definition.strip()]
-    if len({(definition.definition, definition.encoding) for definition in defined}) > 1:
-        raise UnusableTopicError(
-            f"it is recorded with two definitions of {used[0].msgtype} (accepted: one)"
-        )
+    for other in defined[1:]:
+        if not _same_layout(defined[0], other):
+            raise UnusableTopicError(_two_definitions(defined[0], other))
     return defined[0] if defined else used[0]
+
+
+def _same_layout(one: Channel, other: Channel) -> bool:
+    """Tell whether two definitions say the same, be it in other words."""
+    if (one.definition, one.encoding) == (other.definition, other.encoding):
+        return True
+    try:
+        return _layout(_defined(one).struct) == _layout(_defined(other).struct)
+    except UnusableTopicError:
+        return False
+
+
+def _layout(part: FieldType) -> object:
+    """Return what decoding and constants depend on, for comparison."""
+    if isinstance(part, Struct):
+        fields = [(name, _layout(member)) for name, member in part.fields.items()]
+        return part.name, fields, sorted(part.constants.items())
+    if isinstance(part, Primitive):
+        return part.name
+    size = part.length if isinstance(part, ArrayOf) else -1
+    return size, _layout(part.element)
+
+
+def _two_definitions(one: Channel, other: Channel) -> str:
+    where = f", in {one.file} and in {other.file}" if one.file != other.file else ""
+    accepted = "one definition"
+    if where:
+        accepted += ": read the files one by one"
+    return f"it is recorded with two definitions of {one.msgtype}{where} (accepted: {accepted})"
+
+
+def _defined(channel: Channel) -> MessageType:
+    """Return the type as the recording defines it."""
+    name = normal_type_name(channel.msgtype)
+    if channel.serialization == "ros1":
+        return _parsed(name, _ros1(channel).definition, "ros2msg")
+    return _parsed(name, channel.definition, channel.encoding)
 
 
 def _ros1(channel: Channel) -> Ros1Type:
