@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evaluation.harness import messages
 from evaluation.harness.messages import EPOCH_NS, Message, Topic, header, message, stamp
 from evaluation.irsim.approach import DIRECTIONS, Approaches
+from evaluation.irsim.planner import Path as Way
 from evaluation.irsim.robot import Command, Frame
 from evaluation.irsim.scenes import ANGLES, RANGE, RATE
 
@@ -28,7 +29,8 @@ ODOMETRY = Topic("/odom", "nav_msgs/msg/Odometry")
 COMMAND = Topic("/cmd_vel", "geometry_msgs/msg/TwistStamped")
 BUMPER = Topic("/bumper", "std_msgs/msg/Bool")
 GOAL = Topic("/navigate_to_pose/_action/status", "action_msgs/msg/GoalStatusArray")
-TOPICS = (SCAN, APPROACH, ODOMETRY, COMMAND, BUMPER, GOAL)
+PLAN = Topic("/plan", "nav_msgs/msg/Path")
+TOPICS = (SCAN, APPROACH, ODOMETRY, COMMAND, BUMPER, GOAL, PLAN)
 EXECUTING, SUCCEEDED = 2, 4
 
 Floats = NDArray[np.float64]
@@ -71,14 +73,26 @@ def commanded(frame: Frame, command: Command) -> Message:
     return _message(now, COMMAND, {"header": header(now, "base_link"), "twist": _twist(*command)})
 
 
-def write_bag(path: Path, episode: Iterable[tuple[Frame, Command]]) -> None:
+def planned(frame: Frame, path: Way) -> Message:
+    """Return the path that the planner means to drive, as of its look at a frame."""
+    now = time_of(frame.tick) + THINKING_NS
+    poses = [
+        {"header": header(now, "odom"), "pose": {"position": {"x": x, "y": y}}}
+        for x, y in zip(*path, strict=True)
+    ]
+    return _message(now, PLAN, {"header": header(now, "odom"), "poses": poses})
+
+
+def write_bag(path: Path, episode: Iterable[tuple[Frame, Command, Way | None]]) -> None:
     """Write an episode as a bag, which must not exist."""
 
     def published() -> Iterator[Message]:
         publisher = Publisher()
-        for frame, command in episode:
+        for frame, command, way in episode:
             yield from publisher.sensed(frame)
             if not frame.over:
+                if way is not None:
+                    yield planned(frame, way)
                 yield commanded(frame, command)
 
     messages.write_bag(path, TOPICS, published())

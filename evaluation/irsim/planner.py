@@ -34,8 +34,13 @@ TEMPERS = {
     "reckless": Temper(0.95, 1.2, 0.05, 3, (0.15, 0.8)),
 }
 
+Path = tuple[list[float], list[float]]
+"""Where a robot means to drive: xs and ys, in m, from its place on."""
+
 COURSES = np.radians(np.arange(-100.0, 101.0, 10.0))
 SIGHT = 2.5
+PIECE = 0.1
+"""Seconds between two points of the path that is meant."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class Planner:
         self.temper = temper
         self.limit = math.inf
         self.asked = False
+        self.path: Path | None = None
+        """What it means to drive, as of its last look; None while it looks away."""
         self._goal = goal
         self._rate = rate
         self._rng = np.random.default_rng([seed, 77])
@@ -72,6 +79,7 @@ class Planner:
         `limit` caps the speed, as Nav2's controller server does on its topic `speed_limit`.
         While it is `asked` for another plan it plans as a careful one does, from what is there now.
         """
+        self.path = None
         self._views.append(view)
         del self._views[: -self.temper.delay - 1]
         if self.asked:
@@ -98,11 +106,31 @@ class Planner:
         cost = turned + 4.0 * blocked + 0.3 * np.abs(COURSES - self._course)
         best = int(np.argmin(cost))
         self._course = float(COURSES[best])
-        turn = float(np.clip(2.0 * self._course, -1.5, 1.5))
+        turn = turn_rate(self._course)
         room = max(float(free[best]) - temper.margin, 0.0)
         speed = min(temper.speed, math.sqrt(2 * temper.brakes * room))
         speed *= max(math.cos(self._course), 0.1)
+        self.path = _path(pose, self._course, temper.speed, min(SIGHT, left))
         return speed, turn
+
+
+def turn_rate(course: float) -> float:
+    """Return how fast the planner turns to a course, in rad/s."""
+    return min(max(2.0 * course, -1.5), 1.5)
+
+
+def _path(pose: View, course: float, speed: float, length: float) -> Path:
+    """Return the path along a course: how its own commands drive if it keeps to that course."""
+    x, y, yaw, left = pose.x, pose.y, pose.yaw, length
+    xs, ys = [x], [y]
+    while left > 0.0:
+        way = min(speed * max(math.cos(course), 0.1) * PIECE, left)
+        turned = turn_rate(course) * PIECE
+        yaw, course, left = yaw + turned, course - turned, left - way
+        x, y = x + way * math.cos(yaw), y + way * math.sin(yaw)
+        xs.append(x)
+        ys.append(y)
+    return xs, ys
 
 
 def free_distance(view: View, courses: Floats, half_width: float) -> Floats:

@@ -17,8 +17,27 @@ from typing import Any
 
 from evaluation.harness.command import Seeds, command
 from evaluation.irsim.messages import write_bag
-from evaluation.irsim.robot import Simulator, drive, ending, simulator
+from evaluation.irsim.planner import Path as Way
+from evaluation.irsim.planner import Planner
+from evaluation.irsim.robot import Command, Frame, Simulator, drive, ending, simulator
 from evaluation.irsim.scenes import draw_scene
+
+
+class Listener:
+    """Hears what the planner means to drive, and changes nothing."""
+
+    def __init__(self) -> None:
+        self.paths: list[Way | None] = []
+
+    def begin(self, planner: Planner) -> None:
+        """Listen to another planner."""
+        self._planner = planner
+        self.paths = []
+
+    def govern(self, frame: Frame, command: Command) -> Command:
+        """Return what the planner commands."""
+        self.paths.append(self._planner.path)
+        return command
 
 
 def record(world: Simulator, seed: int, folder: Path) -> dict[str, Any]:
@@ -27,8 +46,10 @@ def record(world: Simulator, seed: int, folder: Path) -> dict[str, Any]:
     if not note.exists():
         shutil.rmtree(bag, ignore_errors=True)  # the end of a session that was cut short
         scene = draw_scene(seed)
-        episode = list(drive(world, scene))
-        write_bag(bag, episode)
+        listener = Listener()
+        episode = list(drive(world, scene, listener))
+        paths = [*listener.paths, None]  # nothing is planned at the end
+        write_bag(bag, ((*one, path) for one, path in zip(episode, paths, strict=True)))
         found = asdict(ending(scene, [frame for frame, _ in episode]))
         note.write_text(json.dumps(found), encoding="utf-8")
     return json.loads(note.read_text(encoding="utf-8"))

@@ -112,13 +112,24 @@ class Maker:
             "geometry_msgs/msg/Twist", linear=self(vector, x=speed), angular=self(vector, z=turning)
         )
 
-    def odometry(self, speed: float, x: float, y: float, yaw: float, turning: float = 0.0) -> Any:
+    def header(self, frame: str, seconds: int) -> Any:
+        stamp = self("builtin_interfaces/msg/Time", sec=seconds)
+        return self("std_msgs/msg/Header", stamp=stamp, frame_id=frame)
+
+    def path(self, header: Any, *places: tuple[float, float]) -> Any:
+        poses = [self("geometry_msgs/msg/PoseStamped", pose=self.pose(x, y)) for x, y in places]
+        return self("nav_msgs/msg/Path", header=header, poses=poses)
+
+    def odometry(
+        self, speed: float, x: float, y: float, yaw: float, turning: float = 0.0, **others: Any
+    ) -> Any:
         twist, pose = (
             "geometry_msgs/msg/TwistWithCovariance",
             "geometry_msgs/msg/PoseWithCovariance",
         )
         return self(
             "nav_msgs/msg/Odometry",
+            **others,
             pose=self(pose, pose=self.pose(x, y, yaw)),
             twist=self(twist, twist=self.twist(speed, turning)),
         )
@@ -196,7 +207,7 @@ def test_nav2_signals_from_recorded_messages(
 ) -> None:
     # A scanner that starts at angle 0 and turns full circle: a beam every 10 degrees.
     ranges = np.full(36, math.inf, dtype=np.float32)
-    ranges[2], ranges[18], ranges[9], ranges[1] = 1.12, 0.5, math.nan, 0.04
+    ranges[0], ranges[18], ranges[9], ranges[1] = 1.12, 0.5, math.nan, 0.04
     step = math.radians(10)
     bag = record(
         {
@@ -209,18 +220,61 @@ def test_nav2_signals_from_recorded_messages(
             "/collision_monitor_state": make(
                 "nav2_msgs/msg/CollisionMonitorState", action_type=2, polygon_name="slow"
             ),
-            "/plan": make("nav_msgs/msg/Path", poses=[make("geometry_msgs/msg/PoseStamped")] * 3),
+            "/plan": make.path(make.header("", 0), (0, 0), (0, 0), (0, 0)),
         }
     )  # fmt: skip
     values, held = signals_and_predicates(compiled(repository, "nav2.yaml"), bag)
     assert values["nearest"] == pytest.approx(0.5)
-    assert values["nearest_ahead"] == pytest.approx(1.12)
-    assert values["time_to_contact"] == pytest.approx((1.12 - 0.22) / 0.5)
+    assert values["clearance_ahead"] == pytest.approx(1.12 - 0.3)
+    assert values["time_to_contact"] == pytest.approx((1.12 - 0.3) / 0.5)
     assert values["plan_points"] == 3
     assert values["collision_monitor"] == 2
     assert held == {
         "moving", "fast", "turns", "commands", "has_plan", "clearance<0.5", "time_to_contact<3",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        ({}, math.inf),
+        ({"frame": "map"}, 1.2),
+        ({"seconds": 97}, 1.2),
+        ({"aside": 0.6}, 1.2),
+        ({"places": ()}, 1.2),
+        ({"places": ((4.0, 5.0), (5.0, 5.0))}, 1.2),
+        ({"places": ((5.0, 5.0), (7.0, 5.0))}, 1.2),
+    ],
+    ids=["followed", "other frame", "stale", "too far", "empty", "behind", "straight"],
+)
+def test_nav2_judges_the_way_along_the_path_or_else_straight_on(
+    repository: Path,
+    make: Maker,
+    record: Callable[[Mapping[str, Any]], Path],
+    plan: dict[str, Any],
+    expected: float,
+) -> None:
+    # The robot heads along x, to a wall 1.5 m ahead; its planner means to turn left before it.
+    header = make.header(plan.get("frame", "odom"), plan.get("seconds", 99))
+    left = ((5.0, 5.0), (5.5, 5.0), (5.9, 5.4), (5.9, 8.0))
+    places = [(x, y + plan.get("aside", 0.0)) for x, y in plan.get("places", left)]
+    ranges = np.full(36, math.inf, dtype=np.float32)
+    ranges[0], ranges[1], ranges[35] = 1.5, 1.523, 1.523
+    bag = record(
+        {
+            "/odom": make.odometry(0.4, 5, 5, 0, header=make.header("odom", 100)),
+            "/scan": make(
+                "sensor_msgs/msg/LaserScan",
+                angle_increment=math.radians(10), range_min=0.12, range_max=3.5, ranges=ranges,
+            ),
+            "/cmd_vel": make("geometry_msgs/msg/TwistStamped", twist=make.twist(0.4)),
+            "/collision_monitor_state": make("nav2_msgs/msg/CollisionMonitorState"),
+            "/plan": make.path(header, *places),
+        }
+    )  # fmt: skip
+    values, held = signals_and_predicates(compiled(repository, "nav2.yaml"), bag)
+    assert values["clearance_ahead"] == pytest.approx(expected, abs=1e-3)
+    assert ("time_to_contact<3" in held) == (expected / 0.4 < 3)
 
 
 def test_nav2_goes_on_without_topics_that_speak_only_at_events(

@@ -1,6 +1,7 @@
-"""The functions of expressions that ask when others get in the way.
+"""The functions of expressions that ask when something gets in the way.
 
-The geometry behind them is in :mod:`forewarn.expressions.functions.encounters`.
+The geometry behind them is in :mod:`forewarn.expressions.functions.encounters` and
+:mod:`forewarn.expressions.functions.swept`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import numpy as np
 
 from forewarn.expressions.functions.encounters import Boxes, Vehicle, times_to_conflict
 from forewarn.expressions.functions.registry import Function, register
+from forewarn.expressions.functions.swept import straight_on, way_along, way_to_contact
 from forewarn.expressions.operators import number, numbers
 from forewarn.expressions.values import NAN, Notes, is_unknown, kind
 
 HORIZON = 5.0
+REACH = 0.5
 OBJECT = "[x, y, yaw, vx, vy, length, width]"
 
 
@@ -67,6 +70,51 @@ def time_to_conflict(
     if columns is None or not math.isfinite(pace) or not math.isfinite(limit):
         return NAN
     return _times(line, Vehicle(*place, pace), columns, limit)
+
+
+def free_along(
+    notes: Notes, path: Any, pose: Any, radius: Any, x: Any, y: Any, reach: Any = REACH
+) -> Any:
+    """Return how far a round robot gets along a path before it touches a point that it sees.
+
+    Parameters
+    ----------
+    path : list of two vectors, shape (k,)
+        The xs and ys of the path, in metres, in the frame of `pose`. Where it is not followed
+        (without two points, behind the robot, or too far from it) the robot goes straight on; where
+        it ends, the robot ends.
+    pose : three numbers
+        x, y (m) and heading (rad) of the robot's centre.
+    radius : float
+        Its radius, m, with the distance that it is to keep.
+    x, y : vectors, shape (n,), or numbers
+        Points as the robot sees them, m: ahead of its centre and to its left.
+    reach : float, optional
+        Metres: a robot that is further from the path does not follow it, and one that follows it
+        comes back to it within so much.
+
+    Returns
+    -------
+    float
+        Metres; 0 if it touches a point now and gets nearer to it, inf if it touches none.
+    """
+    line, place = _path(notes, path), _pose(notes, pose)
+    points = numbers(notes, x, y)
+    sizes = [number(notes, size) for size in (radius, reach)]
+    if line is None or place is None or points is None:
+        return NAN
+    if any(isinstance(size, np.ndarray) for size in sizes):
+        return notes.unknown("free_along() takes one robot at a time")
+    if not all(size > 0.0 and math.isfinite(size) for size in sizes):
+        return notes.unknown("free_along() needs a radius and a reach above 0")
+    seen = np.stack(np.broadcast_arrays(*map(np.atleast_1d, points)), axis=1)
+    if np.isnan(seen).any():
+        return notes.unknown("free_along(): a point is not known")
+    way = way_along(line, place, sizes[1])
+    if way is None:
+        reached = seen[np.isfinite(seen).all(axis=1), 0]
+        way = straight_on(max(reached.max(initial=0.0), 0.0))
+    return way_to_contact(way, sizes[0], seen)
 
 
 def _times(path: Any, vehicle: Vehicle, columns: list[Any], horizon: float) -> Any:
@@ -132,6 +180,12 @@ register(
             5,
             6,
             "seconds until a vehicle on a path overlaps each object; inf if it does not",
+        ),
+        "free_along": _function(
+            free_along,
+            5,
+            6,
+            "metres that a round robot gets along a path before it touches a point; inf if none",
         ),
     }
 )
