@@ -20,6 +20,7 @@ from forewarn.messages import MessageType
 from forewarn.models import CountModel, check_replaceable, save_model
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.footprint import MOST_COUNTED
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.live_session import Watch
@@ -227,6 +228,7 @@ class BackgroundLearning:
     ) -> None:
         self._watch = watch
         self._learner = OnlineLearner(watch.compiled, model)
+        self._told = False
         self._save_to = save_to
         self._ready = ready
         self._warn = warn
@@ -235,7 +237,7 @@ class BackgroundLearning:
 
     def restart(self, model: CountModel) -> None:
         """Go on from another model; counts since then are those of this session no more."""
-        self._learner = OnlineLearner(self._watch.compiled, model)
+        self._learner, self._told = OnlineLearner(self._watch.compiled, model), False
         self._solving.forget()
 
     def after(self, result: TickResult) -> None:
@@ -246,6 +248,11 @@ class BackgroundLearning:
         if request is not None and acting:
             action = request.action
         self._learner.observe(verdict.tick, verdict.observation, intervened=acting, action=action)
+        if self._learner.full and not self._told:
+            self._told = True
+            self._warn(
+                f"learning: {MOST_COUNTED:,} different transitions were counted: nothing more is"
+            )
         solved = self._solving.after(verdict.tick, self._next)
         if solved is not None:
             self._take(solved)

@@ -20,6 +20,7 @@ from forewarn.models import CountModel, check_replaceable
 from forewarn.monitoring.anomaly_section import need_live_actions, open_detector
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_for
+from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.record import SPEC_NAME, Names, RecordWriter
@@ -215,6 +216,9 @@ class MonitorNode(ReportingNode):
                 self.watch, self._spec_text, paths, self.get_logger().info, self._warn
             )
         self.runtime.black_box = self._open_black_box(self.watch, inputs)
+        monitor = self.watch.monitor
+        parts = growing_parts(monitor.spec, monitor.abstraction, monitor)
+        self.get_logger().info(f"memory: {memory_bound(parts)}")
         inputs.open()
         self._hide()
         self._ticker = Ticker(self, self.runtime, self._warn, self._hide)

@@ -19,6 +19,7 @@ from forewarn.expressions import parse_expression
 from forewarn.logic import Automaton, horizon_notes, is_stricter, letter_of, step
 from forewarn.logic.problems import Check, all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.plans.signals import plan_readers
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.danger import DangerFit
@@ -28,7 +29,8 @@ Check monitor files: YAML, keys, names, expressions, formulas, constraints; mess
 the installed packages or against recordings (--bag); that a model fits the file (--model)."""
 
 EPILOG = """\
-Errors keep the monitor from running as it was meant; warnings do not; notes are harmless.
+Errors keep the monitor from running as it was meant; warnings do not; notes are harmless. One says
+how much memory a node takes at most for what grows while it runs, part by part.
 
 exit codes: 0 valid, 1 warnings only, 2 errors, or wrong usage.
 
@@ -115,7 +117,10 @@ def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Fin
             yield from against_recording(compiled, bag)
     else:
         yield from against_packages(compiled)
-    if path is not None:
+    if path is None:
+        parts = growing_parts(compiled.spec, compiled.abstraction)
+        yield Finding("note", f"{file}: memory of a node: {memory_bound(parts)}")
+    else:
         from forewarn.cli.validate_model import against_model
 
         yield from against_model(compiled, path)
@@ -152,7 +157,7 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
             if text is not None
         ),
         *(s.value for s in spec.signals.values() if s.is_derived and s.value is not None),
-        *(() if spec.escape is None else (spec.escape.when,)),
+        *(() if spec.escape is None else spec.escape.conditions.values()),
     ]
     used = {name for text in texts for name in parse_expression(text).names}
     used |= abstraction.deciding

@@ -15,6 +15,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import load_model
 from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import horizon_ticks
@@ -58,6 +59,8 @@ def against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
     for note in monitor.notes:
         if note not in known:
             yield Finding("warning", f"{path}: {note}")
+    parts = growing_parts(spec, compiled.abstraction, monitor)
+    yield Finding("note", f"{spec.file}: memory of a node: {memory_bound(parts)}")
 
 
 def _within(seconds: float, task: Callable[[], Monitor]) -> Monitor | None:

@@ -295,7 +295,9 @@ class LearningSpec(Section):
     end : str
         ``drop``: the end of a recording ends observation. ``absorb``: it is a state of its own.
     online : bool
-        The node goes on learning from what it sees.
+        The node goes on learning from what it sees, until 200,000 different transitions (those of
+        two steps and of actions are counted with them) have come together; then it says so, and
+        counts no more.
     refresh : float
         Seconds after which it takes new counts into its risk tables.
     regrow : float or None

@@ -192,6 +192,12 @@ class TransitionCounter:
             self._gaps += counts.gaps
 
     @property
+    def entries(self) -> int:
+        """How many different things have been counted."""
+        pairs = len(self._transitions) + len(self._refused) + len(self._starts)
+        return pairs + len(self._triples) + len(self._steps)
+
+    @property
     def result(self) -> Counts:
         """Everything counted so far."""
         return Counts(

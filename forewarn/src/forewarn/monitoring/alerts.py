@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 from forewarn.errors import ConfigError
 from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.footprint import MOST_ALERTS
 from forewarn.monitoring.intervention import reason_of
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import INACTIVE, RiskRow, compared
 from forewarn.monitoring.session_events import Event, Mute, Release, Reset
 from forewarn.signals.clock import Clock
-
-MOST = 200
-"""Alerts that are kept; the oldest that are over go first, those that somebody knows of before."""
 
 
 class Alert(NamedTuple):
@@ -63,7 +61,7 @@ class Alerts:
         How many are not.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST_ALERTS) -> None:
         self.all: dict[int, Alert] = {}
         self.forgotten = 0
         self._most = most

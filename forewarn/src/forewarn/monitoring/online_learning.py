@@ -8,6 +8,7 @@ from dataclasses import replace
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance, Smoothing, merge_models
+from forewarn.monitoring.footprint import MOST_COUNTED
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.interface import Observed
 
@@ -40,6 +41,11 @@ class OnlineLearner:
         self._last: int | None = None
 
     @property
+    def full(self) -> bool:
+        """Tell whether so much was counted that nothing more is."""
+        return self._counter.entries >= MOST_COUNTED
+
+    @property
     def pending(self) -> int:
         """Transitions counted since `model` was asked last."""
         return self._counted - self._taken
@@ -65,6 +71,8 @@ class OnlineLearner:
         action : str, optional
             What is done: that intervention, or what the monitor file names.
         """
+        if self.full:
+            return
         if self._last is not None and tick <= self._last:
             self._counter.end_recording()
         self._last = tick
