@@ -28,7 +28,7 @@ from evaluation.irsim.planner import Planner
 from evaluation.irsim.robot import Command, Frame, Simulator, drive, ending, simulator
 from evaluation.irsim.scenes import ANGLES, RATE, draw_scene
 from forewarn.config import load_spec
-from forewarn.config.actuators import ActuatorsSpec, EscapeSpec
+from forewarn.config.actuators import NO_WAY, ActuatorsSpec, EscapeSpec
 from forewarn.config.signals import SignalSpec
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
@@ -40,22 +40,34 @@ LEVEL = 0.2
 BEHIND = "min(where(ahead < 0 and beside < 0.3, -ahead, 6), default=6) - 0.22"
 """Clearance behind the robot, in m, as `clearance_ahead` of the monitor file is before it."""
 
-ESCAPE = EscapeSpec(when="clear_behind > 0.3", reverse=0.2, turn=0.6, distance=0.5, time=6.0)
+BACK = "clear_behind > 0.3"
+
+
+def section(turn: str) -> EscapeSpec:
+    """Return the section `escape` with an expression for turning."""
+    reverse = {"when": BACK, "speed": 0.2}
+    given = {"reverse": reverse, "turn": {"when": turn, "speed": 0.6}}
+    return EscapeSpec.model_validate({**given, "distance": 0.5, "time": 6.0})
+
+
+ONE, EACH = ", one expression", ", one for each way"
+ESCAPES = {ONE: section(BACK), EACH: section("true")}
+"""The first: turning asks for what backing does. The robot is round, so that it may always turn."""
+
 STUCK, TURNING, BACKING = 10, 15, 25
 """Ticks without moving after which the planner tries to get away, and how long it tries each."""
 
-LETS_OUT = ", `escape`"
 WEDGED = 10.0
 """Seconds of standing at a stretch, at the end of an episode that is out of time."""
 
 
-def compiled(*, late: bool) -> CompiledSpec:
-    """Return the monitor that stops, and says whether the way back is clear.
+def compiled(escape: EscapeSpec, *, late: bool) -> CompiledSpec:
+    """Return the monitor that stops, and says which ways out are clear.
 
     With `late` it stops as it did first: for the distance as well, and releases late.
     """
     spec = load_spec(HERE / "monitor.yaml")
-    twist = GATE.model_copy(update={"escape": ESCAPE, "rate": RATE})
+    twist = GATE.model_copy(update={"escape": escape, "rate": RATE})
     signals = {**spec.signals, "clear_behind": SignalSpec(value=BEHIND, unit="m")}
     actuators = ActuatorsSpec(twist=twist)
     spec = spec.model_copy(update={"signals": signals, "actuators": actuators})
@@ -123,9 +135,9 @@ class Escaping(Governed):
         self._controller.accept(commanded(frame, command))
         self.ticks_acting += demand.moves
         velocity = Velocity(x=command[0], yaw=command[1])
-        clear = request is not None and request.escape
+        clear = NO_WAY if request is None else request.escape
         self._state = step(
-            self._rules, receive(self._rules, self._state, velocity, now), demand, now, clear=clear
+            self._rules, receive(self._rules, self._state, velocity, now), demand, now, clear
         )
         self.ticks_out += self._state.escape.moving
         self.standing = 0 if abs(frame.speed) > 0.02 else self.standing + 1
@@ -137,9 +149,10 @@ def arms(model: CountModel) -> dict[str, Escaping | None]:
     found: dict[str, Escaping | None] = {NOBODY: None}
     for late in (False, True):
         name = "stops for contact and distance" if late else "stops for contact"
-        watching = compiled(late=late)
-        found[name] = Escaping(Library(watching, model), lets_out=False)
-        found[name + LETS_OUT] = Escaping(Library(watching, model), lets_out=True)
+        for way, escape in ESCAPES.items():
+            watching = compiled(escape, late=late)
+            found.setdefault(name, Escaping(Library(watching, model), lets_out=False))
+            found[name + way] = Escaping(Library(watching, model), lets_out=True)
     return found
 
 
@@ -243,8 +256,8 @@ def main(
     pairs = episodes.by_arm(seeds)
     rows = {name: summary(list(zip(*pair, strict=True))) for name, pair in pairs.items()}
     for name, (mine, _) in pairs.items():
-        if name.endswith(LETS_OUT):
-            both = list(zip(mine, pairs[name.removesuffix(LETS_OUT)][0], strict=True))
+        for way in (way for way in ESCAPES if name.endswith(way)):
+            both = list(zip(mine, pairs[name.removesuffix(way)][0], strict=True))
             rows[name] |= resampled("gained", gained, both, resamples=2000)
     driven = [episode["seed"] for episode in pairs[NOBODY][0]]
     write_json(output, {"seeds": driven, "arms": rows}, within="escape")

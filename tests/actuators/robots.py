@@ -109,7 +109,7 @@ class Monitor:
         if not self.mute:
             self.intervention.publish(self.asked)
         verdict = RiskArray(**self.signed, sequence=self.number + 1, intervention_id=self.asked.id)
-        for name in ("action", "active", "speed_limit", "escape"):
+        for name in ("action", "active", "speed_limit", "escape_reverse", "escape_turn"):
             setattr(verdict, name, getattr(self.asked, name))
         verdict.risks = [Risk()]
         self.risk.publish(verdict)
@@ -120,10 +120,17 @@ class Monitor:
         *,
         active: bool = True,
         speed_limit: float = math.nan,
-        escape: bool = False,
+        escape_reverse: bool = False,
+        escape_turn: bool = False,
     ) -> None:
         self.asked = Intervention(
-            id=1, action=action, active=active, speed_limit=speed_limit, risk=0.5, escape=escape
+            id=1,
+            action=action,
+            active=active,
+            speed_limit=speed_limit,
+            risk=0.5,
+            escape_reverse=escape_reverse,
+            escape_turn=escape_turn,
         )
 
     def withdraw(self) -> None:

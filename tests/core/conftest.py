@@ -225,7 +225,8 @@ def _risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) ->
         action=0,
         active=False,
         speed_limit=0.0,
-        escape=False,
+        escape_reverse=False,
+        escape_turn=False,
         model_digest="digest",
         risks=[message(row) for row in rows],
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.config.actuators import TwistSpec
+from forewarn.config.actuators import TwistSpec, Ways
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.escape import STANDS, account_of
 from monitor_node.statements import Statement
@@ -19,7 +19,11 @@ from monitor_node.twist_gate import step as gate_step
 from monitor_node.watchdog import Watchdog
 
 PERIOD = 0.05
-SECTION = {"when": "clear > 0.5", "reverse": 0.1, "turn": 0.3, "distance": 0.3, "time": 4.0}
+WAYS = {
+    "reverse": {"when": "behind > 0.5", "speed": 0.1},
+    "turn": {"when": "true", "speed": 0.3},
+}
+SECTION = {**WAYS, "distance": 0.3, "time": 4.0}
 SPEC = TwistSpec(input="/in", output="/out", max_speed=2.0, max_turn=2.0, rate=20.0, escape=SECTION)
 RULES = GateRules.of(SPEC)
 assert RULES.escape is not None
@@ -27,6 +31,7 @@ LONGEST, RENEWED = RULES.escape.longest, RULES.escape.renewed_after
 PLAIN = replace(RULES, escape=None)
 STOP, BACK, TURN = Demand("EMERGENCY_STOP", id=1), Velocity(-0.5), Velocity(yaw=-1.0)
 CLOSE = 1e-9
+BOTH = Ways(reverse=True, turn=True)
 
 
 def run(
@@ -36,14 +41,14 @@ def run(
     command: Velocity,
     demand: Demand = STOP,
     *,
-    clear: bool = True,
+    clear: Ways = BOTH,
     rules: GateRules = RULES,
 ) -> list[GateState]:
     """Step with a command each time; return all states."""
     found = []
     for k in range(1, round(seconds / PERIOD) + 1):
         time = now + k * PERIOD
-        state = gate_step(rules, receive(rules, state, command, time), demand, time, clear=clear)
+        state = gate_step(rules, receive(rules, state, command, time), demand, time, clear)
         found.append(state)
     return found
 
@@ -112,11 +117,30 @@ def test_only_a_turn_in_place_or_the_way_back_passes(command: Velocity, passes: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "command"), [({"reverse": 0.0}, BACK), ({"turn": 0.0}, TURN)], ids=["back", "turn"]
+    ("way", "command"), [("reverse", BACK), ("turn", TURN)], ids=["back", "turn"]
 )
-def test_what_the_file_does_not_name_does_not_pass(changes: dict, command: Velocity) -> None:
-    rules = GateRules.of(TwistSpec(**{**SPEC.model_dump(), "escape": {**SECTION, **changes}}))
+def test_what_the_file_does_not_name_does_not_pass(way: str, command: Velocity) -> None:
+    section = {key: value for key, value in SECTION.items() if key != way}
+    rules = GateRules.of(TwistSpec(**{**SPEC.model_dump(), "escape": section}))
     assert {*outputs(run(stopped(rules), 3.0, 2.0, command, rules=rules))} == {REST}
+
+
+@pytest.mark.parametrize(
+    ("clear", "command", "passes"),
+    [
+        (Ways(reverse=True), BACK, True),
+        (Ways(reverse=True), TURN, False),
+        (Ways(reverse=True), Velocity(-0.5, yaw=1.0), True),
+        (Ways(turn=True), TURN, True),
+        (Ways(turn=True), BACK, False),
+        (Ways(turn=True), Velocity(-0.5, yaw=1.0), False),
+    ],
+)
+def test_a_way_that_is_not_clear_does_not_pass(
+    clear: Ways, command: Velocity, passes: bool
+) -> None:
+    found = outputs(run(stopped(), 3.0, 2.0, command, clear=clear))
+    assert any(output != REST for output in found) == passes
 
 
 def test_nothing_passes_before_the_robot_stands() -> None:
@@ -143,7 +167,8 @@ def test_with_odometry_it_has_to_say_that_the_robot_stands(pace: float | None) -
 def test_a_way_that_closes_ends_it_at_once_and_forward_does_not_follow() -> None:
     backing = run(stopped(), 3.0, 1.0, BACK)[-1]
     assert backing.output.x < 0.0
-    for demand, clear in ((STOP, False), (Demand("COMFORTABLE_STOP"), False), (NOTHING, True)):
+    closed = Ways(turn=True)
+    for demand, clear in ((STOP, closed), (Demand("COMFORTABLE_STOP"), Ways()), (NOTHING, BOTH)):
         after = run(backing, 4.0, PERIOD, Velocity(2.0), demand, clear=clear)[0].output
         assert 0.0 <= after.x <= 0.5 * PERIOD + CLOSE
         assert demand == NOTHING or after == REST
@@ -153,13 +178,13 @@ def test_a_planner_that_falls_silent_does_not_back_away() -> None:
     state, now = run(stopped(), 3.0, 1.0, BACK)[-1], 4.0
     for _ in range(12):
         now += PERIOD
-        state = gate_step(RULES, state, STOP, now, clear=True)
+        state = gate_step(RULES, state, STOP, now, BOTH)
     assert state.output == REST
 
 
 def test_a_gate_that_did_not_look_lets_nothing_out_and_counts_what_was_in_force() -> None:
     backing = run(stopped(), 3.0, 1.0, BACK)[-1]
-    late = gate_step(RULES, receive(RULES, backing, BACK, 5.0), STOP, 5.0, clear=True)
+    late = gate_step(RULES, receive(RULES, backing, BACK, 5.0), STOP, 5.0, BOTH)
     assert late.output == REST
     assert late.escape.distance == pytest.approx(backing.escape.distance + 0.1)
 
@@ -177,12 +202,14 @@ def test_a_limit_of_nothing_has_no_way_out() -> None:
 def test_it_says_what_it_lets_out() -> None:
     assert RULES.escape is not None
     for command, clear, said in (
-        (BACK, True, "backs away; used 0.09 of 0.3 m, 1.0 of 4 s"),
-        (TURN, True, "turns in place; used 0.00 of 0.3 m, 1.0 of 4 s"),
-        (BACK, False, "closed; used 0.00 of 0.3 m, 0.0 of 4 s"),
+        (BACK, BOTH, "backs away; used 0.09 of 0.3 m, 1.0 of 4 s"),
+        (TURN, BOTH, "turns in place; used 0.00 of 0.3 m, 1.0 of 4 s"),
+        (Velocity(), BOTH, "clear to reverse and turn; used 0.00 of 0.3 m, 0.0 of 4 s"),
+        (BACK, Ways(turn=True), "clear to turn; used 0.00 of 0.3 m, 0.0 of 4 s"),
+        (BACK, Ways(), "closed; used 0.00 of 0.3 m, 0.0 of 4 s"),
     ):
         state = run(stopped(), 3.0, 1.0, command, clear=clear)[-1]
-        told = account_of(RULES.escape, state.escape, state.output, clear=clear)
+        told = account_of(RULES.escape, state.escape, state.output, clear)
         assert told.startswith(said)
 
 
@@ -200,8 +227,9 @@ demands = st.sampled_from(
     ]
 )
 delays = st.sampled_from([PERIOD, PERIOD, 0.0, 0.01, 0.2, 0.3, 2.0, -1.0])
+ways = st.sampled_from([BOTH, BOTH, Ways(reverse=True), Ways(turn=True), Ways()])
 stretches = st.lists(
-    st.tuples(st.none() | commands, demands, st.booleans(), delays, st.integers(1, 60)),
+    st.tuples(st.none() | commands, demands, ways, delays, st.integers(1, 60)),
     min_size=1,
     max_size=12,
 )
@@ -256,8 +284,8 @@ def test_the_output_is_that_of_a_gate_without_or_within_the_limits(sequence: lis
                 state = receive(RULES, state, command, now)
                 plain = receive(PLAIN, plain, command, now)
             before = state.output
-            state = gate_step(RULES, state, demand, now, clear=clear)
-            plain = gate_step(PLAIN, plain, demand, now, clear=clear)
+            state = gate_step(RULES, state, demand, now, clear)
+            plain = gate_step(PLAIN, plain, demand, now, clear)
             output = state.output
             if output == plain.output:
                 assert not state.escape.moving
@@ -269,8 +297,10 @@ def test_the_output_is_that_of_a_gate_without_or_within_the_limits(sequence: lis
             assert output in (back, turn)
             assert output.finite and -0.1 <= output.x <= 0.0 and output.turn <= 0.3
             if output.x:
+                assert clear.reverse
                 assert asked.x <= output.x and asked[1:5] == (0.0,) * 4
             else:
+                assert clear.turn
                 assert asked[:5] == (0.0,) * 5
                 assert asked.yaw * output.yaw > 0 and abs(output.yaw) <= abs(asked.yaw)
             assert output.speed <= before.speed + 0.5 * max(delay, 0.0) + CLOSE
@@ -289,7 +319,7 @@ def test_without_the_section_nothing_changes_to_the_bit(sequence: list) -> None:
                     told = receive(rules, told, command, now)
                     untold = receive(PLAIN, untold, command, now)
                 # Without the section whatever is said of the way; with it, unless it is clear.
-                told = gate_step(rules, told, demand, now, clear=clear and rules is PLAIN)
+                told = gate_step(rules, told, demand, now, clear if rules is PLAIN else Ways())
                 untold = gate_step(PLAIN, untold, demand, now)
                 assert repr(told._replace(escape=untold.escape)) == repr(untold)
 
@@ -316,7 +346,8 @@ def test_the_limits_are_those_of_the_monitor_file() -> None:
 
 # What the gate is told, and by whom
 
-CLEAR = Statement("life", 1, id=1, action="EMERGENCY_STOP", active=True, escape=True)
+CLEAR = Statement("life", 1, id=1, action="EMERGENCY_STOP", active=True, escape=BOTH)
+CLOSED = CLEAR._replace(escape=Ways())
 
 
 def told(
@@ -333,17 +364,26 @@ def told(
 
 
 def test_the_monitor_says_on_both_topics_that_the_way_is_clear() -> None:
-    assert told(CLEAR).way_out(0.0)
-    assert not told(CLEAR._replace(escape=False)).way_out(0.0)
-    assert told(CLEAR._replace(escape=False), CLEAR).way_out(0.1)
-    assert not told(CLEAR, CLEAR._replace(escape=False)).way_out(0.1)
+    assert told(CLEAR).way_out(0.0) == BOTH
+    assert not told(CLOSED).way_out(0.0)
+    assert told(CLOSED, CLEAR).way_out(0.1) == BOTH
+    assert not told(CLEAR, CLOSED).way_out(0.1)
     assert not told(CLEAR, topics=("verdict",)).way_out(0.0)
     assert not Watchdog(0.5, 0.1).way_out(0.0)
-    one = told(CLEAR._replace(escape=False))
+    one = told(CLOSED)
     one.verdict(CLEAR._replace(sequence=9), 0.1)
     assert not one.way_out(0.1)
     one.intervene(CLEAR._replace(sequence=10), 0.1)
-    assert one.way_out(0.1)
+    assert one.way_out(0.1) == BOTH
+
+
+def test_only_a_way_that_both_topics_say_is_clear_is() -> None:
+    one = told(CLEAR._replace(escape=Ways(turn=True)))
+    assert one.way_out(0.0) == Ways(turn=True)
+    one.verdict(CLEAR._replace(sequence=9), 0.1)
+    assert one.way_out(0.1) == Ways(turn=True)
+    one.intervene(CLEAR._replace(sequence=10, escape=Ways(reverse=True)), 0.1)
+    assert one.way_out(0.1) == Ways(reverse=True)
 
 
 def test_what_was_said_two_periods_ago_is_over() -> None:
@@ -380,5 +420,5 @@ def test_whatever_makes_the_gate_stop_by_itself_closes_the_way(
 def test_a_way_out_of_no_stop_is_not_understood(action: str) -> None:
     said = CLEAR._replace(action=action, active=action != "NONE", speed_limit=0.0)
     assert said.problem == "a way out of no stop"
-    assert said._replace(active=False, escape=False).problem == ""
+    assert said._replace(active=False, escape=Ways()).problem == ""
     assert not told(said).way_out(0.0)

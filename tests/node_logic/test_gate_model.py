@@ -17,6 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from forewarn.config.actuators import NO_WAY, Ways
 from monitor_node.escape import Limits
 from monitor_node.statements import ACT, OBSERVE, Statement
 from monitor_node.twist_gate import (
@@ -50,6 +51,7 @@ STOPPING = ("PULL_OVER", "COMFORTABLE_STOP", "EMERGENCY_STOP")
 actions = st.sampled_from((*ACTIONS, "EMERGENCY_STOP"))
 limits = st.sampled_from([0.0, 0.5, 1.5, -1.0])
 components = st.floats() | st.floats(-3, 3)
+ways = st.builds(Ways, st.booleans(), st.booleans())
 velocities = st.builds(Velocity, components, components, yaw=components)
 
 
@@ -72,8 +74,8 @@ class Monitor:
     spoke: float = -math.inf
     lost: bool = False  # an intervention that does not get through
     missed: bool = False  # the last one did not
-    clear: bool = False  # it says that the way out of its stops is
-    said_clear: bool = False  # it said so last
+    clear: Ways = NO_WAY  # the ways out of its stops that it says are
+    said_clear: Ways = NO_WAY  # what it said last
     past: list[tuple[str, Statement]] = field(default_factory=list)
 
     @property
@@ -94,7 +96,7 @@ class Monitor:
             active=self.acting and self.action != "NONE",
             speed_limit=self.limit,
             writer=self.writer,
-            escape=self.clear and self.acting and self.action in STOPPING,
+            escape=self.clear if self.acting and self.action in STOPPING else NO_WAY,
         )
 
 
@@ -154,21 +156,21 @@ class Gate(RuleBasedStateMachine):
         monitor.known = False
 
     @precondition(lambda self: self.monitors)
-    @rule(which=st.integers(0), clear=st.booleans())
-    def say(self, which: int, clear: bool) -> None:
-        """A monitor says from its next tick on that the way out is clear, or no longer."""
+    @rule(which=st.integers(0), clear=ways)
+    def say(self, which: int, clear: Ways) -> None:
+        """A monitor says from its next tick on that other ways out are clear."""
         self.monitors[which % len(self.monitors)].clear = clear
 
-    @rule(command=st.sampled_from(AWAY), action=st.sampled_from(STOPPING))
-    def leave(self, command: Velocity, action: str) -> None:
-        """One monitor is left, has stopped the robot, and says that the way out is clear."""
+    @rule(command=st.sampled_from(AWAY), action=st.sampled_from(STOPPING), clear=ways)
+    def leave(self, command: Velocity, action: str, clear: Ways) -> None:
+        """One monitor is left, has stopped the robot, and says which ways out are clear."""
         self.start(acting=True, phase=0)
         which = len(self.monitors) - 1
-        self.monitors[which].clear = True
+        self.monitors[which].clear = clear
         self.stand(which, action)
         self.command = command
         self.advance(TICK * 6)
-        self.monitors[which].clear = False
+        self.monitors[which].clear = NO_WAY
         self.advance(2 * TICK)
         assert self.gate.output == REST
 
@@ -214,7 +216,7 @@ class Gate(RuleBasedStateMachine):
                 "action": actions | st.just(""),
                 "speed_limit": st.floats(),
                 "verdicts": st.integers(0, 1),
-                "escape": st.booleans(),
+                "escape": ways,
             },
         ),
     )
@@ -276,7 +278,7 @@ class Gate(RuleBasedStateMachine):
                 self.gate = measure(self.gate, self.measured, self.now)
             demand, _ = self.watchdog.demand(self.now)
             clear = self.watchdog.way_out(self.now)
-            self.gate = step(RULES, self.gate, demand, self.now, clear=clear)
+            self.gate = step(RULES, self.gate, demand, self.now, clear)
             self.check()
 
     def middleware(self) -> None:
@@ -323,10 +325,10 @@ class Gate(RuleBasedStateMachine):
         """Tell whether the output is inside a way out, and one monitor alone says it is clear."""
         output = self.gate.output
         back, turn = Velocity(output.x), Velocity(yaw=output.yaw)
-        within = (output == back and -0.2 <= output.x <= 0.0) or (
-            output == turn and output.turn <= 0.4
+        said = heard[0].said_clear if len(heard) == 1 else NO_WAY
+        return (said.reverse and output == back and -0.2 <= output.x <= 0.0) or (
+            said.turn and output == turn and output.turn <= 0.4
         )
-        return within and len(heard) == 1 and heard[0].said_clear
 
     @rule()
     def calm_down(self) -> None:

@@ -37,6 +37,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import String
 
 from forewarn.config.actions import ACTIONS
+from forewarn.config.actuators import Ways
 from forewarn.monitoring import alerts, black_box, sources
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_anomaly import AnomalyRow, SurprisingStep
@@ -77,7 +78,7 @@ class Standing(NamedTuple):
     action: int
     active: bool
     speed_limit: float
-    escape: bool
+    escape: Ways
 
     @classmethod
     def of(cls, request: Request) -> Standing:
@@ -151,7 +152,8 @@ class RiskMessages:
         message.model_digest = digest
         signature.sign(message)
         message.intervention_id, message.action, message.active = standing[:3]
-        message.speed_limit, message.escape = standing[3:]
+        message.speed_limit = standing.speed_limit
+        message.escape_reverse, message.escape_turn = standing.escape
         if len(rows) != len(self._rows):
             message.risks = [risk(row) for row in rows]
         else:
@@ -197,7 +199,8 @@ def intervention(
         properties=list(request.properties),
         risk=request.risk,
         speed_limit=request.speed_limit,
-        escape=request.escape,
+        escape_reverse=request.escape.reverse,
+        escape_turn=request.escape.turn,
         reason=request.reason,
         evidence=list(request.evidence),
         formula=grounds.formula,
@@ -263,7 +266,7 @@ def _statement(message: Any, number: int, verdicts: int, writer: bytes) -> State
         action=ACTION_NAMES.get(message.action, ""),
         active=message.active,
         speed_limit=message.speed_limit,
-        escape=message.escape,
+        escape=Ways(reverse=message.escape_reverse, turn=message.escape_turn),
         verdicts=verdicts,
         writer=writer,
     )

@@ -1,4 +1,4 @@
-"""What a gate lets out of a stop, where the monitor says that the way is clear: pure, without ROS.
+"""What a gate lets out of a stop, which ways the monitor says are clear: pure, without ROS.
 
 This is the one exception to an output of zero. Of what the planner commands, a turn in place
 passes, or the backward part of a command that is directed backwards; never both, and nothing else.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from forewarn.config.actuators import HELD_PERIODS, EscapeSpec
+from forewarn.config.actuators import HELD_PERIODS, EscapeSpec, Ways
 from monitor_node.motion import REST, Pace, Rates, Velocity
 
 STANDS = 0.5
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
     def of(cls, spec: EscapeSpec, rate: float, gain: Rates, *, measured: bool) -> Limits:
         """Return the limits of a monitor file, for a gate with so many outputs a second."""
         return cls(
-            Pace(spec.reverse, spec.turn),
+            Pace(*spec.greatest),
             spec.distance,
             spec.time,
             spec.renewed_after,
@@ -121,9 +121,14 @@ def charged(
 
 
 def let_out(
-    limits: Limits, account: Account, wanted: Velocity, before: Velocity, elapsed: float
+    limits: Limits,
+    account: Account,
+    wanted: Velocity,
+    before: Velocity,
+    elapsed: float,
+    clear: Ways,
 ) -> Velocity:
-    """Return what passes of a command at a moment at which the way out is clear.
+    """Return what passes of a command where some ways out are clear.
 
     Parameters
     ----------
@@ -137,8 +142,12 @@ def let_out(
         The output before.
     elapsed : float
         Seconds since then.
+    clear : Ways
+        The ways that are.
     """
     motion = _component(limits.greatest, wanted)
+    if not (clear.reverse if motion.x else clear.turn):
+        return REST
     if motion == REST or account.stood < STANDS or not 0.0 <= elapsed <= limits.longest:
         return REST
     start = Pace(0.0, 0.0)
@@ -174,11 +183,12 @@ def stands(limits: Limits, account: Account, measured: Pace | None) -> bool:
     return account.moving or (measured.speed <= STILL.speed and measured.turn <= STILL.turn)
 
 
-def account_of(limits: Limits, account: Account, output: Velocity, *, clear: bool) -> str:
+def account_of(limits: Limits, account: Account, output: Velocity, clear: Ways) -> str:
     """Return in words what is let out, and how much of it was used up."""
     used = (
         f"{account.distance:.2f} of {limits.distance:g} m, {account.time:.1f} of {limits.time:g} s"
     )
     if account.moving:
         return f"{'backs away' if output.x < 0.0 else 'turns in place'}; used {used}"
-    return f"{'clear' if clear else 'closed'}; used {used}"
+    ways = " and ".join(name for name, open_ in clear._asdict().items() if open_)
+    return f"{f'clear to {ways}' if ways else 'closed'}; used {used}"

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY
+from forewarn.config.actuators import NO_WAY, Ways
 from monitor_node.actuators.interface import NOTHING, Demand
 
 OBSERVE, ACT = "observe", "act"
@@ -31,8 +32,8 @@ class Statement(NamedTuple):
         It is to be done.
     speed_limit : float
         m/s; NaN for none.
-    escape : bool
-        The way out of a stop is clear.
+    escape : Ways
+        The ways out of a stop that are clear.
     verdicts : int
         Properties judged; an Intervention, which judges none, counts as one.
     writer : bytes
@@ -48,7 +49,7 @@ class Statement(NamedTuple):
     speed_limit: float = math.nan
     verdicts: int = 1
     writer: bytes = b""
-    escape: bool = False
+    escape: Ways = NO_WAY
 
     @property
     def problem(self) -> str:

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forewarn.config.actuators import TwistSpec
+from forewarn.config.actuators import NO_WAY, TwistSpec, Ways
 from monitor_node.actuators.interface import Demand
 from monitor_node.escape import Account, Limits, charged, let_out, stands
 from monitor_node.motion import REST, Pace, Rates, Velocity
@@ -159,7 +159,7 @@ def idle(rules: GateRules, state: GateState, demand: Demand, now: float) -> bool
 
 
 def step(
-    rules: GateRules, state: GateState, demand: Demand, now: float, *, clear: bool = False
+    rules: GateRules, state: GateState, demand: Demand, now: float, clear: Ways = NO_WAY
 ) -> GateState:
     """Return the state with what may be let through at `now`.
 
@@ -173,8 +173,8 @@ def step(
         What the monitor asks for, or its watchdog.
     now : float
         Seconds of a steady clock.
-    clear : bool
-        The monitor says that the way out of the stop is clear.
+    clear : Ways
+        The ways out of the stop that the monitor says are clear.
     """
     limits, before, elapsed = rules.escape, state.output, now - state.time
     if limits is None:
@@ -187,7 +187,7 @@ def step(
     if clear and demand.stops and after.output == REST and not silent(rules, state, now):
         fresh = now - state.measured_at <= rules.command_timeout
         if stands(limits, account, state.measured if fresh else None):
-            output = let_out(limits, account, state.command, before, elapsed)
+            output = let_out(limits, account, state.command, before, elapsed, clear)
     if output == REST:
         stood = 0.0 if account.moving else account.stood
         return after._replace(escape=account._replace(moving=False, stood=stood))

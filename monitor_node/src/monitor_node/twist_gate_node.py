@@ -25,7 +25,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.config.actuators import TwistSpec
+from forewarn.config.actuators import NO_WAY, TwistSpec, Ways
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.signals.clock import Clock as MonitorClock
 from forewarn.signals.clock_kinds import clock_of
@@ -217,15 +217,14 @@ class TwistGate(SimulatedTime):
             return NOTHING, "opened by hand"
         return self.watchdog.demand(now)
 
-    def _clear(self, now: float) -> bool:
-        return now >= self._open_until and self.watchdog.way_out(now)
+    def _clear(self, now: float) -> Ways:
+        return NO_WAY if now < self._open_until else self.watchdog.way_out(now)
 
     def _drive(self) -> None:
         now = time.monotonic()
         demand, reason = self._demand(now)
         if not idle(self.rules, self.state, demand, now):
-            clear = self._clear(now)
-            self.state = step(self.rules, self.state, demand, now, clear=clear)
+            self.state = step(self.rules, self.state, demand, now, self._clear(now))
             self._output.publish(self._message(self.state.output))
         if self.state.escape.moving:
             reason += ", on its way out"
@@ -265,7 +264,7 @@ class TwistGate(SimulatedTime):
         level = Severity.OK if healthy else Severity.ERROR
         if limits is not None:
             account, clear = self.state.escape, self._clear(now)
-            values["way out"] = account_of(limits, account, self.state.output, clear=clear)
+            values["way out"] = account_of(limits, account, self.state.output, clear)
             if account.moving and healthy:
                 level, reason = Severity.WARN, f"{reason}, on its way out"
         found = [

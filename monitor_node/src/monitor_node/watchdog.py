@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from forewarn.config.actions import COMFORTABLE_STOP, EMERGENCY_STOP
+from forewarn.config.actuators import NO_WAY, Ways
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.statements import Statement, strongest
 
@@ -193,20 +194,22 @@ class Watchdog:
             return Demand(EMERGENCY_STOP if asked.hard else COMFORTABLE_STOP), problem
         return (asked, BY_MONITOR) if asked.moves else (NOTHING, NOTHING_ASKED)
 
-    def way_out(self, now: float) -> bool:
-        """Tell whether the monitor, and nobody else, says that the way out of its stop is clear.
+    def way_out(self, now: float) -> Ways:
+        """Return which ways out of its stop the monitor, and nobody else, says are clear.
 
         Both of its topics have to say so, in messages of the last two periods.
         """
         heard = self._heard.get(self.adopted)
-        return (
+        if not (
             heard is not None
             and len(self._heard) == 1
             and next(self._problems(now), None) is None
             and heard.agrees
-            and all(statement.escape for statement in heard.said.values())
             and all(now - at <= 2 * self.period for at in heard.at.values())
-        )
+        ):
+            return NO_WAY
+        said = [statement.escape for statement in heard.said.values()]
+        return Ways(*map(all, zip(*said, strict=True)))
 
     def _problems(self, now: float) -> Iterator[str]:
         """Return why nothing may pass that the monitor lets pass, the gravest first."""

@@ -25,6 +25,9 @@ properties:
 GATE = "output: /b, max_speed: 2, max_turn: 2"
 
 
+WAY = "{when: speed < 1, speed: %s}"
+
+
 def escape(section: str) -> str:
     """Return actuators with a gate that has this section `escape`."""
     gate = "input: /a, output: /b, max_speed: 0.5, max_turn: 0.8"
@@ -85,22 +88,44 @@ def test_nothing_acts_unless_it_is_named() -> None:
             ["emergency_deceleration", "inf"],
         ),
         ("[autoware]", ["actuators"]),
-        (escape(""), ["twist.escape.when", "missing"]),
-        (escape("when: speed < 1"), ["twist.escape", "neither reverse nor turn"]),
-        (escape("when: speed < 1, revers: 0.1"), ["escape.revers", "unknown key", "reverse"]),
-        (escape("when: speed < 1, reverse: -0.1"), ["escape.reverse", "-0.1"]),
-        (escape("when: speed < 1, reverse: 1.5"), ["escape.reverse", "1.5", "equal to 1"]),
-        (escape("when: speed < 1, reverse: .nan"), ["escape.reverse", "nan"]),
-        (escape("when: speed < 1, reverse: 0.6"), ["escape.reverse is 0.6", "max_speed, 0.5"]),
-        (escape("when: speed < 1, turn: 0.9"), ["escape.turn is 0.9", "max_turn, 0.8"]),
-        (escape("when: speed < 1, turn: 0.1, time: .inf"), ["escape.time", "inf"]),
-        (escape("when: speed < 1, turn: 0.1, time: 0"), ["escape.time", "0"]),
-        (escape("when: speed < 1, turn: 0.1, time: 0.1"), ["escape.time is 0.1", "at least 0.33"]),
-        (escape("when: speed < 1, reverse: 0.1, distance: .inf"), ["escape.distance", "inf"]),
-        (escape("when: speed < 1, reverse: 0.1, distance: never"), ["escape.distance", "never"]),
-        (escape("when: speed < 1, reverse: 0.1, distance: 9"), ["escape.distance", "9"]),
-        (escape("when: speed < 1, reverse: 0.1, distance: 0.01"), ["distance is 0.01", "0.033"]),
-        (escape("when: speed < 1, turn: 0.1, renewed_after: 0"), ["renewed_after", "0"]),
+        (escape(""), ["twist.escape", "neither reverse nor turn"]),
+        (escape("time: 5"), ["twist.escape", "neither reverse nor turn"]),
+        (escape("reverse: {when: speed < 1}"), ["escape.reverse.speed", "missing"]),
+        (escape("turn: {speed: 0.1}"), ["escape.turn.when", "missing"]),
+        (
+            escape("when: speed < 1, reverse: 0.1, turn: 0.3"),
+            [
+                "actuators.twist.escape: each way has its own 'when' and 'speed' (accepted: ",
+                'reverse: {when: "speed < 1", speed: 0.1}, turn: {when: "speed < 1", speed: 0.3})',
+            ],
+        ),
+        (
+            escape("when: speed < 1"),
+            ["each way has its own", '(accepted: reverse: {when: "speed < 1", speed: 0.1})'],
+        ),
+        (escape("turn: 0.3"), ['(accepted: turn: {when: "...", speed: 0.3})']),
+        (
+            escape("revers: {when: speed < 1, speed: 0.1}"),
+            ["escape.revers", "unknown key", "reverse"],
+        ),
+        (escape(f"reverse: {WAY % '0.1, far: 1'}"), ["reverse.far", "unknown key", "when, speed"]),
+        (escape(f"reverse: {WAY % '-0.1'}"), ["escape.reverse.speed", "-0.1"]),
+        (escape(f"reverse: {WAY % '0'}"), ["escape.reverse.speed", "0", "greater than 0"]),
+        (escape(f"reverse: {WAY % '1.5'}"), ["escape.reverse.speed", "1.5", "equal to 1"]),
+        (escape(f"reverse: {WAY % '.nan'}"), ["escape.reverse.speed", "nan"]),
+        (
+            escape(f"reverse: {WAY % '0.6'}"),
+            ["escape.reverse.speed is 0.6", "max_speed, 0.5"],
+        ),
+        (escape(f"turn: {WAY % '0.9'}"), ["escape.turn.speed is 0.9", "max_turn, 0.8"]),
+        (escape(f"turn: {WAY % '0.1'}, time: .inf"), ["escape.time", "inf"]),
+        (escape(f"turn: {WAY % '0.1'}, time: 0"), ["escape.time", "0"]),
+        (escape(f"turn: {WAY % '0.1'}, time: 0.1"), ["escape.time is 0.1", "at least 0.33"]),
+        (escape(f"reverse: {WAY % '0.1'}, distance: .inf"), ["escape.distance", "inf"]),
+        (escape(f"reverse: {WAY % '0.1'}, distance: never"), ["escape.distance", "never"]),
+        (escape(f"reverse: {WAY % '0.1'}, distance: 9"), ["escape.distance", "9"]),
+        (escape(f"reverse: {WAY % '0.1'}, distance: 0.01"), ["distance is 0.01", "0.033"]),
+        (escape(f"turn: {WAY % '0.1'}, renewed_after: 0"), ["renewed_after", "0"]),
     ],
 )
 def test_a_section_that_makes_no_sense_is_refused(section: str, expected: list[str]) -> None:
@@ -111,8 +136,10 @@ def test_a_section_that_makes_no_sense_is_refused(section: str, expected: list[s
 
 
 def test_a_way_out_has_limits_without_being_asked() -> None:
-    spec = spec_of(f"actuators: {escape('when: speed < 1, reverse: 0.1, turn: 0.3')}")
+    both = f"reverse: {WAY % '0.1'}, turn: {WAY % '0.3'}"
+    spec = spec_of(f"actuators: {escape(both)}")
     assert spec.escape is not None
+    assert spec.escape.conditions == {"reverse": "speed < 1", "turn": "speed < 1"}
     assert (spec.escape.distance, spec.escape.time, spec.escape.renewed_after) == (0.5, 10.0, 5.0)
     assert spec_of(f"actuators: {{twist: {{input: /a, {GATE}}}}}").escape is None
     assert spec_of("").escape is None
@@ -122,7 +149,7 @@ def test_steps_have_no_way_out() -> None:
     text = HEAD.replace("rate: 10", "clock: steps\nstep: /odom").replace(
         "timeout: 0.5", "timeout: 5"
     )
-    gate = escape("when: speed < 1, turn: 0.1").replace("input:", "monitor_timeout: 1, input:")
+    gate = escape(f"turn: {WAY % '0.1'}").replace("input:", "monitor_timeout: 1, input:")
     text = text.replace("horizon: 1.0", "horizon: 5")
     with pytest.raises(ConfigError, match=r"actuators.twist.escape: the clock is steps"):
         parse_spec(parse_document(f"{text}startup: 0\nactuators: {gate}\n", Path("m.yaml")))

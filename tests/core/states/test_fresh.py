@@ -13,7 +13,7 @@ from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.states.fresh import FreshCondition, clear_way
+from forewarn.states.fresh import FreshCondition, clear_ways
 
 SIGNALS = """\
   behind: {timeout: 0.5}
@@ -29,19 +29,19 @@ predicates: {moving: speed > 0.5}
 properties: {stop: {formula: always(not moving), horizon: 1.0}}
 actuators:
   twist:
-    {input: /a, output: /b, max_speed: 1, max_turn: 1, escape: {when: "%s", turn: 0.3}}
+    {input: /a, output: /b, max_speed: 1, max_turn: 1, escape: {%s: {when: "%s", speed: 0.3}}}
 """
 
 
-def compiled(when: str, signals: str = SIGNALS) -> CompiledSpec:
-    return compile_spec(parse_spec(parse_document(TEXT % (signals, when), Path("m.yaml"))))
+def compiled(when: str, signals: str = SIGNALS, way: str = "turn") -> CompiledSpec:
+    return compile_spec(parse_spec(parse_document(TEXT % (signals, way, when), Path("m.yaml"))))
 
 
 def condition(when: str) -> FreshCondition:
     found = compiled(when)
-    clear = clear_way(found.spec, found.abstraction)
-    assert clear is not None
-    return clear
+    clear = clear_ways(found.spec, found.abstraction)
+    assert [*clear] == ["turn"]
+    return clear["turn"]
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,19 @@ def condition(when: str) -> FreshCondition:
     ],
 )
 def test_what_may_be_old_is_refused(when: str, signals: str, expected: list[str]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        compiled(when, signals)
-    for part in ["m.yaml", "actuators.twist.escape.when", *expected]:
-        assert part in str(caught.value)
+    for way in ("reverse", "turn"):
+        with pytest.raises(ConfigError) as caught:
+            compiled(when, signals, way)
+        for part in ["m.yaml", f"actuators.twist.escape.{way}.when", *expected]:
+            assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("when", ["true", "True"])
+def test_a_round_robot_may_always_turn_and_never_back_away_unseen(when: str) -> None:
+    always = condition(when)
+    assert (always.denial([None] * 4), always.text, always.names) == ("", "true", ())
+    with pytest.raises(ConfigError, match=r"escape.reverse.when: '[Tt]rue' reads no signal"):
+        compiled(when, way="reverse")
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -122,6 +131,6 @@ def test_it_knows_whether_another_processor_may_find_otherwise() -> None:
 
 
 def test_without_the_section_there_is_none() -> None:
-    text = (TEXT % (SIGNALS, "behind > 0.5")).replace(", escape: {when: ", "} # ")
+    text = (TEXT % (SIGNALS, "turn", "behind > 0.5")).replace(", escape: {turn: ", "} # ")
     spec = parse_spec(parse_document(text))
-    assert clear_way(spec, compile_spec(spec).abstraction) is None
+    assert clear_ways(spec, compile_spec(spec).abstraction) == {}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from forewarn.config import parse_spec
+from forewarn.config.actuators import NO_WAY, Ways
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError, ModelError, RecordingError
 from forewarn.models import CountModel, parse_model
@@ -71,7 +72,7 @@ class ReplayedTick:
     stamp_ns: int
     conditions: tuple[str, ...] = ()
     anomaly: AnomalyRow | None = None
-    escape: bool = False
+    escape: Ways = NO_WAY
 
     def differences(self) -> Iterator[str]:
         """Yield one line for each field that is not the same to the last bit."""
@@ -87,9 +88,10 @@ class ReplayedTick:
                 if not same_bits(new, old):
                     yield f"tick {verdict.tick}: {now.property}.{field}: {old!r}, replayed {new!r}"
         request = self.result.request
-        escape = request is not None and request.escape
+        escape = NO_WAY if request is None else request.escape
         if escape != self.escape:
-            yield f"tick {verdict.tick}: escape: {self.escape!r}, replayed {escape!r}"
+            told = f"{self.escape._asdict()}, replayed {escape._asdict()}"
+            yield f"tick {verdict.tick}: escape: {told}"
         if (verdict.anomaly is None) != (self.anomaly is None):
             told = "was" if verdict.anomaly is None else "was not"
             yield f"tick {verdict.tick}: an anomaly {told} published"
@@ -189,9 +191,10 @@ class _Replay:
         anomaly, self.anomaly = self.anomaly, None
         stamp_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
         # Nothing follows from it here, and another type of processor may find otherwise.
-        now = result.request is not None and result.request.escape
-        then, way = getattr(message, "escape", False), self.watch.monitor.clear_way
-        if now != then and way is not None and way.by_platform:
+        now = NO_WAY if result.request is None else result.request.escape
+        then = Ways(*(getattr(message, f"escape_{way}", False) for way in Ways._fields))
+        conditions = self.watch.monitor.clear_ways.values()
+        if now != then and any(one.by_platform for one in conditions):
             self.taken.conditions[KEY] += 1
             then = now
         return ReplayedTick(result, rows, stamp_ns, wrong, anomaly, then)

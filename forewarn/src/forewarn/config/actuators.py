@@ -6,7 +6,7 @@ Only names and numbers; what is done with them lies in `monitor_node`.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -130,35 +130,114 @@ class Nav2Spec(Section):
         return self
 
 
+class Ways(NamedTuple):
+    """Ways in which a stopped robot may move: true for those that are clear, or that there are.
+
+    Attributes
+    ----------
+    reverse : bool
+        Backwards.
+    turn : bool
+        In place.
+    """
+
+    reverse: bool = False
+    turn: bool = False
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any."""
+        return self.reverse or self.turn
+
+
+NO_WAY = Ways()
+
+
+class ReverseSpec(Section):
+    """How a stopped robot may back away.
+
+    Attributes
+    ----------
+    when : str
+        Expression over signals that tells whether this way is clear; each signal needs a `timeout`
+        of at most 1 s, no `default`, no ``stale: hold`` and no memory.
+    speed : float
+        Greatest speed backwards, in m/s, at most `max_speed`.
+    """
+
+    when: Expr
+    speed: Annotated[Positive, Field(le=1)]
+
+
+class TurnSpec(Section):
+    """How a stopped robot may turn in place.
+
+    Attributes
+    ----------
+    when : str
+        As for `reverse`; or ``"true"``, for a robot that may turn anywhere: a round one.
+    speed : float
+        Greatest turn rate in place, in rad/s, at most `max_turn`.
+    """
+
+    when: Expr
+    speed: Annotated[Positive, Field(le=2)]
+
+
 class EscapeSpec(Section):
     """How a robot that the gate has stopped may turn in place or back away.
 
     Attributes
     ----------
-    when : str
-        Expression over signals that tells whether this is clear; each signal needs a `timeout` of
-        at most 1 s, no `default`, no ``stale: hold`` and no memory.
-    reverse, turn : float
-        Greatest speed backwards, in m/s, at most `max_speed`, and turn rate in place, in rad/s, at
-        most `max_turn`. One of them is needed.
+    reverse, turn : ReverseSpec or None, TurnSpec or None
+        When it may back away, and when it may turn in place, `{when, speed}` each; not without. One
+        of them is needed.
     distance, time : float
         Metres backwards, and seconds of motion, in one stop.
     renewed_after : float
         Seconds without a stop after which the next one has `distance` and `time` anew.
     """
 
-    when: Expr
-    reverse: Annotated[Finite, Field(ge=0, le=1)] = 0.0
-    turn: Annotated[Finite, Field(ge=0, le=2)] = 0.0
+    reverse: ReverseSpec | None = None
+    turn: TurnSpec | None = None
     distance: Annotated[Positive, Field(le=5)] = 0.5
     time: Wait = 10.0
     renewed_after: Annotated[Finite, Field(ge=1, le=60)] = 5.0
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_for_each_way(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        speeds = {
+            way: value[way] for way in Ways._fields if isinstance(value.get(way), int | float)
+        }
+        if "when" in value or speeds:
+            when = value.get("when", "...")
+            ways = (f'{way}: {{when: "{when}", speed: {speed:g}}}' for way, speed in speeds.items())
+            accepted = ", ".join(ways) or f'reverse: {{when: "{when}", speed: 0.1}}'
+            raise ValueError(f"each way has its own 'when' and 'speed' (accepted: {accepted})")
+        return value
+
     @model_validator(mode="after")
     def _moves(self) -> EscapeSpec:
-        if not (self.reverse or self.turn):
+        if self.reverse is None and self.turn is None:
             raise ValueError("neither reverse nor turn is given: nothing would move")
         return self
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """Return the expression of each way that is given."""
+        ways = {"reverse": self.reverse, "turn": self.turn}
+        return {name: way.when for name, way in ways.items() if way is not None}
+
+    @property
+    def greatest(self) -> tuple[float, float]:
+        """Return the greatest speed backwards and the greatest turn rate; 0 for none."""
+        reverse, turn = self.reverse, self.turn
+        return (
+            0.0 if reverse is None else reverse.speed,
+            0.0 if turn is None else turn.speed,
+        )
 
 
 class TwistSpec(Section):
@@ -229,18 +308,23 @@ class TwistSpec(Section):
 
     @model_validator(mode="after")
     def _slow_escape(self) -> TwistSpec:
-        for key, most in (("reverse", "max_speed"), ("turn", "max_turn")):
-            asked, bound = getattr(self.escape, key, 0.0), getattr(self, most)
+        if self.escape is None:
+            return self
+        bounds = ("max_speed", self.max_speed), ("max_turn", self.max_turn)
+        for key, asked, (most, bound) in zip(
+            Ways._fields, self.escape.greatest, bounds, strict=True
+        ):
             if asked > bound:
-                raise ValueError(f"escape.{key} is {asked:g} (accepted: at most {most}, {bound:g})")
-        if self.escape is not None:
-            held, escape = HELD_PERIODS / self.rate, self.escape
-            for key, least in (("distance", escape.reverse * held), ("time", held)):
-                if getattr(escape, key) < 2 * least:
-                    raise ValueError(
-                        f"escape.{key} is {getattr(escape, key):g}: nothing would pass at a rate "
-                        f"of {self.rate:g} (accepted: at least {2 * least:g})"
-                    )
+                raise ValueError(
+                    f"escape.{key}.speed is {asked:g} (accepted: at most {most}, {bound:g})"
+                )
+        held, escape = HELD_PERIODS / self.rate, self.escape
+        for key, least in (("distance", escape.greatest[0] * held), ("time", held)):
+            if getattr(escape, key) < 2 * least:
+                raise ValueError(
+                    f"escape.{key} is {getattr(escape, key):g}: nothing would pass at a rate "
+                    f"of {self.rate:g} (accepted: at least {2 * least:g})"
+                )
         return self
 
     @model_validator(mode="after")
@@ -271,4 +355,15 @@ class ActuatorsSpec(Section):
         return self
 
 
-__all__ = ["ActuatorsSpec", "AutowareSpec", "Braking", "EscapeSpec", "Nav2Spec", "TwistSpec"]
+__all__ = [
+    "NO_WAY",
+    "ActuatorsSpec",
+    "AutowareSpec",
+    "Braking",
+    "EscapeSpec",
+    "Nav2Spec",
+    "ReverseSpec",
+    "TurnSpec",
+    "TwistSpec",
+    "Ways",
+]

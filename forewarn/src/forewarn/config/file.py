@@ -19,6 +19,8 @@ from forewarn.config.actuators import (
     Braking,
     EscapeSpec,
     Nav2Spec,
+    ReverseSpec,
+    TurnSpec,
     TwistSpec,
 )
 from forewarn.config.black_box import BlackBoxSpec
@@ -369,6 +371,8 @@ _NESTED: dict[object, type[Section]] = {
     "nav2": Nav2Spec,
     "twist": TwistSpec,
     "escape": EscapeSpec,
+    "reverse": ReverseSpec,
+    "turn": TurnSpec,
     "comfortable": Braking,
     "emergency": Braking,
 }

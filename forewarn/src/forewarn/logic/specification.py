@@ -17,7 +17,7 @@ from forewarn.logic.syntax import Atom, Constant, Formula, Not, atoms_of
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.danger import DangerFit
-from forewarn.states.fresh import clear_way
+from forewarn.states.fresh import clear_ways
 from forewarn.states.kinds import build_states
 from forewarn.states.misreading import misreadings
 
@@ -74,7 +74,7 @@ def compile_spec(spec: MonitorSpec, fitted: Sequence[DangerFit] = ()) -> Compile
     except ConfigErrors as found:
         errors += found.errors
     try:
-        clear_way(spec, abstraction)
+        clear_ways(spec, abstraction)
     except ConfigErrors as found:
         errors += found.errors
     automata, problems = _automata(spec, abstraction, formulas)

@@ -133,7 +133,7 @@ def _used(spec: MonitorSpec) -> set[str]:
     for section in spec.properties.values():
         texts += atoms_of(parse_formula(section.formula))
     if spec.escape is not None:
-        texts.append(spec.escape.when)
+        texts += spec.escape.conditions.values()
     names = {name for text in texts for name in parse_expression(text).names}
     for score in spec.danger.values():
         names |= {*spec.signals} if score.signals is None else {*score.signals}

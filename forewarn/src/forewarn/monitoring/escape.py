@@ -1,37 +1,40 @@
 """Whether a robot that is being stopped may move out of its place: what the monitor says to that.
 
-The gate decides what of the planner's commands passes, and how far. Here is only said whether the
-way is clear, and that is denied whenever anything about the stop, or the moment, is not known.
+The gate decides what of the planner's commands passes, and how far. Here is only said which way is
+clear, and all are denied whenever anything about the stop, or the moment, is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from forewarn.config.actions import ACTIONS
+from forewarn.config.actuators import Ways
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import UNKNOWN, RiskRow
 from forewarn.monitoring.verdict import Verdict
 from forewarn.states.fresh import FreshCondition
 
+SAID = {"reverse": "back away", "turn": "turn in place"}
+
 
 def with_way_out(
     request: Request,
-    condition: FreshCondition,
+    conditions: Mapping[str, FreshCondition],
     before: int | None,
     verdict: Verdict,
     rows: Sequence[RiskRow],
     muted: Collection[str],
 ) -> Request:
-    """Return the request with whether the way out is clear, and why not; others as they are.
+    """Return the request with which ways out are clear, and why not; others as they are.
 
     Parameters
     ----------
     request : Request
         What is asked for at a tick.
-    condition : FreshCondition
-        What the monitor file says.
+    conditions : mapping of str to FreshCondition
+        What the monitor file says of each way.
     before : int or None
         The tick that was evaluated before; None if there was none.
     verdict : Verdict
@@ -44,20 +47,25 @@ def with_way_out(
     action = ACTIONS[request.action]
     if not action.stops or action.drives_on:
         return request
-    denial = _denial(condition, before, verdict, rows, muted)
-    said = f"no way out: {denial}" if denial else f"way out: {condition.text}"
-    evidence = (*request.evidence, said)
-    return request._replace(escape=request.active and not denial, evidence=evidence)
+    denial = _denial(before, verdict, rows, muted)
+    if denial:
+        return request._replace(evidence=(*request.evidence, f"no way out: {denial}"))
+    clear, said = Ways(), []
+    for name, condition in conditions.items():
+        denial = condition.denial(verdict.values)
+        may = f"may {'not ' if denial else ''}{SAID[name]}"
+        said.append(f"{may}: {denial or condition.text}")
+        clear = clear._replace(**{name: request.active and not denial})
+    return request._replace(escape=clear, evidence=(*request.evidence, *said))
 
 
 def _denial(
-    condition: FreshCondition,
     before: int | None,
     verdict: Verdict,
     rows: Sequence[RiskRow],
     muted: Collection[str],
 ) -> str:
-    """Return the first reason against a way out; empty if there is none."""
+    """Return the first reason against any way out; empty if there is none."""
     if muted:
         return f"{', '.join(sorted(muted))} is muted"
     if before is None or verdict.tick != before + 1:
@@ -72,4 +80,4 @@ def _denial(
             return f"{row.property}: the model has never seen this state"
         if row.verdict == UNKNOWN:
             return f"{row.property}: what is pending is not known"
-    return condition.denial(verdict.values)
+    return ""

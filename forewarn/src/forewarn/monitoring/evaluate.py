@@ -112,9 +112,9 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
         facts += risk_facts(monitor, verdict, request.property)
         facts += danger_facts(monitor.abstraction, state.past, verdict.values)
         request = request._replace(evidence=(*request.evidence, *facts))
-        if monitor.clear_way is not None:
+        if monitor.clear_ways:
             before = memory.state.tick
-            request = with_way_out(request, monitor.clear_way, before, verdict, rows, mutes.names)
+            request = with_way_out(request, monitor.clear_ways, before, verdict, rows, mutes.names)
     if state.run is not None and request is not None and request.active:
         # What follows is not what normal runs do, and no surprise.
         shapes = ACTIONS[request.action].shapes

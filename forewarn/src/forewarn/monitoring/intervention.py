@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, WARN
+from forewarn.config.actuators import NO_WAY, Ways
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow, compared, never_seen
@@ -32,7 +33,7 @@ class Request(NamedTuple):
     recommendation: str = ""
     recommendation_reason: str = ""
     alternatives: tuple[Alternative, ...] = ()
-    escape: bool = False
+    escape: Ways = NO_WAY
 
     def with_advice(self, advice: Advice) -> Request:
         """Return the request with what a shield recommends beside it."""

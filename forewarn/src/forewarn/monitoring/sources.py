@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from forewarn.checking.explanation import predicate_effects
 from forewarn.monitoring.composition import explained_table
+from forewarn.monitoring.escape import SAID
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.step import Monitor
@@ -197,7 +198,8 @@ def account(
     if remedy:
         parts.append(remedy)
     if request.escape:
-        parts.append("a robot that stands may turn in place or back away, slowly")
+        ways = (SAID[way] for way, clear in request.escape._asdict().items() if clear)
+        parts.append(f"a robot that stands may {' or '.join(ways)}, slowly")
     return "; ".join(parts)
 
 

@@ -6,7 +6,7 @@ replay and in learning, and so gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ from forewarn.monitoring.verdict import (
 from forewarn.signals.clock import Clock
 from forewarn.signals.feed import Failure, Snapshot
 from forewarn.states.abstraction import Abstraction, Past
-from forewarn.states.fresh import FreshCondition, clear_way
+from forewarn.states.fresh import FreshCondition, clear_ways
 from forewarn.states.interface import Observed
 
 MAX_GAP = 10_000
@@ -181,9 +181,9 @@ class Monitor:
         return self.spec.startup * self.clock.rate
 
     @cached_property
-    def clear_way(self) -> FreshCondition | None:
-        """Return when a stopped robot may move, if the monitor file says so."""
-        return clear_way(self.spec, self.abstraction)
+    def clear_ways(self) -> Mapping[str, FreshCondition]:
+        """Return when a stopped robot may move, by ways, if the monitor file says so."""
+        return clear_ways(self.spec, self.abstraction)
 
     @cached_property
     def asks_what_is_done(self) -> bool:
@@ -239,15 +239,8 @@ class Monitor:
             snapshot.tick, observation, row, action, values, snapshot.suspended, waiting
         )
         states, verdicts = [], []
-        code = None if waiting or row is None or observation.active is False else observation.state
         for compiled, before in zip(self.properties, state.properties, strict=True):
-            key = row, code, before
-            known = None if code is None else compiled.steady.get(key)
-            if known is None:
-                known = self._property(compiled, before, moment)
-                if code is not None and _is_steady(compiled, before, known[0]):
-                    compiled.remember(key, known)
-            after, verdict = known
+            after, verdict = self._property(compiled, before, moment)
             if compiled.name in missed and not verdict.violation:
                 verdict = verdict._replace(possible_violation=True)
             states.append(after)
@@ -408,17 +401,6 @@ class Monitor:
         if expected.probability != expected.probability and (risk is CERTAIN or risk is OVER):
             expected = expected._replace(probability=risk.probability)
         return belief, expected
-
-
-def _is_steady(compiled: CompiledProperty, before: PropertyState, after: PropertyState) -> bool:
-    """Tell whether a tick would be judged the same at any other time: no alert counts ticks."""
-    # The policy returns what it was given only where it rests.
-    return (
-        after.policy is before.policy
-        and compiled.scored is None
-        and compiled.of_actions is None
-        and not before.belief
-    )
 
 
 def _verdict(

@@ -17,7 +17,8 @@ from forewarn.expressions import Unknown, compile_expression, parse_expression
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.abstraction import Abstraction
 
-KEY = "actuators.twist.escape.when"
+KEY = "actuators.twist.escape"
+TURN, ALWAYS = "turn", "true"
 FRESH = 1.0
 """Seconds: the longest timeout of a signal on which such a condition may rest."""
 
@@ -31,7 +32,7 @@ class FreshCondition:
     text : str
         The expression.
     names : tuple of str
-        The signals that it reads.
+        The signals that it reads; none if it always holds.
     slots : tuple of int
         Where their values lie among those of all signals.
     by_platform : bool
@@ -68,35 +69,49 @@ class FreshCondition:
         return f"{self.text} is unknown: {why}"
 
 
-def clear_way(spec: MonitorSpec, abstraction: Abstraction) -> FreshCondition | None:
-    """Return when a stopped robot may move, None if the monitor file has no `escape`.
+def clear_ways(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, FreshCondition]:
+    """Return when a stopped robot may move, by the names of ways; none without `escape`.
 
     Raises
     ------
     ConfigErrors
-        If the expression is none, or rests on signals that may be old.
+        If an expression is none, or rests on signals that may be old.
     """
-    if spec.escape is None:
-        return None
-    text, signals = spec.escape.when, abstraction.signals
+    conditions = {} if spec.escape is None else spec.escape.conditions
+    found, errors = dict[str, FreshCondition](), list[InputError]()
+    for name, text in conditions.items():
+        try:
+            found[name] = _condition(spec, abstraction, name, text)
+        except ConfigErrors as error:
+            errors += error.errors
+    if errors:
+        raise ConfigErrors(errors)
+    return found
+
+
+def _condition(spec: MonitorSpec, abstraction: Abstraction, way: str, text: str) -> FreshCondition:
+    signals, key = abstraction.signals, f"{KEY}.{way}.when"
+    if way == TURN and text.lower() == ALWAYS:
+        return FreshCondition(ALWAYS, (), (), by_platform=False)
     errors: list[InputError] = []
     try:
         expression = parse_expression(text)
         names = tuple(sorted(expression.names))
         compile_expression(expression, signals)
     except ExpressionError as error:
-        raise ConfigErrors([error.located(file=spec.file, key=KEY)]) from None
+        raise ConfigErrors([error.located(file=spec.file, key=key)]) from None
     if not names:
+        also = "; or true, for a robot that may turn anywhere" if way == TURN else ""
         errors.append(
             ConfigError(
                 f"{text!r} reads no signal: no sensor would have a say",
                 file=spec.file,
-                key=KEY,
-                accepted="an expression over signals, clear_behind > 0.5, say",
+                key=key,
+                accepted=f"an expression over signals, clear_behind > 0.5, say{also}",
             )
         )
     errors += [
-        ConfigError(problem, file=spec.file, key=KEY, accepted=accepted)
+        ConfigError(problem, file=spec.file, key=key, accepted=accepted)
         for problem, accepted in _old(abstraction, names)
     ]
     if errors:
