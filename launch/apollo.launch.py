@@ -1,7 +1,7 @@
 """Starts bridge and monitor: ros2 launch forewarn_bringup apollo.launch.py config:=FILE."""
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode
@@ -16,6 +16,8 @@ OWN = {
     "host": ("127.0.0.1", "where cyber_bridge listens, for the transport tcp", str),
     "port": ("9090", "TCP port of cyber_bridge", int),
     "layouts": ("", "a .record file of this Apollo: message layouts for the transport tcp", str),
+    "max_rate": ("0.0", "Hz at which signals are sent at most; 0: five times the monitor's", float),
+    "repeat": ("1.0", "seconds after which a command in force is written again", float),
     "journal": ("", "file that tells the bridge's next life what is in force; empty: none", str),
     "python": ("", "interpreter that has Cyber's package; empty: the bridge's own", str),
 }
@@ -28,7 +30,7 @@ def declared_arguments() -> list[DeclareLaunchArgument]:
         DeclareLaunchArgument(
             "model",
             default_value="",
-            description="model file; empty: the one that the monitor file names",
+            description="model file; without any, the one that the monitor file names",
         ),
         DeclareLaunchArgument(
             "mode",
@@ -47,6 +49,11 @@ def declared_arguments() -> list[DeclareLaunchArgument]:
             default_value="info",
             choices=["debug", "info", "warn", "error", "fatal"],
             description="severity from which on the nodes log",
+        ),
+        DeclareLaunchArgument(
+            "monitor_journal",
+            default_value="",
+            description="journal of the monitor: not the bridge's; empty: as its params_file says",
         ),
         *(
             DeclareLaunchArgument(name, default_value=default, description=text)
@@ -83,6 +90,10 @@ def generate_launch_description() -> LaunchDescription:
                 [FindPackageShare("forewarn_bringup"), "launch", "monitor.launch.py"]
             )
         ),
-        launch_arguments={name: LaunchConfiguration(name) for name in PASSED_ON}.items(),
+        launch_arguments={
+            **{name: LaunchConfiguration(name) for name in PASSED_ON},
+            # Both have a journal, and one file cannot be that of both.
+            "journal": LaunchConfiguration("monitor_journal"),
+        }.items(),
     )
-    return LaunchDescription([*declared_arguments(), bridge, monitor])
+    return LaunchDescription([*declared_arguments(), bridge, GroupAction([monitor])])

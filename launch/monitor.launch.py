@@ -1,11 +1,24 @@
 """Starts the monitor: ros2 launch forewarn_bringup monitor.launch.py config:=FILE model:=FILE."""
 
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+ALWAYS = {"config": str, "mode": str, "use_sim_time": bool, "autostart": bool}
+"""Arguments that become parameters, whatever params_file says, and their types."""
+IF_GIVEN = {
+    "model": (str, "model file; without any, the one that the monitor file names"),
+    "record": (str, "MCAP file for all inputs and verdicts, for `forewarn verify`"),
+    "journal": (str, "file that keeps obligations, alerts and what is in force through a crash"),
+    "learn_to": (str, "model file to write at the end, with `learning: {online: true}`"),
+    "bond": (bool, "true: form a bond with Nav2's lifecycle manager"),
+    "executor": (str, "single or events: rclpy's executor"),
+    "queue_depth": (int, "messages that may wait on each input between two ticks"),
+}
+"""Arguments that become parameters if they are not empty; else params_file decides."""
 
 
 def declared_arguments() -> list[DeclareLaunchArgument]:
@@ -15,10 +28,11 @@ def declared_arguments() -> list[DeclareLaunchArgument]:
     )
     return [
         DeclareLaunchArgument("config", description="monitor file (YAML)"),
-        DeclareLaunchArgument(
-            "model",
-            default_value="",
-            description="model file; empty: the one that the monitor file names",
+        *(
+            DeclareLaunchArgument(
+                name, default_value="", description=f"{text}; empty: as params_file says"
+            )
+            for name, (_, text) in IF_GIVEN.items()
         ),
         DeclareLaunchArgument(
             "mode",
@@ -26,6 +40,7 @@ def declared_arguments() -> list[DeclareLaunchArgument]:
             choices=["observe", "act"],
             description="act: intervene, if the monitor file says `mode: act` as well",
         ),
+        DeclareLaunchArgument("name", default_value="monitor", description="name of the node"),
         DeclareLaunchArgument("namespace", default_value="", description="namespace of the node"),
         DeclareLaunchArgument(
             "use_sim_time",
@@ -36,7 +51,7 @@ def declared_arguments() -> list[DeclareLaunchArgument]:
         DeclareLaunchArgument(
             "params_file",
             default_value=default_parameters,
-            description="ROS parameters (YAML); the arguments above win over it",
+            description="ROS parameters (YAML); arguments that are given win over it",
         ),
         DeclareLaunchArgument(
             "log_level",
@@ -53,27 +68,31 @@ def declared_arguments() -> list[DeclareLaunchArgument]:
     ]
 
 
+def monitor(context: LaunchContext) -> list[LifecycleNode]:
+    """Return the node, with the arguments that were given as parameters."""
+    given = {
+        name: kind
+        for name, (kind, _) in IF_GIVEN.items()
+        if LaunchConfiguration(name).perform(context)
+    }
+    parameters = {
+        name: ParameterValue(LaunchConfiguration(name), value_type=kind)
+        for name, kind in {**ALWAYS, **given}.items()
+    }
+    return [
+        LifecycleNode(
+            package="monitor_node",
+            executable="monitor_node",
+            name=LaunchConfiguration("name"),
+            namespace=LaunchConfiguration("namespace"),
+            output="screen",
+            emulate_tty=True,
+            parameters=[LaunchConfiguration("params_file"), parameters],
+            arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        )
+    ]
+
+
 def generate_launch_description() -> LaunchDescription:
     """Describe the one lifecycle node and its arguments."""
-    monitor = LifecycleNode(
-        package="monitor_node",
-        executable="monitor_node",
-        name="monitor",
-        namespace=LaunchConfiguration("namespace"),
-        output="screen",
-        emulate_tty=True,
-        parameters=[
-            LaunchConfiguration("params_file"),
-            {
-                "config": ParameterValue(LaunchConfiguration("config"), value_type=str),
-                "model": ParameterValue(LaunchConfiguration("model"), value_type=str),
-                "mode": ParameterValue(LaunchConfiguration("mode"), value_type=str),
-                "use_sim_time": ParameterValue(
-                    LaunchConfiguration("use_sim_time"), value_type=bool
-                ),
-                "autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool),
-            },
-        ],
-        arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
-    )
-    return LaunchDescription([*declared_arguments(), monitor])
+    return LaunchDescription([*declared_arguments(), OpaqueFunction(function=monitor)])

@@ -235,6 +235,15 @@ def test_the_help_of_the_launch_file_and_the_parameters_agree(repository: Path) 
         assert ast.unparse(value.elts[2]) == type(declared[name]).__name__
 
 
+def test_the_monitor_does_not_take_the_journal_of_the_bridge(repository: Path) -> None:
+    # What is given to a launch file reaches those that it includes, by name.
+    import ast
+
+    tree = ast.parse((repository / "launch" / "apollo.launch.py").read_text())
+    texts = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Dict)]
+    assert any("'journal': LaunchConfiguration('monitor_journal')" in text for text in texts)
+
+
 def test_the_parameters_are_in_the_guide(repository: Path) -> None:
     from apollo_bridge.node import PARAMETERS
 
@@ -254,4 +263,4 @@ def test_the_launch_file_starts_both_nodes(repository: Path) -> None:
         "print(json.dumps([type(e).__name__ for e in d.entities]))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert json.loads(found.stdout)[-2:] == ["LifecycleNode", "IncludeLaunchDescription"]
+    assert json.loads(found.stdout)[-2:] == ["LifecycleNode", "GroupAction"]

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from typing import Any
 import pytest
 import yaml
 from live_process import LIMIT, free_domain
+
+from monitor_node.parameters import NODE_PARAMETERS
 
 ARGUMENTS = {
     "config",
@@ -27,7 +30,15 @@ ARGUMENTS = {
     "params_file",
     "log_level",
     "autostart",
+    "name",
+    "record",
+    "journal",
+    "learn_to",
+    "bond",
+    "executor",
+    "queue_depth",
 }
+BESIDE = ("nav2.launch.xml", "autoware.launch.xml")
 
 
 @pytest.fixture
@@ -68,13 +79,60 @@ def test_installed_with_the_files_it_names(repository: Path, launch_file: Path) 
         assert set(parameters["/**"]) == {"ros__parameters"}
 
 
+def declared_in(launch_file: Path) -> set[str]:
+    """Return the arguments of the launch file, without ROS 2."""
+    text = launch_file.read_text(encoding="utf-8")
+    tables = (n for n in ast.parse(text).body if isinstance(n, ast.Assign))
+    [given] = (t.value for t in tables if ast.unparse(t.targets[0]) == "IF_GIVEN")
+    assert isinstance(given, ast.Dict)
+    names = {key.value for key in given.keys if isinstance(key, ast.Constant)}
+    return {*re.findall(r'DeclareLaunchArgument\(\s*"(\w+)"', text), *map(str, names)}
+
+
 def test_readme_names_every_argument(repository: Path, launch_file: Path) -> None:
-    declared = re.findall(
-        r'DeclareLaunchArgument\(\s*"(\w+)"', launch_file.read_text(encoding="utf-8")
-    )
-    assert set(declared) == ARGUMENTS
+    declared = declared_in(launch_file)
+    assert declared == ARGUMENTS
     readme = (repository / "README.md").read_text(encoding="utf-8")
     assert not [name for name in declared if f"`{name}`" not in readme]
+
+
+def test_arguments_that_become_parameters_are_parameters_of_the_node() -> None:
+    names = {parameter.name for parameter in NODE_PARAMETERS} | {"use_sim_time"}
+    of_launch = {"name", "namespace", "params_file", "log_level"}
+    assert ARGUMENTS - of_launch <= names
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_beside_others_the_monitor_gets_all_that_the_other_file_may_have_too(
+    repository: Path, launch_file: Path, name: str
+) -> None:
+    root = ET.parse(repository / "launch" / name).getroot()
+    declared = {arg.get("name"): arg for arg in root.findall("arg")}
+    assert all(arg.get("description") for arg in declared.values())
+    theirs, ours = root.findall("group/include")
+    assert str(ours.get("file")).endswith("/launch/monitor.launch.py")
+    given = {str(arg.get("name")): str(arg.get("value")) for arg in ours.findall("arg")}
+    assert given.keys() <= declared_in(launch_file)
+    # What is given to the other file must not reach this one by a common name.
+    assert {"config", "params_file", "autostart", "name", "namespace", "mode"} <= given.keys()
+    named = {arg.get("name") for arg in theirs.findall("arg")}
+    assert not {n for n in declared if str(n).startswith("monitor_")} & named
+    for value in (*given.values(), *(str(arg.get("value")) for arg in theirs.findall("arg"))):
+        for variable in re.findall(r"\$\(var (\w+)\)", value):
+            assert variable in declared
+
+
+def test_the_params_file_is_what_is_generated(repository: Path) -> None:
+    path = repository / "scripts" / "params_file.py"
+    spec = importlib.util.spec_from_file_location("params_file", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (repository / "config" / "monitor.params.yaml").read_text(encoding="utf-8")
+    assert text == module.text(), "run `.venv/bin/python scripts/params_file.py`"
+    values = yaml.safe_load(text)["/**"]["ros__parameters"]
+    assert values.pop("use_sim_time") is False
+    assert values == {parameter.name: parameter.default for parameter in NODE_PARAMETERS}
 
 
 def test_arguments_are_described_and_only_config_is_required(description: Any) -> None:
@@ -94,16 +152,23 @@ def test_starts_the_node_with_the_arguments_as_parameters(
         "config": "/data/monitor.yaml",
         "model": "/data/model.json",
         "mode": "act",
+        "name": "watchdog",
         "namespace": "ego",
+        "bond": "",
+        "executor": "",
+        "journal": "",
+        "learn_to": "",
+        "queue_depth": "70",
+        "record": "/data/live.mcap",
         "use_sim_time": "true",
         "params_file": str(repository / "config" / "monitor.params.yaml"),
         "autostart": "false",
         "log_level": "debug",
     }
     context.launch_configurations.update(values)
-    node = description.entities[-1]
+    [node] = description.entities[-1].execute(context)
     node._perform_substitutions(context)
-    assert node.node_name == "/ego/monitor"
+    assert node.node_name == "/ego/watchdog"
     given: dict[str, Any] = {}
     for parameters, is_file in node._Node__expanded_parameter_arguments:
         assert is_file
@@ -114,6 +179,11 @@ def test_starts_the_node_with_the_arguments_as_parameters(
     assert given["mode"] == "act"
     assert given["use_sim_time"] is True
     assert given["autostart"] is False
+    assert given["record"] == "/data/live.mcap"
+    assert given["queue_depth"] == 70
+    # What was not given is as in params_file.
+    assert given["bond"] is False
+    assert given["journal"] == ""
 
 
 MONITOR = """
