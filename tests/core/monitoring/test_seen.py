@@ -19,7 +19,10 @@ from forewarn.recordings import open_recording
 TEXT = """
 version: 1
 rate: 10
-signals: {x: {timeout: 0.2}, double: {value: 2 * x}, root: {value: sqrt(0.5 - x)}}
+signals:
+  x: {timeout: 0.2}
+  double: {value: "[2 * x][0]"}  # an index is left to the function that the test counts
+  root: {value: sqrt(0.5 - x)}
 predicates: {high: double > 3}
 properties: {calm: {formula: always(not high), horizon: 1}}
 """

@@ -100,6 +100,46 @@ def test_violations_of_known_runs(ticks: list[tuple[float, ...]]) -> None:
         assert [v.tick for v in verdicts if v.properties[index].violation] == expected, name
 
 
+class Forgetting(dict[object, object]):
+    """Keeps nothing."""
+
+    def __setitem__(self, key: object, value: object) -> None:
+        del key, value
+
+
+def forgetful() -> Monitor:
+    """Return the monitor that judges each tick anew."""
+    monitor = learned()
+    for compiled in monitor.properties:
+        object.__setattr__(compiled, "steady", Forgetting())
+    return monitor
+
+
+ANEW = forgetful()
+LONG = st.lists(
+    st.tuples(st.sampled_from([1, 1, 1, 1, 1, 4]), TICKS | st.just((None, 1.0, 0.0))), max_size=60
+)
+
+
+@given(LONG)
+def test_what_is_remembered_of_ticks_changes_nothing(
+    run: list[tuple[int, tuple[float | None, ...]]],
+) -> None:
+    one, other, tick = MONITOR.start(), ANEW.start(), 0
+    for gap, values in run:
+        tick += gap
+        one, verdict = MONITOR.step(one, Snapshot(tick, values))
+        other, anew = ANEW.step(other, Snapshot(tick, values))
+        assert repr(verdict) == repr(anew)
+        assert repr(one) == repr(other)
+    assert not any(compiled.steady for compiled in ANEW.properties)
+
+
+def test_ticks_of_rest_are_remembered() -> None:
+    play([(0.0, 0.0, 0.0)] * 3)
+    assert all(compiled.steady for compiled in MONITOR.properties)
+
+
 @given(st.lists(TICKS, min_size=1, max_size=30))
 def test_an_episode_starts_afresh_after_a_terminal_label(ticks: list[tuple[float, ...]]) -> None:
     before = [(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)]

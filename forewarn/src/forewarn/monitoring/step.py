@@ -239,8 +239,15 @@ class Monitor:
             snapshot.tick, observation, row, action, values, snapshot.suspended, waiting
         )
         states, verdicts = [], []
+        code = None if waiting or row is None or observation.active is False else observation.state
         for compiled, before in zip(self.properties, state.properties, strict=True):
-            after, verdict = self._property(compiled, before, moment)
+            key = row, code, before
+            known = None if code is None else compiled.steady.get(key)
+            if known is None:
+                known = self._property(compiled, before, moment)
+                if code is not None and _is_steady(compiled, before, known[0]):
+                    compiled.remember(key, known)
+            after, verdict = known
             if compiled.name in missed and not verdict.violation:
                 verdict = verdict._replace(possible_violation=True)
             states.append(after)
@@ -401,6 +408,17 @@ class Monitor:
         if expected.probability != expected.probability and (risk is CERTAIN or risk is OVER):
             expected = expected._replace(probability=risk.probability)
         return belief, expected
+
+
+def _is_steady(compiled: CompiledProperty, before: PropertyState, after: PropertyState) -> bool:
+    """Tell whether a tick would be judged the same at any other time: no alert counts ticks."""
+    # The policy returns what it was given only where it rests.
+    return (
+        after.policy is before.policy
+        and compiled.scored is None
+        and compiled.of_actions is None
+        and not before.belief
+    )
 
 
 def _verdict(

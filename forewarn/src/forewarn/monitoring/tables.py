@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import exp, log
@@ -267,6 +267,8 @@ class CompiledProperty:
     estimate: Estimate | None = None
     _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)
+    #: What became of ticks that say the same whenever they come, by row, state and what was before.
+    steady: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def announced(self) -> Announced:
@@ -330,6 +332,11 @@ class CompiledProperty:
             if len(self._steps) < MAX_MEMO:
                 self._steps[key] = found
         return found
+
+    def remember(self, key: Hashable, found: Any) -> None:
+        """Keep what became of a tick, for others like it."""
+        if len(self.steady) < MAX_MEMO:
+            self.steady[key] = found
 
     def letters_in(self, found: Compatible) -> NDArray[np.int64]:
         """Return the live letters of states that agree with an observation."""
