@@ -14,7 +14,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2
 
-from apollo_bridge.messages import Pool, SchemaError
+from apollo_bridge.messages import Pool, SchemaError, described
 from forewarn.messages import ForeignType
 
 
@@ -30,8 +30,16 @@ def own_class(name: str) -> Any:
     return own_pool().message_class(name)
 
 
-def own_type(name: str) -> ForeignType | None:
-    """Return the type of a message that the layouts describe; None for others."""
+def own_type(name: str, schema: bytes = b"") -> ForeignType | None:
+    """Return the type of a message that the layouts, or a schema, describe; None for others.
+
+    Raises
+    ------
+    SchemaError
+        If the schema is damaged.
+    """
+    if schema:
+        return Pool(described(schema)).message_type(name)
     try:
         return own_pool().message_type(name)
     except SchemaError:

@@ -44,6 +44,14 @@ class SchemaError(ValueError):
     """Descriptors are damaged, incomplete or contradict each other."""
 
 
+def described(schema: bytes) -> list[descriptor_pb2.FileDescriptorProto]:
+    """Return the files of a FileDescriptorSet, as MCAP keeps it; raises SchemaError."""
+    try:
+        return list(descriptor_pb2.FileDescriptorSet.FromString(schema).file)
+    except DAMAGE as error:
+        raise SchemaError(f"the schema is no FileDescriptorSet: {error}") from error
+
+
 class Pool:
     """The descriptors of one source: a channel of a file, or of a running Apollo.
 

@@ -27,10 +27,10 @@ def message_class(name: str, *, topic: str = "") -> Any:
     TypeNotInstalledError
         Naming the package that is missing.
     """
-    package, *folder, base = name.split("/")
+    package, _, rest = name.partition("/")
+    kind, _, base = rest.rpartition("/")
     where = f"topic {topic}" if topic else ""
-    kind = folder[0] if folder else "msg"
-    if kind == "msg":
+    if kind in ("", "msg"):
         return interface_class(f"{package}/msg/{base}", where=where)
     # The messages of a service or an action are parts of its class.
     stem, _, part = base.partition("_")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 
 from forewarn.cli.findings import Finding, warning
 from forewarn.config.signals import SignalSpec
 from forewarn.errors import FieldError, InputError
 from forewarn.logic.specification import CompiledSpec
-from forewarn.messages import MessageType, compile_extractor, installed_message_type
+from forewarn.messages import (
+    MessageType,
+    compile_extractor,
+    foreign_type,
+    installed_message_type,
+)
 from forewarn.signals.channels import check_condition
 from forewarn.signals.frames import value_type
 from forewarn.states.kind_check import Misuse, find_misuse
-
-# Functions from the name of a message of other middleware to its type, or None.
-LAYOUTS = "forewarn.layouts"
 
 
 def against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
@@ -39,8 +40,7 @@ def against_packages(compiled: CompiledSpec) -> Iterator[Finding]:
 
 def _installed(name: str) -> MessageType | None:
     if "/" not in name:
-        found = (point.load()(name) for point in entry_points(group=LAYOUTS))
-        return next((finding for finding in found if finding is not None), None)
+        return foreign_type(name)
     try:
         return installed_message_type(name)
     except InputError:

@@ -65,7 +65,8 @@ class SignalSpec(Section):
         ``/NAME/goal`` and ``nav2_msgs/action/NavigateToPose_Goal``. For its feedback:
         ``/NAME/_action/feedback`` and ``nav2_msgs/action/NavigateToPose_FeedbackMessage``.
     channel, message : str or None
-        Channel of Apollo's Cyber RT and its message, ``apollo.canbus.Chassis``.
+        Channel of Apollo's Cyber RT and its message, ``apollo.canbus.Chassis``; or a topic of an
+        MCAP file with messages in JSON or protobuf, and its schema, ``foxglove.PoseInFrame``.
     frame : FrameSpec or None
         A pose by its frames, in place of a topic: ``{of: base_link, in: map}``. `value` is an
         expression over ``translation`` (with ``x``, ``y``, ``z``) and ``rotation``, a quaternion:

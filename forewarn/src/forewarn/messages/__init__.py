@@ -2,7 +2,7 @@
 
 from forewarn.messages.definitions import MessageType, installed_message_type, message_type
 from forewarn.messages.extraction import Extractor, compile_extractor
-from forewarn.messages.foreign import ForeignExtractor, ForeignType
+from forewarn.messages.foreign import ForeignExtractor, ForeignType, foreign_type
 from forewarn.messages.schema import DefinitionError
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "ForeignType",
     "MessageType",
     "compile_extractor",
+    "foreign_type",
     "installed_message_type",
     "message_type",
 ]

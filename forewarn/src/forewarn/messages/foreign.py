@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from forewarn.expressions.values import NAN, Notes, Record, Unknown, Value
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.inference import ROOT, infer
 from forewarn.messages.schema import PRESENCE, Struct
+
+# Entry points: functions from the name of a message, and its schema if there is one, to its type.
+LAYOUTS = "forewarn.layouts"
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,31 @@ class ForeignType(MessageType):
     def struct(self) -> Struct:
         """The layout."""
         return self.layout
+
+
+def foreign_type(name: str, schema: bytes = b"") -> MessageType | None:
+    """Return a message of other middleware, from a package that knows it.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the message.
+    schema : bytes
+        What the data say of it, a FileDescriptorSet of protobuf; without it, what packages bring
+        along.
+
+    Returns
+    -------
+    MessageType or None
+        None if no package knows it.
+
+    Raises
+    ------
+    ValueError
+        If the schema is damaged.
+    """
+    found = (point.load()(name, schema) for point in entry_points(group=LAYOUTS))
+    return next((one for one in found if one is not None), None)
 
 
 class Absent(Record):

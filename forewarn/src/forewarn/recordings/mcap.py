@@ -183,6 +183,12 @@ class McapFile(Storage):
         self._file.close()
 
 
+def _text(schema: mcap.records.Schema) -> str:
+    """Return a definition; that of protobuf is no text, and has a character for each byte."""
+    binary = schema.encoding == "protobuf"
+    return schema.data.decode("latin-1") if binary else schema.data.decode(errors="replace")
+
+
 def _describe(
     channel: mcap.records.Channel, schema: mcap.records.Schema | None, count: int
 ) -> Channel:
@@ -190,7 +196,7 @@ def _describe(
         topic=channel.topic,
         msgtype=schema.name if schema is not None else "",
         serialization=channel.message_encoding,
-        definition=schema.data.decode(errors="replace") if schema is not None else "",
+        definition=_text(schema) if schema is not None else "",
         encoding=schema.encoding if schema is not None else "",
         count=count,
     )

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from forewarn.errors import ForewarnError, plural
-from forewarn.messages import MessageType, installed_message_type, message_type
+from forewarn.messages import MessageType, foreign_type, installed_message_type, message_type
 from forewarn.messages.definitions import normal_type_name
+from forewarn.messages.json_type import json_type
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, Struct
 from forewarn.recordings.interface import Channel, TopicInfo
 from forewarn.recordings.ros1 import ConversionError, Ros1Type, ros1_type
 
-SERIALIZATIONS = ("cdr", "ros1")
+SERIALIZATIONS = ("cdr", "ros1", "json", "protobuf")
 
 
 class UnusableTopicError(Exception):
@@ -85,7 +86,7 @@ class Topics(Mapping[str, TopicInfo]):
 
     def _decoder(self, topic: str, channel: Channel) -> MessageType:
         name = normal_type_name(channel.msgtype)
-        if channel.serialization == "ros1" or channel.definition.strip():
+        if channel.serialization != "cdr" or channel.definition.strip():
             return _defined(channel)
         try:
             decoder = installed_message_type(name)
@@ -157,7 +158,28 @@ def _defined(channel: Channel) -> MessageType:
     name = normal_type_name(channel.msgtype)
     if channel.serialization == "ros1":
         return _parsed(name, _ros1(channel).definition, "ros2msg")
-    return _parsed(name, channel.definition, channel.encoding)
+    if channel.serialization == "cdr":
+        return _parsed(name, channel.definition, channel.encoding)
+    found = _foreign(name, channel.serialization, channel.definition)
+    if isinstance(found, str):
+        raise UnusableTopicError(found)
+    return found
+
+
+@lru_cache(maxsize=512)
+def _foreign(name: str, serialization: str, definition: str) -> MessageType | str:
+    """Return a type of JSON or protobuf; a text says why there is none."""
+    if not definition.strip():
+        return f"the recording holds no schema of {name or 'its messages'}"
+    try:
+        if serialization == "json":
+            return json_type(name, definition)
+        found = foreign_type(name, definition.encode("latin-1"))
+    except ValueError as error:
+        return f"the schema of {name} in the recording cannot be used: {error}"
+    if found is None:
+        return "nothing here reads protobuf (accepted: the package apollo_bridge, which does)"
+    return found
 
 
 def _ros1(channel: Channel) -> Ros1Type:
