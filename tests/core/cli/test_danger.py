@@ -38,6 +38,7 @@ Run = Callable[..., Any]
 def few_trees() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(danger_fit, "MOST_TREES", 25)
+        patch.setattr(danger_fit, "FOLDS", range(5, 17))
         yield
 
 
