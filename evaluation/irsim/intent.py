@@ -27,25 +27,30 @@ from evaluation.harness.runs import two_halves
 from evaluation.irsim.study import BUDGET, HERE, recordings
 from forewarn.assessment.tradeoff import AlertRule
 from forewarn.config import load_spec
+from forewarn.config.signals import SignalSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 
 MARK = "evaluation.irsim.intent"
 CONFIG = HERE.parents[1] / "config" / "nav2.yaml"
 RULE = "keep_clear"
-WAYS = {"straight on": "plan_frame == 'no frame'", "along the path": None}
-"""What replaces the condition under which the file follows a path; None: nothing."""
+WAYS = {"straight on": "none", "along the path": "odom"}
+"""The frame of paths that are followed: this robot knows where it is by odometry."""
+
+POSE = "[pose.pose.position.x, pose.pose.position.y, yaw(pose.pose.orientation)]"
 
 SIGNALS = {"time_to_contact": -0.8, "clearance_ahead": -0.25}
 """Quantities, small where it is dangerous, and a threshold of each that the file names."""
 
 
-def compiled(follows: str | None) -> CompiledSpec:
-    """Return config/nav2.yaml without the collision monitor, which this robot does not have."""
+def compiled(frame: str) -> CompiledSpec:
+    """Return config/nav2.yaml without collision monitor and map, which this robot does not have."""
     spec = load_spec(CONFIG)
     signals = {name: one for name, one in spec.signals.items() if name != "collision_monitor"}
     predicates = {name: one for name, one in spec.predicates.items() if name[:7] != "stopped"}
-    if follows is not None:
-        signals["follows"] = signals["follows"].model_copy(update={"value": follows})
+    odometry = {"topic": "/odom", "type": "nav_msgs/msg/Odometry", "timeout": 0.3}
+    signals["pose"] = SignalSpec(**odometry, value=POSE)
+    own = str(signals["follows"].value).replace("'map'", f"'{frame}'")
+    signals["follows"] = signals["follows"].model_copy(update={"value": own})
     found = {"signals": signals, "predicates": predicates}
     return compile_spec(spec.model_copy(update=found))
 

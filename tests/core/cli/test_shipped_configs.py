@@ -120,6 +120,20 @@ class Maker:
         poses = [self("geometry_msgs/msg/PoseStamped", pose=self.pose(x, y)) for x, y in places]
         return self("nav_msgs/msg/Path", header=header, poses=poses)
 
+    def place(self, x: float, y: float) -> Any:
+        transform = self(
+            "geometry_msgs/msg/Transform",
+            translation=self("geometry_msgs/msg/Vector3", x=x, y=y),
+            rotation=self.turned(0.0),
+        )
+        link = self(
+            "geometry_msgs/msg/TransformStamped",
+            header=self.header("map", 100),
+            child_frame_id="base_link",
+            transform=transform,
+        )
+        return self("tf2_msgs/msg/TFMessage", transforms=[link])
+
     def odometry(
         self, speed: float, x: float, y: float, yaw: float, turning: float = 0.0, **others: Any
     ) -> Any:
@@ -221,6 +235,7 @@ def test_nav2_signals_from_recorded_messages(
                 "nav2_msgs/msg/CollisionMonitorState", action_type=2, polygon_name="slow"
             ),
             "/plan": make.path(make.header("", 0), (0, 0), (0, 0), (0, 0)),
+            "/tf": make.place(0, 0),
         }
     )  # fmt: skip
     values, held = signals_and_predicates(compiled(repository, "nav2.yaml"), bag)
@@ -238,7 +253,7 @@ def test_nav2_signals_from_recorded_messages(
     ("plan", "expected"),
     [
         ({}, math.inf),
-        ({"frame": "map"}, 1.2),
+        ({"frame": "odom"}, 1.2),
         ({"seconds": 97}, 1.2),
         ({"aside": 0.6}, 1.2),
         ({"places": ()}, 1.2),
@@ -255,14 +270,14 @@ def test_nav2_judges_the_way_along_the_path_or_else_straight_on(
     expected: float,
 ) -> None:
     # The robot heads along x, to a wall 1.5 m ahead; its planner means to turn left before it.
-    header = make.header(plan.get("frame", "odom"), plan.get("seconds", 99))
+    header = make.header(plan.get("frame", "map"), plan.get("seconds", 99))
     left = ((5.0, 5.0), (5.5, 5.0), (5.9, 5.4), (5.9, 8.0))
     places = [(x, y + plan.get("aside", 0.0)) for x, y in plan.get("places", left)]
     ranges = np.full(36, math.inf, dtype=np.float32)
     ranges[0], ranges[1], ranges[35] = 1.5, 1.523, 1.523
     bag = record(
         {
-            "/odom": make.odometry(0.4, 5, 5, 0, header=make.header("odom", 100)),
+            "/odom": make.odometry(0.4, 0, 0, 0, header=make.header("odom", 100)),
             "/scan": make(
                 "sensor_msgs/msg/LaserScan",
                 angle_increment=math.radians(10), range_min=0.12, range_max=3.5, ranges=ranges,
@@ -270,6 +285,7 @@ def test_nav2_judges_the_way_along_the_path_or_else_straight_on(
             "/cmd_vel": make("geometry_msgs/msg/TwistStamped", twist=make.twist(0.4)),
             "/collision_monitor_state": make("nav2_msgs/msg/CollisionMonitorState"),
             "/plan": make.path(header, *places),
+            "/tf": make.place(5, 5),
         }
     )  # fmt: skip
     values, held = signals_and_predicates(compiled(repository, "nav2.yaml"), bag)

@@ -24,6 +24,7 @@ from forewarn.monitoring.black_box import OVERHEAD, Kept, Ring
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.footprint import MOST_ALERTS, MOST_COUNTED, growing_parts, memory_bound
 from forewarn.monitoring.online_learning import OnlineLearner
+from forewarn.signals.frame_tree import MOST_TRANSFORMS, FrameTree, Transform
 
 TEXT = """\
 rate: 10
@@ -32,6 +33,7 @@ signals:
   a: {timeout: 1}
   b: {timeout: 1}
   c: {timeout: 1}
+  f: {frame: {of: base_link, in: map}, value: translation.x, timeout: 1}
   d: {value: "mean_over(a, 100) + highest(b, 100) + lowest(c, 100) + rate(a, 50)"}
   e: {value: "for_how_long(a > 1) + since(b > 1) + previous(c)"}
 predicates: {%s}
@@ -81,6 +83,23 @@ def test_the_ring_of_the_black_box(compiled: CompiledSpec) -> None:
 
     assert spec.ring // 2 < measured(fill) <= spec.ring * 1.1
     assert allowed(compiled, "black box") == 3 * MEGABYTE
+
+
+def test_transforms_of_ten_seconds(compiled: CompiledSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 5000
+    monkeypatch.setattr("forewarn.signals.frame_tree.MOST_TRANSFORMS", most)
+
+    def fill() -> FrameTree:
+        tree = FrameTree()
+        for i in range(2 * most):
+            turned = (0.1 + i, 0.2 + i, 0.3 + i, 0.4 + i)
+            move = Transform("map", (i + 0.1, i + 0.2, i + 0.3), turned, i + 10**9)
+            assert not tree.insert(i * 1000, move, "base_link", static=False)
+        assert tree.kept == most
+        return tree
+
+    assert most * footprint.TRANSFORM / 4 < measured(fill) <= most * footprint.TRANSFORM
+    assert allowed(compiled, "frames") == MOST_TRANSFORMS * footprint.TRANSFORM
 
 
 def test_alerts_with_the_longest_texts(compiled: CompiledSpec) -> None:
@@ -181,10 +200,10 @@ def test_risk_tables_with_bounds_and_once_more(compiled: CompiledSpec, model: Co
 def test_the_bound_names_each_part_and_the_sum(compiled: CompiledSpec) -> None:
     parts = growing_parts(compiled.spec, compiled.abstraction)
     names = [part.name for part in parts]
-    assert names == ["black box", "alerts", "expressions", "regrowing", "online learning"]
+    assert names == ["black box", "frames", "alerts", "expressions", "regrowing", "online learning"]
     said = memory_bound(parts)
     assert all(f"{name} " in said for name in names)
     assert f"{MOST_COUNTED:,}" in said and "2,000 moments" in said
     assert (
-        len(growing_parts(compiled.spec, compiled.abstraction, build_monitor(compiled, None))) == 6
+        len(growing_parts(compiled.spec, compiled.abstraction, build_monitor(compiled, None))) == 7
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from forewarn.config import MonitorSpec
 from forewarn.config.black_box import said
 from forewarn.expressions.functions.memory import Memory
+from forewarn.signals.frame_tree import MOST_TRANSFORMS
 from forewarn.states.abstraction import Abstraction
 
 if TYPE_CHECKING:  # `validate` has no need of what solves
@@ -26,6 +27,8 @@ NUMBER = 40
 """Bytes of a number and of its place in a list."""
 ALERT = 40_000
 """Bytes of an alert with the longest texts that services take, and the path of an incident."""
+TRANSFORM = 800
+"""Bytes of a transform between two frames."""
 MOMENT = 1_000
 """Bytes of a moment that is kept to grow a tree, beside its numbers."""
 COUNTED = 700
@@ -76,6 +79,12 @@ def growing_parts(
 def _parts(spec: MonitorSpec, abstraction: Abstraction, monitor: Monitor | None) -> Iterator[Part]:
     if spec.black_box is not None:
         yield Part("black box", spec.black_box.memory, "messages before and after a trigger")
+    trees = {
+        (one.frame.topic, one.frame.static) for one in abstraction.sources if one.frame is not None
+    }
+    if trees:
+        kept = len(trees) * MOST_TRANSFORMS
+        yield Part("frames", kept * TRANSFORM, f"{kept:,} transforms")
     alerts = MOST_ALERTS + len(spec.properties)
     yield Part("alerts", alerts * ALERT, f"the last {alerts}, with the longest texts")
     windows = [
