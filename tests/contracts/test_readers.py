@@ -14,9 +14,10 @@ from apollo_records import CHASSIS, POSE, Written, chassis, record_bytes
 from bags import Message, cdr, write_bag, write_bag1
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mcap.writer import CompressionType, Writer
 
 from apollo_bridge import cyber_record_reader
-from apollo_bridge.layouts import own_class
+from apollo_bridge.layouts import own_class, own_pool
 from forewarn.errors import RecordingError
 from forewarn.expressions import parse_expression
 from forewarn.messages import compile_extractor
@@ -312,6 +313,70 @@ class TestMcapByFile(Rosbag2Contract):
     """Compressed as a whole."""
 
     compression = "file"
+
+
+class TestMcapPackedByHand(Rosbag2Contract):
+    """A file that ``zstd`` has packed."""
+
+    compression = "file"
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> Path:
+        (file,) = super().write(folder, rows).glob("*.zstd")
+        return file.rename(file.with_suffix(".zst"))
+
+    def data_file(self, path: Path) -> Path:
+        return path
+
+
+class TestMcapOfJson(ReaderContract):
+    """Messages in JSON with a JSON Schema, as Foxglove writes them."""
+
+    fields: ClassVar[dict[str, tuple[str, str]]] = {
+        "/pose": ("foxglove.Pose", "position.x"),
+        "/limit": ("foxglove.Limit", "value"),
+    }
+    schemas: ClassVar[dict[str, str]] = {
+        "/pose": '{"properties": {"position": {"properties": {"x": {"type": "number"}}}}}',
+        "/limit": '{"properties": {"value": {"type": "number"}}}',
+    }
+
+    def schema(self, topic: str) -> tuple[str, bytes]:
+        return "jsonschema", self.schemas[topic].encode()
+
+    def message(self, topic: str, value: float) -> tuple[str, bytes]:
+        made = {"position": {"x": value}} if topic == "/pose" else {"value": value}
+        return "json", json.dumps(made).encode()
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> Path:
+        path = folder / "x.mcap"
+        with path.open("wb") as file:
+            writer = Writer(file, compression=CompressionType.NONE)
+            writer.start()
+            channels = {}
+            for topic, (name, _) in self.fields.items():
+                kind = writer.register_schema(name, *self.schema(topic))
+                channels[topic] = writer.register_channel(topic, self.message(topic, 0.0)[0], kind)
+            for time_ns, topic, value in rows:
+                data = self.message(topic, value)[1]
+                writer.add_message(channels[topic], time_ns, data, time_ns)
+            writer.finish()
+        return path
+
+
+class TestMcapOfProtobuf(TestMcapOfJson):
+    """Messages in protobuf; those of Apollo serve, for their descriptors are at hand."""
+
+    fields: ClassVar[dict[str, tuple[str, str]]] = {
+        "/chassis": ("apollo.canbus.Chassis", "speed_mps"),
+        "/pose": ("apollo.localization.LocalizationEstimate", "measurement_time"),
+    }
+
+    def schema(self, topic: str) -> tuple[str, bytes]:
+        return "protobuf", own_pool().definition()
+
+    def message(self, topic: str, value: float) -> tuple[str, bytes]:
+        name, field = self.fields[topic]
+        return "protobuf", own_class(name)(**{field: value}).SerializeToString()
 
 
 class TestSqlite(Rosbag2Contract):

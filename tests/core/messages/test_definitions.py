@@ -215,3 +215,45 @@ float32 distance_remaining
 """
     found = message_type("nav2_msgs/action/NavigateToPose_FeedbackMessage", text, "ros2msg").struct
     assert list(found.fields["feedback"].fields) == ["number_of_recoveries", "distance_remaining"]
+
+
+ACTION = f"""{LINE}
+ACTION: a_msgs/action/Go
+Point to
+---
+string text
+---
+float64 done
+{LINE}
+MSG: a_msgs/msg/Point
+float64 x
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "fields"),
+    [
+        ("Goal", {"to": "a_msgs/msg/Point"}),
+        ("FeedbackMessage", {"goal_id": "unique_identifier_msgs/msg/UUID",
+                             "feedback": "a_msgs/action/Go_Feedback"}),
+        ("GetResult_Response", {"status": "int8", "result": "a_msgs/action/Go_Result"}),
+        ("SendGoal_Event", {"info": "service_msgs/msg/ServiceEventInfo",
+                            "request": "a_msgs/action/Go_SendGoal_Request[<=1]",
+                            "response": "a_msgs/action/Go_SendGoal_Response[<=1]"}),
+    ],
+)  # fmt: skip
+def test_messages_of_an_action_that_a_recording_embeds_as_a_whole(
+    part: str, fields: dict[str, str]
+) -> None:
+    found = message_type(f"a_msgs/action/Go_{part}", ACTION, "ros2msg").struct
+    assert {name: str(field) for name, field in found.fields.items()} == fields
+
+
+def test_the_event_of_a_service_that_a_recording_embeds_as_a_whole() -> None:
+    text = f"{LINE}\nSRV: a_msgs/srv/Ask\nint8 x\n---\nint8 y\n"
+    found = message_type("a_msgs/srv/Ask_Event", text, "ros2msg").struct
+    assert list(found.fields) == ["info", "request", "response"]
+    with pytest.raises(DefinitionError, match="has 1 parts"):
+        message_type("a_msgs/srv/Ask_Event", text.replace("---", ""), "ros2msg")
+    with pytest.raises(DefinitionError, match="no definition of a_msgs/srv/Tell_Request"):
+        message_type("a_msgs/srv/Tell_Event", text, "ros2msg")

@@ -16,7 +16,7 @@ FLOAT = ("std_msgs/msg/Float64", "ros2msg", "float64 data\n")
 SERVICE = (
     "example_interfaces/srv/AddTwoInts_Event",
     "ros2msg",
-    "=" * 80 + "\nSRV: example_interfaces/srv/AddTwoInts\nint64 a\nint64 b\n---\nint64 sum\n",
+    "=" * 80 + "\nSRV: example_interfaces/srv/AddTwoInts\nint64 a\nint64 b\n",
 )
 
 

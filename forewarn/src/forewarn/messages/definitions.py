@@ -84,7 +84,10 @@ def message_type(name: str, definition: str, encoding: str) -> MessageType:
     types: Types = {}
     language = "MSG" if encoding.endswith("msg") else "IDL"
     for title, part, text in _sections(name, definition, language):
-        types.update(_parse(title, part, text))
+        types.update(_parse(title, part, text) if part in ("MSG", "IDL") else _whole(title, text))
+    if name not in types and name in (made := _made_of_parts(name, types)):
+        types.update(made)
+        types.update({one: _own_types()[one] for one in _MADE_FROM if one not in types})
     result = MessageType(name, types)
     _ = result.struct
     return result
@@ -97,10 +100,11 @@ def _sections(name: str, definition: str, language: str) -> list[tuple[str, str,
     for part in parts[1:]:
         header, _, text = part.partition("\n")
         kind, _, title = header.strip().partition(": ")
-        if kind not in ("MSG", "IDL"):
+        if kind not in ("MSG", "IDL", "SRV", "ACTION"):
             raise DefinitionError(
                 f"the definition of {name} has the line {header!r} after a separator",
-                accepted="MSG: package/Name or IDL: package/msg/Name",
+                accepted="MSG: package/Name, IDL: package/msg/Name, SRV: package/srv/Name or "
+                "ACTION: package/action/Name",
             )
         found.append((normal_type_name(title.strip()), kind, text))
     return found
@@ -263,6 +267,38 @@ _GENERATED = {
     "_Event": "service_msgs/ServiceEventInfo info\n"
     "{stem}_Request[<=1] request\n{stem}_Response[<=1] response",
 }
+
+
+_MADE_FROM = (
+    *("builtin_interfaces/msg/Time", "service_msgs/msg/ServiceEventInfo"),
+    "unique_identifier_msgs/msg/UUID",
+)
+
+
+def _whole(title: str, text: str) -> Types:
+    """Return the parts of a service or of an action that a recording embeds as a whole."""
+    suffix = ".action" if "/action/" in title else ".srv"
+    (parts,) = (parts for _, of, parts, _ in _PARTS if of == suffix)
+    texts = re.split(r"^---\s*$", text, flags=re.M)
+    if len(texts) != len(parts):
+        raise DefinitionError(
+            f"the definition of {title} has {len(texts)} parts", accepted=f"{len(parts)} and '---'"
+        )
+    types: Types = {}
+    for part, own in zip(parts, texts, strict=True):
+        types.update(_parse(f"{title}_{part}", "MSG", own))
+    return types
+
+
+def _made_of_parts(name: str, types: Types) -> Types:
+    """Return what the generators make of the parts that are known; nothing if it is not that."""
+    made: Types = {}
+    for part in [name, *(f"{name.removesuffix('_Event')}_{part}" for part in _PARTS[0][2])]:
+        for ending, text in _GENERATED.items():
+            stem = part.removesuffix(ending)
+            if stem != part and part not in types:
+                made.update(_parse(part, "MSG", text.format(stem=stem) + "\n"))
+    return made
 
 
 def _generated(name: str, share: Path, base: str) -> Types | None:
