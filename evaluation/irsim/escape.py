@@ -253,10 +253,12 @@ def main(
                 episodes.drive(
                     seed, compared, lambda arm, seed=seed: run_episode(world, seed, compared[arm])
                 )
-    pairs = episodes.by_arm(seeds)
+    # An arm that was not driven to its end has no row.
+    found = episodes.by_arm(seeds)
+    pairs = {name: pair for name, pair in found.items() if len(pair[0]) == len(seeds)}
     rows = {name: summary(list(zip(*pair, strict=True))) for name, pair in pairs.items()}
     for name, (mine, _) in pairs.items():
-        for way in (way for way in ESCAPES if name.endswith(way)):
+        for way in (way for way in ESCAPES if name.removesuffix(way) in {*pairs} - {name}):
             both = list(zip(mine, pairs[name.removesuffix(way)][0], strict=True))
             rows[name] |= resampled("gained", gained, both, resamples=2000)
     driven = [episode["seed"] for episode in pairs[NOBODY][0]]
