@@ -67,6 +67,7 @@ HOWTOS = ("requirements", "plans", "trees", "goals", "foresight")
 PAGES = (
     "README.md",
     "docs/reference/recordings.md",
+    "docs/tutorial/README.md",
     *(f"docs/howto/{name}.md" for name in HOWTOS),
 )
 
@@ -78,7 +79,7 @@ def nodes_environment() -> Iterator[dict[str, str]]:
         yield environment_of(domain)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs_as_shown(
     page: str, repository: Path, tmp_path: Path, nodes_environment: dict[str, str]
