@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +70,7 @@ class Outcomes:
     """
 
     visits: Counts
-    lags: Mapping[int, Counts] = MappingProxyType({})
+    lags: Mapping[int, Counts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +87,7 @@ class Shard:
 
     recording: str
     transitions: Counts
-    outcomes: Mapping[Judged, Outcomes] = MappingProxyType({})
+    outcomes: Mapping[Judged, Outcomes] = field(default_factory=dict)
 
     def moved(self, target: NDArray[np.int64]) -> Shard:
         """Return the shard with state i called ``target[i]``; -1 drops what is about it."""
