@@ -152,7 +152,7 @@ def test_blocks_give_the_bits_of_the_step(
 SIGNATURES = {"a": ("f", False), "f": ("b", False), "n": ("i", False), "v": ("f", True)}
 
 
-def lifted(source: str) -> Lifted | None:
+def lifted(source: str) -> Lifted | tuple[Lifted, ...] | None:
     expression = parse_expression(source)
     names = sorted(expression.names)
     return lift(expression, names, [SIGNATURES[name] for name in names])
@@ -167,13 +167,19 @@ def lifted(source: str) -> Lifted | None:
 )  # fmt: skip
 def test_what_works_element_by_element_runs_at_once(source: str, arrays: bool) -> None:
     found = lifted(source)
-    assert found is not None
+    assert isinstance(found, Lifted)
     assert found.arrays == arrays
+
+
+def test_of_a_list_each_element_runs_at_once() -> None:
+    found = lifted("[a, where(v > a, v, 1), f]")
+    assert found is not None and not isinstance(found, Lifted)
+    assert [element.arrays for element in found] == [False, True, False]
 
 
 @pytest.mark.parametrize(
     "source",
-    ["[a, a]", "v[0]", "[2 * e for e in v]", "a if f else 0", "v if f else a", "a ** n",
+    ["[a, 1]", "v[0]", "[2 * e for e in v]", "a if f else 0", "v if f else a", "a ** n",
      "max(v, default=0)", "argmin(v)", "1 + 1"],
 )  # fmt: skip
 def test_what_does_not_is_left_to_the_step(source: str) -> None:

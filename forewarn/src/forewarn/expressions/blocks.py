@@ -157,8 +157,10 @@ class Lifted(NamedTuple):
 
 def lift(
     expression: Expression, names: Sequence[str], signatures: Sequence[Signature]
-) -> Lifted | None:
+) -> Lifted | tuple[Lifted, ...] | None:
     """Compile an expression to run on columns; None if it must be evaluated moment by moment.
+
+    A list gives what computes each of its elements.
 
     Parameters
     ----------
@@ -168,12 +170,18 @@ def lift(
         Of their columns.
     """
     lifter = _Lifter(dict(zip(names, signatures, strict=True)))
+    elements = expression.tree.elts if isinstance(expression.tree, ast.List) else ()
     try:
-        made = lifter.made(expression.tree)
+        if elements:
+            return tuple(_compiled(lifter.made(node), names, expression) for node in elements)
+        return _compiled(lifter.made(expression.tree), names, expression)
     except NotLifted:
         return None
+
+
+def _compiled(made: _Made, names: Sequence[str], expression: Expression) -> Lifted:
     if made.level is None or made.kind == "mixed":
-        return None
+        raise NotLifted
     function = compile_rewritten(made.tree, [*names, COUNTS], f"block of {expression.source}")
     return Lifted(function, made.kind, made.level == 1)
 

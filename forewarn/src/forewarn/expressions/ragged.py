@@ -81,7 +81,7 @@ def collect(notes: Notes, values: Any, count: Any, condition: Any, *outer: Any) 
     if is_unknown(count):
         return NAN
     column = widen(values, count)
-    for truth_value in (*outer, condition):
+    for truth_value in outer if condition is True else (*outer, condition):
         known = widen(truth(notes, truth_value), count)
         if len(known) and known.dtype != np.bool_:
             return notes.unknown("the 'if' of a comprehension is unknown for an element")

@@ -61,15 +61,18 @@ class _Selection:
             self.at = place if 0 <= place < counts else -1
             return
         first = np.cumsum(stored) - stored
-        exists: Any = np.ones(len(counts), dtype=np.bool_)
+        exists: Any = True
         if self.at is not None:
             exists = np.asarray(self.at) >= 0
             if not exists.any():
                 return
             parents = np.maximum(self.at, 0)
             counts, first = counts[parents], first[parents]
-        place = index if index >= 0 else counts + index
-        exists = exists & (place >= 0) & (place < counts)
+        if index >= 0:
+            place, exists = index, exists & (counts > index)
+        else:
+            place = counts + index
+            exists = exists & (place >= 0)
         found = np.where(exists, first + place, -1)
         self.at = found if found.ndim else int(found)
 

@@ -7,11 +7,16 @@ before the next one is known. Everything else gives the same whatever the order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from itertools import compress
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.errors import ForewarnError
 from forewarn.expressions import Expression
 from forewarn.expressions.blocks import Column, Lifted, Signature, column_of, lift
+from forewarn.expressions.values import vector
 from forewarn.signals.feed import ABSENT, Ahead, Snapshot
 
 BLOCK = 256
@@ -55,7 +60,9 @@ class Outlook:
         for slot, signal in enumerate(self._derived, first):
             if signal.memory is not None or self._waits & {*signal.arguments}:
                 self._waits.add(slot)
-        self._lifted: dict[tuple[int, tuple[Signature, ...]], Lifted | None] = {}
+        self._lifted: dict[
+            tuple[int, tuple[Signature, ...]], Lifted | tuple[Lifted, ...] | None
+        ] = {}
 
     def over(self, snapshots: Iterable[Snapshot]) -> Iterator[Snapshot]:
         """Yield snapshots with what could be computed ahead.
@@ -89,14 +96,14 @@ class Outlook:
                 for row in rows:
                     row.append(ABSENT)
                 continue
-            column = self._at_once(place, rows, columns)
-            missing = _extend(rows, column)
+            found = self._at_once(place, rows, columns)
+            missing = _extend(rows, found)
             for at in missing:
                 rows[at][slot], reason = signal.computed(rows[at])
                 if reason:
                     failed[at][place] = reason
-            if not any(rows[at][slot] is not None for at in missing):
-                columns[slot] = column
+            if isinstance(found, Column) and all(rows[at][slot] is None for at in missing):
+                columns[slot] = found
         return [
             snapshot._replace(ahead=Ahead(row[self._first :], reasons))
             for snapshot, row, reasons in zip(block, rows, failed, strict=True)
@@ -104,7 +111,7 @@ class Outlook:
 
     def _at_once(
         self, place: int, rows: Sequence[Sequence[Any]], columns: dict[int, Column | None]
-    ) -> Column | None:
+    ) -> Column | Lists | None:
         """Return what a signal is at the moments of a block, as far as columns tell."""
         signal = self._derived[place]
         given: list[Column] = []
@@ -123,10 +130,36 @@ class Outlook:
         if key not in self._lifted:
             self._lifted[key] = lift(signal.expression, names, signatures)
         lifted = self._lifted[key]
-        return None if lifted is None else lifted.apply(given)
+        if lifted is None:
+            return None
+        return lifted.apply(given) if isinstance(lifted, Lifted) else _listed(lifted, given)
 
 
-def _extend(rows: Sequence[list[Any]], column: Column | None) -> Sequence[int]:
+class Lists(NamedTuple):
+    """Lists at the moments that are `known`."""
+
+    values: Sequence[Any]
+    known: NDArray[np.bool_]
+
+    def each(self) -> Sequence[Any]:
+        """Return the lists."""
+        return self.values
+
+
+def _listed(lifted: tuple[Lifted, ...], given: Sequence[Column]) -> Lists | None:
+    """Return lists whose elements are computed one by one, each for all moments."""
+    parts: list[Column] = []
+    for one in lifted:
+        part = one.apply(given)
+        if part is None:
+            return None
+        parts.append(part)
+    known = np.logical_and.reduce([part.known for part in parts])
+    elements = [compress(part.each(), known[part.known].tolist()) for part in parts]
+    return Lists(list(map(vector, zip(*elements, strict=True))), known)
+
+
+def _extend(rows: Sequence[list[Any]], column: Column | Lists | None) -> Sequence[int]:
     """Append the values of a column, None where there is none; return where that is."""
     if column is None:
         for row in rows:
