@@ -133,6 +133,7 @@ def _parameters() -> Iterator[str]:
         "Parameters of each input": parameters.quality_parameters("TOPIC"),
         "Parameters of bag_player_node": parameters.PLAYER_PARAMETERS,
         "Parameters of twist_gate_node": parameters.GATE_PARAMETERS,
+        "Parameters of monitor_top": parameters.TOP_PARAMETERS,
     }
     for title, table in sections.items():
         yield from ("", f"## {title}", "")

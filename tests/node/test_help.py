@@ -8,7 +8,13 @@ import sys
 import pytest
 
 from monitor_node.console import asked
-from monitor_node.parameters import GATE_PARAMETERS, NODE_PARAMETERS, PLAYER_PARAMETERS, Parameter
+from monitor_node.parameters import (
+    GATE_PARAMETERS,
+    NODE_PARAMETERS,
+    PLAYER_PARAMETERS,
+    TOP_PARAMETERS,
+    Parameter,
+)
 
 pytestmark = pytest.mark.ros
 
@@ -19,6 +25,7 @@ pytestmark = pytest.mark.ros
         ("monitor_node", NODE_PARAMETERS),
         ("bag_player_node", PLAYER_PARAMETERS),
         ("twist_gate_node", GATE_PARAMETERS),
+        ("monitor_top", TOP_PARAMETERS),
     ],
 )
 def test_help_names_every_parameter(executable: str, parameters: tuple[Parameter, ...]) -> None:

@@ -16,6 +16,7 @@ from forewarn.config.actions import ACTIONS
 ROOT = Path(__file__).parents[2]
 MESSAGES = ROOT / "ros2_ws" / "src" / "forewarn_msgs" / "msg"
 NODE = ROOT / "monitor_node" / "src" / "monitor_node"
+DIAGNOSTICS = {"monitor: timing": NODE / "diagnosis.py", "monitor: alerts": NODE / "findings.py"}
 BUILT_IN = {"bool", "string", "float64", "uint8", "uint32", "uint64", "int32", "int64"}
 OTHERS = {"std_msgs/Header": {"stamp": "time", "frame_id": "string"}, "String": {"data": "string"}}
 
@@ -51,6 +52,9 @@ def kind_of(topic: str, steps: list[str]) -> str:
             if not kind.endswith("[]"):
                 raise LookupError(f"{name} of {topic} is no array")
             kind = kind.removesuffix("[]") if ":" not in index or len(steps) > 1 else kind
+        for field in re.findall(r"\{(\w+)==", step):
+            if field not in fields(kind.removesuffix("[]")):
+                raise LookupError(f"{kind} has no {field}")
     return kind
 
 
@@ -87,6 +91,7 @@ def foxglove() -> dict[str, Any]:
         ("/monitor/output/risks", ["risks[0]", "probability"]),
         ("/monitor/output/risk", ["risks[0]", "chance"]),
         ("/monitor/output/intervention", ["action[0]"]),
+        ("/monitor/output/alerts", ['alerts[:]{heard_by==""}']),
     ],
 )
 def test_a_path_that_leads_nowhere_is_noticed(topic: str, steps: list[str]) -> None:
@@ -98,13 +103,11 @@ def test_a_path_that_leads_nowhere_is_noticed(topic: str, steps: list[str]) -> N
 def test_plotjuggler_draws_numbers_that_exist(plotjuggler: ElementTree.Element) -> None:
     names = [curve.attrib["name"] for curve in plotjuggler.iter("curve")]
     assert len(names) > 25
-    diagnosis = (NODE / "diagnosis.py").read_text()
     for name in names:
         if name.startswith("/diagnostics/"):
             # PlotJuggler's own parser of diagnostics: topic, status, key.
             _, _, status, key = name.split("/", 3)
-            assert status == "monitor: timing"
-            assert f'"{key}":' in diagnosis
+            assert f'"{key}":' in DIAGNOSTICS[status].read_text()
         else:
             assert kind_of(*split_plotjuggler(name)) in BUILT_IN - {"string"}, name
 
@@ -155,11 +158,21 @@ def test_foxglove_shows_fields_that_exist(foxglove: dict[str, Any]) -> None:
         kind = kind_of(*split_foxglove(path))
         if panel.startswith("Plot!"):
             assert kind in BUILT_IN - {"string"}, path
-        for field, variable in re.findall(r"\{(\w+)==\$(\w+)\}", path):
-            assert field in fields("Risk")
+        for variable in re.findall(r"==\$(\w+)\}", path):
             assert variable in foxglove["globalVariables"]
     others = {text for key, text in texts(foxglove) if key == "topicToRender"}
     assert others == {"/diagnostics", "/rosout"}
+
+
+def test_both_layouts_show_alerts_incidents_and_sources(
+    foxglove: dict[str, Any], plotjuggler: ElementTree.Element
+) -> None:
+    shown = {text for _, text in texts(foxglove)}
+    for path in ("alerts.alerts[:]", "alerts.alerts[:].incident", "intervention.sources[:]"):
+        assert f"/monitor/output/{path}" in shown
+    drawn = {curve.attrib["name"] for curve in plotjuggler.iter("curve")}
+    for path in ("alerts/alerts[0]/state", "intervention/sources[0]/age"):
+        assert f"/monitor/output/{path}" in drawn
 
 
 def test_foxglove_places_every_panel_once(foxglove: dict[str, Any]) -> None:

@@ -27,6 +27,11 @@ def twist_gate_node() -> None:
     _run("twist_gate_node", "monitor_node.twist_gate_node", interrupted=0)
 
 
+def monitor_top() -> None:
+    """Watch a monitor in a terminal."""
+    _run("monitor_top", "monitor_node.top", interrupted=0)
+
+
 def _run(executable: str, module: str, interrupted: int) -> None:
     with Interrupt() as interrupt:
         if asked(sys.argv[1:]):
@@ -64,6 +69,11 @@ def usage(executable: str) -> str:
             "The gate for velocity commands between planner and base.",
             parameters.GATE_PARAMETERS,
             "config:=monitor.yaml",
+        ),
+        "monitor_top": (
+            "Shows a monitor's risks and alerts in a terminal; keys acknowledge and mute.",
+            parameters.TOP_PARAMETERS,
+            "monitor:=/monitor",
         ),
     }[executable]
     lines = [f"usage: {executable} --ros-args -p {needed}", "", purpose, "", "parameters:"]

@@ -23,7 +23,11 @@ def findings(runtime: Runtime) -> Iterator[Status]:
 def _alert_status(runtime: Runtime) -> Status:
     """Report alerts until somebody has taken note of them; what is over takes no mode away."""
     unheeded, kept = runtime.alerts.unheeded, runtime.alerts
-    values: dict[str, object] = {"kept": len(kept.all), "forgotten": kept.forgotten}
+    values: dict[str, object] = {
+        "kept": len(kept.all),
+        "unacknowledged": len(unheeded),
+        "forgotten": kept.forgotten,
+    }
     values |= {f"alert {alert.id}": alert.reason for alert in unheeded}
     if not unheeded:
         return Status("alerts", Severity.OK, "none that nobody has acknowledged", values)

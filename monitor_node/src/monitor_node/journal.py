@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.errors import ForewarnError, RecordingError
 from forewarn.files.journal import JournalFile
+from forewarn.monitoring.alerts import Alerts, Kept, parse_kept
 from forewarn.monitoring.checkpoint import recall, remember
 from forewarn.monitoring.live_session import Watch
 from forewarn_ros.status import Severity, Status
@@ -15,11 +16,15 @@ from forewarn_ros.status import Severity, Status
 FORMAT = 2
 
 
+NO_ALERTS = Kept(0, ())
+
+
 class Entry(NamedTuple):
     """What a former life of the node left behind."""
 
     memory: Mapping[str, Any]
     owing: tuple[str, ...]
+    alerts: Kept = NO_ALERTS
 
 
 class Journal:
@@ -57,9 +62,12 @@ class Journal:
         self._actuators = tuple(actuators)
         self._file = JournalFile(path, "monitor", FORMAT)
         self._written: tuple[Any, ...] | None = None
+        self._alerts = NO_ALERTS
+        self._last: tuple[Mapping[str, Any], Sequence[str]] | None = None
         found, damage = self._file.read(_parsed)
         if found is not None:
             self.left, self.lost = found
+            self._last, self._alerts = self.left[:2], self.left.alerts
         if damage:
             self._lose(damage)
 
@@ -78,6 +86,12 @@ class Journal:
     def keep(self, watch: Watch, owing: Sequence[str]) -> None:
         """Keep the present of a monitor."""
         self.write(remember(watch), owing)
+
+    def keep_alerts(self, alerts: Alerts) -> None:
+        """Keep what nobody has acknowledged, beside what was kept last."""
+        self._alerts = alerts.lasting()
+        if self._last is not None:
+            self.write(*self._last)
 
     def recall(self, watch: Watch, first: int) -> Mapping[str, Any] | None:
         """Go on where a former life ended; return its memory, None if there was none.
@@ -105,11 +119,14 @@ class Journal:
     def write(self, memory: Mapping[str, Any], owing: Sequence[str]) -> None:
         """Keep the present, unless nothing has changed but the tick of an idle monitor."""
         tick = memory["tick"] if memory["pending"] else None
-        content = (tick, {**memory, "tick": None}, tuple(owing), self.lost)
+        self._last = memory, owing
+        alerts = self._alerts.data
+        content = (tick, {**memory, "tick": None}, tuple(owing), self.lost, alerts)
         if content == self._written:
             return
+        body = {"memory": memory, "owing": list(owing), "lost": self.lost, "alerts": alerts}
         try:
-            self._file.write({"memory": memory, "owing": list(owing), "lost": self.lost})
+            self._file.write(body)
         except RecordingError as error:
             self.problem = str(error)
             return
@@ -126,5 +143,23 @@ class Journal:
 
 
 def _parsed(body: Any) -> tuple[Entry, str]:
-    entry = Entry(dict(body["memory"]), tuple(map(str, body["owing"])))
+    # Journals of earlier versions have no alerts.
+    alerts = parse_kept(body["alerts"]) if "alerts" in body else NO_ALERTS
+    entry = Entry(dict(body["memory"]), tuple(map(str, body["owing"])), alerts)
     return entry, str(body["lost"])
+
+
+def carried_over(alerts: Alerts, journal: Journal | None, names: Collection[str]) -> list[str]:
+    """Recall the alerts of a former life, and return what is to be said of those dropped.
+
+    What this process had before it was deactivated is more than the journal has.
+    """
+    left = None if journal is None else journal.left
+    if left is not None and not alerts.all and not alerts.forgotten:
+        alerts.recall(left.alerts)
+    return [
+        f"alert {alert.id} of {alert.name}, which nobody has acknowledged, is dropped: the monitor "
+        "file has no such property"
+        for alert in alerts.only(names)
+        if not alert.acknowledged_ns
+    ]

@@ -17,6 +17,7 @@ from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, check_replaceable
+from forewarn.monitoring.alerts import Alerts
 from forewarn.monitoring.anomaly_section import need_live_actions, open_detector
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_for
@@ -42,7 +43,7 @@ from monitor_node.black_box import Keeper, open_keeper
 from monitor_node.bond import Bond, check_bond
 from monitor_node.diagnosis import Lasting, mode_status, node_status, statuses
 from monitor_node.inputs import Inputs
-from monitor_node.journal import Journal
+from monitor_node.journal import Journal, carried_over
 from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
@@ -77,6 +78,7 @@ class MonitorNode(ReportingNode):
         self._goals: Goals | None = None
         self._actuators: Actuators | None = None
         self._journal: Journal | None = None
+        self._alerts = Alerts()
         self._bond: Bond | None = None
         self._bounds: BackgroundBounds | None = None
         self._commands: Services | None = None
@@ -205,6 +207,9 @@ class MonitorNode(ReportingNode):
             self._actuators,
             self._journal,
         )
+        self.runtime.alerts = self._alerts
+        for dropped in carried_over(self._alerts, self._journal, self.watch.names):
+            self._warn(dropped)
         self.runtime.bounds, self.runtime.goals = self._bounds, self._goals
         self.runtime.take_bounds()
         if self._model is not None:

@@ -273,6 +273,18 @@ _PROBABILITIES = ("warn", "act", "release")
 _OPTIONAL = ("warn_release", "speed_limit")
 
 
+TOP_PARAMETERS = (
+    Parameter("monitor", "/monitor", _describe("The monitor to watch.", read_only=True)),
+    Parameter(
+        "mute",
+        60.0,
+        _describe(
+            "Seconds for which the key m mutes a property.", floats=(0.1, 86_400.0), read_only=True
+        ),
+    ),
+)
+
+
 def declare(node: Node, parameters: Iterable[Parameter]) -> None:
     """Declare parameters; those that are declared already are left as they are."""
     for parameter in parameters:

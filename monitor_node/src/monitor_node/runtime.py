@@ -128,6 +128,8 @@ class Runtime:
         """
         if not self.watch.advisor.asking:
             self._request(time_ns, withdraw(self.watch.advisor, "the monitor was activated"))
+        if self.alerts.all or self.alerts.forgotten:
+            self.publish_alerts(time_ns)
         self.outputs.events.publish(
             conversions.event(
                 Activate(
@@ -296,7 +298,9 @@ class Runtime:
             self.publish_alerts(result.verdict.time_ns)
 
     def publish_alerts(self, time_ns: int) -> None:
-        """Tell what has become of alerts."""
+        """Tell what has become of alerts; the journal knows it before."""
+        if self.journal is not None:
+            self.journal.keep_alerts(self.alerts)
         session = self.outputs.signature.session
         self.outputs.alerts.publish(conversions.alert_array(time_ns, self.alerts, session))
 
@@ -322,17 +326,19 @@ class Runtime:
             owing = () if self._actuators is None else self._actuators.owing(request)
             self.journal.keep(self.watch, owing)
 
-    def _recall(self, first: int) -> None:
+    def _recall(self, restart: Restart) -> None:
         """Go on where a former life ended, if there was one."""
-        if self.journal is None:
-            return
-        try:
-            memory = self.journal.recall(self.watch, first)
-        except ForewarnError as error:
-            self._warn(f"{self.journal.path}: not recalled: {error}")
-            return
+        memory, lost = None, "the monitor was started anew, and nobody knows where it stood"
+        if self.journal is not None:
+            try:
+                memory = self.journal.recall(self.watch, restart.tick)
+            except ForewarnError as error:
+                self._warn(f"{self.journal.path}: not recalled: {error}")
         if memory is not None:
-            self.note(Recall(first, memory))
+            self.note(Recall(restart.tick, memory))
+        going_on = memory is not None and memory["pending"]
+        if self.alerts.go_on(restart.time_ns, "" if going_on else lost):
+            self.publish_alerts(restart.time_ns)
 
     def _seen(self, result: TickResult) -> Seen:
         """Return signals, then predicates and terminal labels, as of a tick."""
@@ -384,7 +390,7 @@ class Runtime:
         start = Start(restart.reason, restart.tick, restart.time_ns)
         self.recording.start(start, self.watch)
         self.outputs.events.publish(conversions.event(start))
-        self._recall(restart.tick)
+        self._recall(restart)
 
     def use_model(self, model: CountModel, monitor: Monitor, packed: Packed | None) -> None:
         """Put a model and the monitor solved for it into force, from the next tick on."""

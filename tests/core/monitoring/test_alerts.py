@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from forewarn.errors import ConfigError
 from forewarn.logic.specification import compile_spec
 from forewarn.messages import installed_message_type
 from forewarn.models import load_model
-from forewarn.monitoring.alerts import Alert, Alerts
+from forewarn.monitoring.alerts import Alert, Alerts, parse_kept
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.session_events import Mute, Release
 from forewarn.signals.ticks import Grid
@@ -143,6 +144,96 @@ def test_a_history_is_bounded_and_forgets_first_what_somebody_knows_of(
     unheeded = acknowledged[:-1].count(False)
     if unheeded < most:
         assert len(alerts.unheeded) == acknowledged.count(False)
+
+
+def test_what_nobody_acknowledged_is_there_in_the_next_life(watch: Watch) -> None:
+    session = Session(watch)
+    first = session.alert()
+    session.calm()
+    second = session.alert()
+    kept = parse_kept(json.loads(json.dumps(session.alerts.lasting().data)))
+    later = Alerts()
+    later.recall(kept)
+    assert later.unheeded == session.alerts.unheeded
+    assert {first.id, second.id} <= set(later.all)
+    with pytest.raises(ValueError, match="before the first"):
+        later.recall(kept)
+    open_ones = [alert for alert in later.all.values() if alert.open]
+    assert later.go_on(7, "the monitor was killed")
+    over = later.all[second.id]
+    assert over.end_reason == "the monitor was killed"
+    assert over.ended_ns == max(over.warned_ns, over.acted_ns), "the clock has jumped back to 7"
+    assert open_ones and not any(alert.open for alert in later.all.values())
+    assert not later.go_on(8, "again")
+    session.alerts = later
+    again = session.alert()
+    assert again.id > max(kept.total, second.id), "no number is given twice"
+
+
+def test_an_alert_that_goes_on_after_a_restart_stays_one(watch: Watch) -> None:
+    session = Session(watch)
+    found = session.alert()
+    later = Alerts()
+    later.recall(session.alerts.lasting())
+    assert later.go_on(CLOCK.time_ns(session.tick), "")
+    session.alerts = later
+    session.step(3.0, 5.0)
+    assert [alert.id for alert in later.all.values() if alert.open and alert.name == "brake"] == [
+        found.id
+    ]
+    session.calm()
+    assert later.all[found.id].end_reason.startswith("its risk")
+
+
+def test_alerts_of_properties_that_are_no_more_are_dropped(watch: Watch) -> None:
+    session = Session(watch)
+    found = session.alert()
+    count = len(session.alerts.all)
+    assert session.alerts.only(["brake", "another"]) == tuple(
+        alert for alert in session.alerts.lasting().alerts if alert.name not in ("brake", "another")
+    )
+    gone = session.alerts.only(["another"])
+    assert found.id in [alert.id for alert in gone]
+    assert session.alerts.all == {}
+    assert session.alerts.forgotten >= count
+
+
+@given(st.lists(st.booleans(), max_size=120), st.text(max_size=3000))
+def test_what_is_kept_is_bounded_and_comes_back_the_same(heard: list[bool], reason: str) -> None:
+    alerts = Alerts()
+    for number, known in enumerate(heard, 1):
+        alerts._begin(_row("rule"), number * 10, reason)
+        alerts.all[number] = alerts.all[number]._replace(acted_ns=number * 10 + 1, risk=0.5)
+        alerts._end("rule", number * 10 + 2, "it ended")
+        if known:
+            alerts.acknowledge([number], "anna", "", number * 10 + 3)
+    kept = alerts.lasting()
+    assert parse_kept(json.loads(json.dumps(kept.data))) == kept
+    assert kept.total == len(heard)
+    wanted = [number for number, known in enumerate(heard, 1) if not known]
+    assert [alert.id for alert in kept.alerts] == wanted[-50:]
+    assert all(alert.reason == reason[:1000] for alert in kept.alerts)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"total": 1, "alerts": [[1, "rule"]]},
+        {"total": 0, "alerts": [[1, "r", 1, 2, 3, 1, 0.5, 0, "", "", "", 0, "", ""]]},
+        {"total": 1, "alerts": [["1", "r", 1, 2, 3, 1, 0.5, 0, "", "", "", 0, "", ""]]},
+        {"total": 1, "alerts": [[1, "r", -1, 2, 3, 1, 0.5, 0, "", "", "", 0, "", ""]]},
+        {"total": 1, "alerts": [[True, "r", 1, 2, 3, 1, 0.5, 0, "", "", "", 0, "", ""]]},
+        {
+            "count": 2,
+            "alerts": [[n, "r", 1, 2, 0, 1, None, 0, "", "", "", 0, "", ""] for n in (1, 2)],
+        },
+        {"total": 2, "alerts": [[2, "r", 1, 2, 3, 1, 0.5, 0, "", "", "", 0, "", ""]] * 2},
+    ],
+)
+def test_what_makes_no_sense_is_refused(data: Any) -> None:
+    with pytest.raises((LookupError, TypeError, ValueError)):
+        parse_kept(data)
 
 
 class _Row(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from forewarn.errors import ConfigError
 from forewarn.monitoring.evaluate import TickResult
@@ -14,6 +14,11 @@ from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import INACTIVE, RiskRow, compared
 from forewarn.monitoring.session_events import Event, Mute, Release, Reset
 from forewarn.signals.clock import Clock
+
+LASTING = 50
+"""Alerts that the next life of a monitor is told of: the newest that nobody has acknowledged."""
+LONGEST = 1000
+"""Characters of a text that it is told."""
 
 
 class Alert(NamedTuple):
@@ -45,6 +50,52 @@ class Alert(NamedTuple):
         return bool(self.acted_ns) and not self.acknowledged_ns
 
 
+class Kept(NamedTuple):
+    """What a monitor's next life has to know of alerts: how many there were, and some of them."""
+
+    total: int
+    alerts: tuple[Alert, ...]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Return it as plain data that goes through JSON; `parse_kept` reads it."""
+        return {
+            "total": self.total,
+            "alerts": [
+                [None if value != value else value for value in alert] for alert in self.alerts
+            ],
+        }
+
+
+def parse_kept(data: Any) -> Kept:
+    """Return what `Kept.data` gave; raises LookupError, TypeError or ValueError."""
+    alerts = []
+    for values in data["alerts"]:
+        found = Alert(*values)
+        found = found._replace(risk=math.nan if found.risk is None else found.risk)
+        for value, kind in zip(found, _KINDS, strict=True):
+            if type(value) is not kind:
+                raise ValueError(f"{value!r} in alert {found.id} is no {kind.__name__}")
+        if any(isinstance(value, int) and value < 0 for value in found):
+            raise ValueError(f"a number below 0 in alert {found.id}")
+        alerts.append(found)
+    numbers = [alert.id for alert in alerts]
+    if sorted({0, *numbers}) != [0, *numbers] or not max(numbers, default=0) <= data["total"]:
+        raise ValueError(f"alerts {numbers} of {data['count']}")
+    open_ones = [alert.name for alert in alerts if alert.open]
+    if len(set(open_ones)) < len(open_ones):
+        raise ValueError(f"alerts that go on at the same time: {', '.join(open_ones)}")
+    return Kept(int(data["total"]), tuple(alerts))
+
+
+_KINDS = (int, str, int, int, int, int, float, int, str, str, str, int, str, str)
+
+
+def _shortened(alert: Alert) -> Alert:
+    texts = ("reason", "end_reason", "acknowledged_by", "note")
+    return alert._replace(**{name: getattr(alert, name)[:LONGEST] for name in texts})
+
+
 class Alerts:
     """All alerts of a monitor, as far as they are kept.
 
@@ -57,13 +108,10 @@ class Alerts:
     ----------
     all : dict of int to Alert
         Those that are kept, by their numbers, the oldest first.
-    forgotten : int
-        How many are not.
     """
 
     def __init__(self, most: int = MOST_ALERTS) -> None:
         self.all: dict[int, Alert] = {}
-        self.forgotten = 0
         self._most = most
         self._count = 0
         self._open: dict[str, int] = {}
@@ -99,6 +147,58 @@ class Alerts:
             )
         self._commands.clear()
         return changed
+
+    @property
+    def forgotten(self) -> int:
+        """How many alerts there were that are not kept."""
+        return self._count - len(self.all)
+
+    def lasting(self) -> Kept:
+        """Return what the next life has to know, of bounded size."""
+        told = [alert for alert in self.all.values() if alert.open or alert.unheeded]
+        return Kept(self._count, tuple(map(_shortened, told[-LASTING:])))
+
+    def recall(self, kept: Kept) -> None:
+        """Take over what a former life kept; those that went on wait for `go_on`.
+
+        Raises
+        ------
+        ValueError
+            If there have been alerts already.
+        """
+        if self._count:
+            raise ValueError("alerts are recalled before the first one")
+        self._count = kept.total
+        self.all = {alert.id: alert for alert in kept.alerts}
+
+    def only(self, names: Collection[str]) -> tuple[Alert, ...]:
+        """Drop alerts of other properties, and return them: the monitor file has them no more."""
+        gone = tuple(alert for alert in self.all.values() if alert.name not in names)
+        for alert in gone:
+            del self.all[alert.id]
+        return gone
+
+    def go_on(self, time_ns: int, lost: str) -> bool:
+        """Go on with the alerts that a former life left; tell whether something has changed.
+
+        Parameters
+        ----------
+        time_ns : int
+            The first tick.
+        lost : str
+            Why they are over, as nobody knows where they stood; empty if they go on.
+        """
+        waiting = [
+            alert
+            for alert in self.all.values()
+            if alert.open and self._open.get(alert.name) != alert.id
+        ]
+        for alert in waiting:
+            self._open[alert.name] = alert.id
+            if lost:
+                # The clock may have jumped back meanwhile: no alert ends before it began.
+                self._end(alert.name, max(time_ns, alert.warned_ns, alert.acted_ns), lost)
+        return bool(waiting)
 
     def command(self, event: Event) -> None:
         """Remember what an operator did: it is why alerts end at the next tick."""
@@ -151,7 +251,6 @@ class Alerts:
             if not over:
                 return  # as many as there are properties
             del self.all[min(over, key=lambda alert: (alert.unheeded, alert.id)).id]
-            self.forgotten += 1
 
     def _end(self, name: str, time_ns: int, reason: str) -> bool:
         number = self._open.pop(name, None)
