@@ -18,6 +18,7 @@ from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
 from forewarn.errors import ModelError, RecordingError, plural
+from forewarn.files.remote import RemotePath
 from forewarn.learning.copies import Copies
 from forewarn.learning.danger_fit import FittedScore
 from forewarn.learning.executors import Executor, LeftOut, local
@@ -190,6 +191,8 @@ class _Stop:
 
 def _processes(recordings: Sequence[Path]) -> int:
     """Return how many processes pay: each takes a second to start."""
+    if any(isinstance(path, RemotePath) for path in recordings):
+        return os.cpu_count() or 1
     size = sum(
         part.stat().st_size
         for path in map(file_of, recordings)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from forewarn.cli.output import Output
 from forewarn.config.fields import LARGEST, RATES, Rate
+from forewarn.errors import InputError
 from forewarn.files.outputs import write_output
+from forewarn.files.remote import address
 from forewarn.recordings.parts import ACCEPTED as MOMENTS
 from forewarn.recordings.parts import moment
 from forewarn.signals.clock import Clock
@@ -22,7 +24,17 @@ RECORDINGS_HELP = (
 
 def add_recordings(parser: argparse.ArgumentParser) -> None:
     """Add the positional recordings."""
-    parser.add_argument("recordings", nargs="+", type=Path, metavar="BAG", help=RECORDINGS_HELP)
+    parser.add_argument(
+        "recordings", nargs="+", type=recording_path, metavar="BAG", help=RECORDINGS_HELP
+    )
+
+
+def recording_path(text: str) -> Path:
+    """Parse an argument that is a path or a URL."""
+    try:
+        return address(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_part(parser: argparse.ArgumentParser) -> None:

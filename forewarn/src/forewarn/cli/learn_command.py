@@ -34,6 +34,7 @@ from forewarn.cli.common import (
     add_output,
     add_part,
     add_recordings,
+    recording_path,
     share,
 )
 from forewarn.cli.danger_step import print_scores, scores_record
@@ -132,7 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--store",
-        type=Path,
+        type=recording_path,
         metavar="FOLDER",
         help="keep what each recording gives there, and take from there what is known already: "
         "another recording costs that recording",
@@ -178,6 +179,8 @@ def run(options: Options, output: Output) -> int:
     if options.store is not None:
         found = plural(len(learned.counted.reports), "shard")
         output.note(f"{learned.counted.kept} of {found} from the store")
+    if learned.counted.fetched:
+        output.note(f"{learned.counted.fetched / 1e6:.3g} MB came over the network")
     for path, other in zip(options.add_to, others, strict=True):
         if other.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
@@ -250,6 +253,7 @@ def _report(
             "unread": counted.unread,
             "left_out": left_out,
             "from_store": counted.kept,
+            "fetched": counted.fetched,
             "coverage": coverage_record(model, found),
             "markov": dependence_record(compiled, model, tests),
             "estimators": estimator_record(model, choices),

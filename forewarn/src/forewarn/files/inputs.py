@@ -6,7 +6,9 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
+
+from forewarn.files.remote import RemoteFile, RemotePath
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -21,7 +23,7 @@ class NotPlainFileError(OSError):
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a plain file for reading.
+    """Open a plain file for reading; a remote one is read by ranges.
 
     Raises
     ------
@@ -31,6 +33,9 @@ def open_plain(path: Path) -> BinaryIO:
     OSError
         If it is a folder, or cannot be opened.
     """
+    if isinstance(path, RemotePath):
+        _check(path.stat(), path)
+        return cast(BinaryIO, RemoteFile(path))
     _check(os.stat(path), path)  # opening some devices does things
     # Without O_NONBLOCK, opening a pipe waits as well; for plain files it means nothing.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

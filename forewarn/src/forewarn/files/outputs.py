@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from forewarn.errors import InputError
+from forewarn.files.remote import RemotePath
 
 _LINKS = 40  # as many as Linux follows
 _NAME = 100  # a draft's name is longer than its file's, which may be as long as names can be
@@ -100,7 +101,13 @@ def write_output(path: Path | str, text: str, error: type[InputError] = InputErr
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write bytes as `OutputFile` does; raises InputError."""
+    """Write bytes as `OutputFile` does, or to a remote file; raises InputError."""
+    if isinstance(path, RemotePath):
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", file=path) from error
+        return
     with OutputFile(path) as file:
         file.write_bytes(data)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from forewarn.assessment.modelling import learn_model
 from forewarn.assessment.sufficiency import Requirement, dependence, estimators, verdict
+from forewarn.files.remote import address
 from forewarn.learning.executors import local
 from forewarn.models import CountModel, save_model
 from forewarn.monitoring.loading import load_bare
@@ -89,4 +90,4 @@ def learn(
 def paths_of(recordings: Recordings) -> list[Path]:
     """Return the paths that were given, one or many."""
     given = [recordings] if isinstance(recordings, (str, Path)) else recordings
-    return [Path(path) for path in given]
+    return [address(path) for path in given]

@@ -102,7 +102,9 @@ class Cluster:
                 key="--on",
                 accepted="pip install 'forewarn[fleet]', here and on the workers",
             ) from error
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters we say
+        for name in [*logging.root.manager.loggerDict]:
+            if name.startswith("distributed"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters we say
         try:
             client = distributed.Client(self.address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -120,9 +122,11 @@ class Cluster:
 
     def _checked_threads(self, client: Any) -> int:
         """Return how many threads all workers have; raise InputError if one cannot serve."""
-        with suppress(TimeoutError):
-            client.wait_for_workers(1, timeout=PATIENCE)
         threads = client.nthreads()
+        if not threads:
+            with suppress(TimeoutError):
+                client.wait_for_workers(1, timeout=PATIENCE)
+            threads = client.nthreads()
         if not threads:
             raise InputError(
                 f"has no worker after {PATIENCE} s",

@@ -13,6 +13,7 @@ import numpy as np
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import InputError, RecordingError
+from forewarn.files.remote import fetched
 from forewarn.learning.actions import KEY, ActionReader
 from forewarn.learning.copies import Copies
 from forewarn.learning.counting import TransitionCounter, build_model
@@ -72,6 +73,8 @@ class Learned:
         Recordings that were left out because those before them were enough.
     kept : int
         How many reports come from the store.
+    fetched : int
+        Bytes that came over the network.
     problems : tuple of str
         What went wrong with the store; the model is right nevertheless.
     """
@@ -81,14 +84,26 @@ class Learned:
     triples: Counter[tuple[int, int, int]]
     unread: tuple[Path, ...] = ()
     kept: int = 0
+    fetched: int = 0
     problems: tuple[str, ...] = ()
 
 
 class FoundShard(NamedTuple):
-    """What a recording gave, whether a store had it, and what went wrong with the store."""
+    """What a recording gave, and how it was had.
+
+    Attributes
+    ----------
+    kept : bool
+        Whether the store had it.
+    fetched : int
+        Bytes that came over the network meanwhile, to this process.
+    problems : tuple of str
+        What went wrong with the store.
+    """
 
     report: RecordingReport
     kept: bool = False
+    fetched: int = 0
     problems: tuple[str, ...] = ()
 
 
@@ -310,13 +325,14 @@ def learn(
     address = None if store is None else question_digest(question)
     reports: list[RecordingReport] = []
     copies, last = copies or Copies(allowed=False), len(paths)
-    kept, problems = 0, list[str]()
+    kept, over_network, problems = 0, 0, list[str]()
     work = (question, store, address)
     reading = (executor or Here()).each(paths, shard_of, work, progress, left_out)
     places = {path: place for place, path in enumerate(paths)}
     with closing(reading):
         for path, found in reading:
             problems += found.problems
+            over_network += found.fetched
             if not copies.is_new(path, found.report.provenance.digest):
                 continue
             kept += found.kept
@@ -327,7 +343,13 @@ def learn(
                     last = places[path] + 1
                     break
     learned = assemble(reports, spec, abstraction, validity)
-    return replace(learned, unread=tuple(paths[last:]), kept=kept, problems=tuple(problems))
+    return replace(
+        learned,
+        unread=tuple(paths[last:]),
+        kept=kept,
+        fetched=over_network,
+        problems=tuple(problems),
+    )
 
 
 def assemble(
@@ -386,6 +408,18 @@ def shard_of(
     address : str or None
         The digest of the question (`question_digest`), with which a store is asked.
     """
+    before = fetched()
+    found = _shard_of(path, question, store, address, progress)
+    return found._replace(fetched=fetched() - before)
+
+
+def _shard_of(
+    path: Path,
+    question: Question,
+    store: ShardStore | None,
+    address: str | None,
+    progress: Callable[[float], None] | None,
+) -> FoundShard:
     with open_recording(path) as recording:
         digest = recording.digest()
         if store is None or address is None:

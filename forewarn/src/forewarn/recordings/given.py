@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from forewarn.config import MonitorSpec
+from forewarn.errors import RecordingError
+from forewarn.files.remote import expanded
 from forewarn.recordings.parts import Part
 from forewarn.recordings.registry import find_recordings
 
@@ -21,6 +23,12 @@ def existing_recordings(
     """
     key = None if spec is None else spec.episode_key
     found: dict[Path, None] = {}
-    for path in paths:
-        found.update(dict.fromkeys(find_recordings(path, key)))
+    for pattern in paths:
+        matching = expanded(pattern)
+        if not matching:
+            raise RecordingError(
+                "no file has such a name", file=pattern, accepted="a pattern that matches some"
+            )
+        for path in matching:
+            found.update(dict.fromkeys(find_recordings(path, key)))
     return [part.of(path) for path in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 import mcap.records
@@ -11,6 +12,7 @@ from mcap.opcode import Opcode
 
 from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
+from forewarn.files.remote import RemoteFile
 from forewarn.recordings.interface import TIME_LIMIT_NS, Channel, Row, Sample, Storage, make_sample
 from forewarn.recordings.mcap_index import read_index
 from forewarn.recordings.mcap_records import (
@@ -109,6 +111,9 @@ class McapFile(Storage):
         segments = [
             segment for segment in index.segments if not segment.channels or segment.channels & ids
         ]
+        if isinstance(self._file, RemoteFile):
+            in_order = sorted(segments, key=attrgetter("start_ns"))
+            self._file.plan([(segment.offset, segment.length) for segment in in_order])
         disorder = Disorder()
         delivered = 0
         for rows in in_time_order(
@@ -129,6 +134,8 @@ class McapFile(Storage):
         try:
             self._file.seek(segment.offset)
             stored = self._file.read(segment.length)
+            if stored[0] != Opcode.CHUNK and self._index.indexed:
+                raise DamageError("it is not what the index says")
             if stored[0] != Opcode.CHUNK:
                 records = stored
             elif segment.cut:

@@ -19,6 +19,7 @@ from mcap.records import (
 )
 
 from forewarn.errors import plural
+from forewarn.files.remote import RemoteFile
 from forewarn.recordings.interface import TIME_LIMIT_NS
 from forewarn.recordings.mcap_records import (
     COMPRESSIONS,
@@ -53,6 +54,8 @@ class Index:
         What was found wrong on the way.
     damage : str
         Why the last thing that was skipped was skipped.
+    indexed : bool
+        It comes from the index of the file.
     """
 
     schemas: dict[int, Schema] = field(default_factory=dict)
@@ -63,6 +66,7 @@ class Index:
     files: list[tuple[int, int]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     damage: str = ""
+    indexed: bool = False
 
     def skip_chunk(self, offset: int, why: str) -> None:
         """Note that the messages of the chunk at `offset` are lost."""
@@ -106,7 +110,7 @@ def _read_summary(file: BinaryIO, size: int) -> Index | None:
 
 
 def _parse_summary(file: BinaryIO, size: int, summary: bytes) -> Index | None:
-    index = Index()
+    index = Index(indexed=True)
     chunks: list[ChunkIndex] = []
     statistics: Statistics | None = None
     end = 0
@@ -155,8 +159,11 @@ def _add_chunk(index: Index, file: BinaryIO, size: int, chunk: ChunkIndex) -> No
     if chunk.compression not in COMPRESSIONS:
         index.skip_chunk(offset, f"it is compressed with {chunk.compression!r}")
         return
+    start_ns, end_ns = chunk.message_start_time, chunk.message_end_time
     found: object = None
-    if offset + length <= size:
+    if isinstance(file, RemoteFile):  # a look at each would cost more than to read some of them
+        found = (Opcode.CHUNK, length, start_ns, end_ns) if offset + length <= size else None
+    elif offset + length <= size:
         file.seek(offset)
         head = file.read(_HEAD + 16)
         found = (
@@ -165,7 +172,6 @@ def _add_chunk(index: Index, file: BinaryIO, size: int, chunk: ChunkIndex) -> No
             int.from_bytes(head[9:17], "little"),
             int.from_bytes(head[17:25], "little"),
         )
-    start_ns, end_ns = chunk.message_start_time, chunk.message_end_time
     if found != (Opcode.CHUNK, length, start_ns, end_ns) or end_ns >= TIME_LIMIT_NS:
         index.skip_chunk(offset, "it is not what the index says")
         return

@@ -17,12 +17,14 @@ from typing import NamedTuple
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
+from forewarn.files.remote import RemotePath, address
 from forewarn.recordings import agent_steps, agents, frames, rosbag1, rosbag2, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
 from forewarn.recordings.parts import PartRecording, divided
 from forewarn.recordings.runs import find_runs, open_run
+from forewarn.recordings.staging import StagedRecording
 
 GROUP = "forewarn.recordings"
 HEAD_LENGTH = 512
@@ -113,7 +115,7 @@ def open_recording(path: Path | str) -> Recording:
     RecordingError
         If there is none, nothing in it can be read, or its format is unknown.
     """
-    path = Path(path)
+    path = address(path)
     try:
         if (found := divided(path)) is not None:
             whole, part = found
@@ -127,6 +129,8 @@ def open_recording(path: Path | str) -> Recording:
 
 def _open(path: Path) -> Recording:
     head = _head(path)
+    if isinstance(path, RemotePath) and not _read_by_ranges(path, head):
+        return StagedRecording(path, _open)
     installed, problems = _installed()
     for candidate in (*installed, *BUILT_IN):
         if candidate.matches(path, head):
@@ -136,6 +140,10 @@ def _open(path: Path) -> Recording:
         accepted="; ".join(form.accepted for form in (*BUILT_IN, *installed)),
         file=path,
     )
+
+
+def _read_by_ranges(path: RemotePath, head: bytes) -> bool:
+    return path.is_dir() or rosbag2.is_data_file(path) or head.startswith(MCAP_MAGIC)
 
 
 def find_recordings(path: Path | str, run_key: str | None = None) -> list[Path]:
@@ -148,7 +156,7 @@ def find_recordings(path: Path | str, run_key: str | None = None) -> list[Path]:
     RecordingError
         If there is none.
     """
-    path = Path(path)
+    path = address(path)
     try:
         found = _find(path)
         if run_key is None:
@@ -159,7 +167,7 @@ def find_recordings(path: Path | str, run_key: str | None = None) -> list[Path]:
 
 
 def _runs_of(path: Path, key: str) -> list[Path]:
-    if not path.is_file():
+    if isinstance(path, RemotePath) or not path.is_file():
         return [path]
     head = _head(path)
     if agents.is_agent_trace(path, head):

@@ -13,10 +13,12 @@ import yaml
 
 from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
+from forewarn.files.remote import RemotePath
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Storage
 from forewarn.recordings.mcap import McapFile
 from forewarn.recordings.sqlite import open_sqlite
+from forewarn.recordings.staging import Staged
 from forewarn.recordings.zstd import CutError, most, unpacked
 
 ACCEPTED = "a folder with .mcap or .db3 files of one recording, each maybe with .zstd or .zst"
@@ -110,12 +112,17 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
             if any(file.suffix in PACKED for file in files)
             else None
         )
+        staged = Staged() if any(_is_staged(file) for file in files) else None
+        if staged is not None:
+            stack.callback(staged.close)
         for number, file in enumerate(files):
             try:
                 source = file
                 if folder is not None and file.suffix in PACKED:
                     source = folder / f"{number}_{file.stem}"
                     _unpack(file, source, warnings)
+                elif staged is not None and isinstance(file, RemotePath) and _is_staged(file):
+                    source = staged.copy(file)
                 storage = _open_storage(file, source)
             except RecordingError as error:
                 if len(files) == 1:
@@ -139,6 +146,11 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
             f"the files hold {recording.count}"
         )
     return recording
+
+
+def _is_staged(path: Path) -> bool:
+    """Tell whether SQLite has to read a copy of a file."""
+    return isinstance(path, RemotePath) and path.suffix == ".db3"
 
 
 def _open_storage(path: Path, source: Path) -> Storage:
