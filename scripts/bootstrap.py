@@ -5,6 +5,7 @@ already is not done again: a stamp holds a digest of the inputs of each step. A 
 one line that says what to do; the full output is in `.ros/setup.log`.
 """
 
+import configparser
 import fcntl
 import glob
 import hashlib
@@ -262,11 +263,18 @@ def announce(package):
     )
     replace_link(VENV / "share" / package / "package.xml", ROOT / package / "package.xml")
     scripts = ask(
-        f"' '.join(e.name for e in importlib.metadata.distribution({package!r}).entry_points "
-        "if e.group == 'console_scripts')"
+        f"' '.join(e.name for e in importlib.metadata.distribution({named(package)!r})"
+        ".entry_points if e.group == 'console_scripts')"
     )
     for script in scripts.split():
         replace_link(VENV / "lib" / package / script, VENV / "bin" / script)
+
+
+def named(package):
+    """Return what an index calls a package, which may not be how it is imported."""
+    parser = configparser.ConfigParser()
+    parser.read(str(ROOT / package / "setup.cfg"))
+    return parser["metadata"]["name"]
 
 
 def replace_link(link, target):

@@ -17,7 +17,7 @@ ROOTS = (
     "forewarn_ros",
     "monitor_node",
     "apollo_bridge",
-    "agent_guard",
+    "forewarn_agent_guard",
     "ros-rclpy",
     "ros-rmw-fastrtps-cpp",
     "ros-common-interfaces",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from forewarn.interface.monitors import Monitor, Run, Step, load_monitor
     from forewarn.interface.replayed import Replay, replay
 
-__version__ = "0.1.0"
+    __version__: str
 
 __all__ = [
     "ForewarnError",
@@ -45,6 +45,8 @@ _PLACES = {
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version(__name__)
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

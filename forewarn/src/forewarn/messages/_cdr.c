@@ -370,7 +370,9 @@ static void Program_dealloc(Program *self)
 {
     PyMem_Free(self->words);
     PyMem_Free(self->kinds);
-    Py_TYPE(self)->tp_free((PyObject *)self);
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    PyObject_Free(self);
+    Py_DECREF(type); /* which an instance of a heap type holds */
 }
 
 static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -380,7 +382,7 @@ static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     static char *names[] = {"words", "kinds", NULL};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "y#y#", names, &words, &length, &kinds, &slots))
         return NULL;
-    Program *self = (Program *)type->tp_alloc(type, 0);
+    Program *self = (Program *)PyType_GenericAlloc(type, 0);
     if (self == NULL)
         return NULL;
     self->words = PyMem_Malloc(length > 0 ? (size_t)length : 1);
@@ -407,8 +409,8 @@ static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
 static PyObject *take(Slot *slot)
 {
     if (slot->kind == STR) {
-        if (slot->scalar && PyList_GET_SIZE(slot->texts) > 0)
-            return Py_NewRef(PyList_GET_ITEM(slot->texts, 0));
+        if (slot->scalar && PyList_Size(slot->texts) > 0)
+            return Py_NewRef(PyList_GetItem(slot->texts, 0));
         return Py_NewRef(slot->texts);
     }
     if (!slot->scalar)
@@ -450,7 +452,7 @@ static PyObject *walk_message(const Program *self, Walk *walk)
         if (column == NULL)
             Py_CLEAR(columns);
         else
-            PyList_SET_ITEM(columns, i, column);
+            PyList_SetItem(columns, i, column);
     }
     return columns;
 }
@@ -458,7 +460,7 @@ static PyObject *walk_message(const Program *self, Walk *walk)
 static PyObject *Program_call(Program *self, PyObject *args, PyObject *keywords)
 {
     Py_buffer data;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords) > 0) {
+    if (keywords != NULL && PyDict_Size(keywords) > 0) {
         PyErr_SetString(PyExc_TypeError, "a program takes the bytes of a message only");
         return NULL;
     }
@@ -494,15 +496,19 @@ release:
     return columns;
 }
 
-static PyTypeObject ProgramType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "forewarn.messages._cdr.Program",
-    .tp_doc = "Program(words, kinds): call it with the bytes of a message to fill the columns.",
-    .tp_basicsize = sizeof(Program),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = Program_new,
-    .tp_dealloc = (destructor)Program_dealloc,
-    .tp_call = (ternaryfunc)Program_call,
+static PyType_Slot program_slots[] = {
+    {Py_tp_doc, "Program(words, kinds): call it with the bytes of a message to fill the columns."},
+    {Py_tp_new, (void *)Program_new},
+    {Py_tp_dealloc, (void *)Program_dealloc},
+    {Py_tp_call, (void *)Program_call},
+    {0, NULL},
+};
+
+static PyType_Spec program_spec = {
+    .name = "forewarn.messages._cdr.Program",
+    .basicsize = sizeof(Program),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = program_slots,
 };
 
 static struct PyModuleDef module = {
@@ -514,17 +520,11 @@ static struct PyModuleDef module = {
 
 PyMODINIT_FUNC PyInit__cdr(void)
 {
-    if (PyType_Ready(&ProgramType) < 0)
-        return NULL;
-    PyObject *created = PyModule_Create(&module);
-    if (created == NULL)
-        return NULL;
-    Py_INCREF(&ProgramType);
-    if (PyModule_AddIntConstant(created, "FORMAT", FORMAT) < 0 ||
-        PyModule_AddObject(created, "Program", (PyObject *)&ProgramType) < 0) {
-        Py_DECREF(&ProgramType);
-        Py_DECREF(created);
-        return NULL;
-    }
+    PyObject *type = PyType_FromSpec(&program_spec);
+    PyObject *created = type == NULL ? NULL : PyModule_Create(&module);
+    if (created != NULL && (PyModule_AddIntConstant(created, "FORMAT", FORMAT) < 0 ||
+                            PyModule_AddObjectRef(created, "Program", type) < 0))
+        Py_CLEAR(created);
+    Py_XDECREF(type);
     return created;
 }

@@ -65,7 +65,7 @@ static PyObject *as_number(PyObject *value)
         return value;
     }
     if (PyFloat_Check(value)) {
-        number = PyFloat_AS_DOUBLE(value);
+        number = PyFloat_AsDouble(value);
     } else if (PyLong_Check(value)) { /* Booleans are whole numbers too */
         int overflow;
         (void)PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -88,18 +88,18 @@ static PyObject *as_number(PyObject *value)
 
 static PyObject *Ensemble_row(Ensemble *self, PyObject *values)
 {
-    if (!PyList_Check(values) || PyList_GET_SIZE(values) != self->signals) {
+    if (!PyList_Check(values) || PyList_Size(values) != self->signals) {
         PyErr_Format(PyExc_ValueError, "a list of %zd values is wanted", self->signals);
         return NULL;
     }
     PyObject *row = PyTuple_New(self->signals);
     for (Py_ssize_t i = 0; row != NULL && i < self->signals; i++) {
-        PyObject *number = as_number(PyList_GET_ITEM(values, i));
+        PyObject *number = as_number(PyList_GetItem(values, i));
         if (number == NULL) {
             Py_CLEAR(row);
             return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(i);
         }
-        PyTuple_SET_ITEM(row, i, number);
+        PyTuple_SetItem(row, i, number);
     }
     return row;
 }
@@ -107,16 +107,16 @@ static PyObject *Ensemble_row(Ensemble *self, PyObject *values)
 static int read_rows(const Ensemble *self, PyObject *rows, double *table, Py_ssize_t count)
 {
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *row = PyTuple_GET_ITEM(rows, i);
-        if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != self->signals) {
+        PyObject *row = PyTuple_GetItem(rows, i);
+        if (!PyTuple_Check(row) || PyTuple_Size(row) != self->signals) {
             PyErr_Format(PyExc_ValueError, "a moment is no tuple of %zd values", self->signals);
             return -1;
         }
         for (Py_ssize_t s = 0; s < self->signals; s++) {
-            PyObject *item = PyTuple_GET_ITEM(row, s);
+            PyObject *item = PyTuple_GetItem(row, s);
             double number = NAN;
             if (PyFloat_Check(item)) {
-                number = PyFloat_AS_DOUBLE(item);
+                number = PyFloat_AsDouble(item);
             } else if (item != Py_None) {
                 PyErr_SetString(PyExc_ValueError, "a value is neither a float nor None");
                 return -1;
@@ -166,11 +166,11 @@ static void describe(const Ensemble *self, const double *table, Py_ssize_t count
 /* Fill `found` with the features of a window; returns -1 with an exception. */
 static int features_of(const Ensemble *self, PyObject *rows, double *found)
 {
-    if (!PyTuple_Check(rows) || PyTuple_GET_SIZE(rows) == 0) {
+    if (!PyTuple_Check(rows) || PyTuple_Size(rows) == 0) {
         PyErr_SetString(PyExc_ValueError, "a window is a tuple of at least one moment");
         return -1;
     }
-    Py_ssize_t count = PyTuple_GET_SIZE(rows);
+    Py_ssize_t count = PyTuple_Size(rows);
     double few[SMALL], *table = few;
     if (count > FAR / self->signals) {
         PyErr_SetString(PyExc_ValueError, "the window is too long");
@@ -258,7 +258,7 @@ static PyObject *as_list(const double *values, Py_ssize_t count)
             Py_CLEAR(list);
             break;
         }
-        PyList_SET_ITEM(list, i, number);
+        PyList_SetItem(list, i, number);
     }
     return list;
 }
@@ -405,7 +405,9 @@ static void Ensemble_dealloc(Ensemble *self)
                    self->threshold, self->value,   self->missing_left, self->needed, self->line};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         PyMem_Free(all[i]);
-    Py_TYPE(self)->tp_free((PyObject *)self);
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    PyObject_Free(self);
+    Py_DECREF(type); /* which an instance of a heap type holds */
 }
 
 static int filled(Ensemble *self, PyObject **part)
@@ -448,7 +450,7 @@ static PyObject *Ensemble_new(PyTypeObject *type, PyObject *args, PyObject *kwar
         PyErr_SetString(PyExc_ValueError, "no number of signals");
         return NULL;
     }
-    Ensemble *self = (Ensemble *)type->tp_alloc(type, 0);
+    Ensemble *self = (Ensemble *)PyType_GenericAlloc(type, 0);
     if (self == NULL)
         return NULL;
     self->signals = signals;
@@ -473,16 +475,20 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyTypeObject EnsembleType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "forewarn.states.danger._trees.Ensemble",
-    .tp_doc = "Ensemble(signals, extremes, base, lags, roots, features, thresholds, left, right, "
-              "missing_left, values, needed, line): arrays are bytes.",
-    .tp_basicsize = sizeof(Ensemble),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = Ensemble_new,
-    .tp_dealloc = (destructor)Ensemble_dealloc,
-    .tp_methods = methods,
+static PyType_Slot ensemble_slots[] = {
+    {Py_tp_doc, "Ensemble(signals, extremes, base, lags, roots, features, thresholds, left, right, "
+                "missing_left, values, needed, line): arrays are bytes."},
+    {Py_tp_new, (void *)Ensemble_new},
+    {Py_tp_dealloc, (void *)Ensemble_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec ensemble_spec = {
+    .name = "forewarn.states.danger._trees.Ensemble",
+    .basicsize = sizeof(Ensemble),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = ensemble_slots,
 };
 
 static struct PyModuleDef module = {
@@ -494,16 +500,10 @@ static struct PyModuleDef module = {
 
 PyMODINIT_FUNC PyInit__trees(void)
 {
-    if (PyType_Ready(&EnsembleType) < 0)
-        return NULL;
-    PyObject *created = PyModule_Create(&module);
-    if (created == NULL)
-        return NULL;
-    Py_INCREF(&EnsembleType);
-    if (PyModule_AddObject(created, "Ensemble", (PyObject *)&EnsembleType) < 0) {
-        Py_DECREF(&EnsembleType);
-        Py_DECREF(created);
-        return NULL;
-    }
+    PyObject *type = PyType_FromSpec(&ensemble_spec);
+    PyObject *created = type == NULL ? NULL : PyModule_Create(&module);
+    if (created != NULL && PyModule_AddObjectRef(created, "Ensemble", type) < 0)
+        Py_CLEAR(created);
+    Py_XDECREF(type);
     return created;
 }
