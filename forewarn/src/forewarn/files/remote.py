@@ -188,7 +188,8 @@ class RemotePath(PosixPath):
 
 def _again(url: str, details: Mapping[str, Any] | None) -> RemotePath:
     path = RemotePath(url)
-    path._details = details
+    if details and (details["type"] == "directory" or details.get("size") is not None):
+        path._details = details  # a web server's listing has no sizes: then it is asked again
     return path
 
 

@@ -1,0 +1,62 @@
+"""Recordings on a web server, whose listing tells names and no sizes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.cli.main import main
+
+
+class Silent(SimpleHTTPRequestHandler):
+    """Serves a folder, and says nothing of it."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[str]:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("pattern", ["run*.mcap", "run*.jsonl"])
+def test_a_pattern_on_a_web_server_gives_what_the_disk_gives(
+    fleet: Any,
+    site: str,
+    corridor_run: Any,
+    record: Callable[..., Path],
+    drive: Callable[..., Any],
+    tmp_path: Path,
+    pattern: str,
+) -> None:
+    folder, config = tmp_path / "site", corridor_run.config
+    if pattern.endswith("mcap"):
+        paths = [record(folder / f"run{seed}.mcap", drive(seed, 5.0)) for seed in range(2)]
+    else:
+        config = tmp_path / "monitor.yaml"
+        config.write_text(
+            "version: 1\nrate: 10\nsignals: {gap: {timeout: 1}}\npredicates: {close: gap < 2}\n"
+            "properties: {far: {formula: always(not close)}}\n"
+        )
+        paths = [folder / f"run{seed}.jsonl" for seed in range(2)]
+        for seed, path in enumerate(paths):
+            lines = [{"t": tick / 10, "gap": (seed + tick) % 5} for tick in range(40)]
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    local, remote = tmp_path / "local.json", tmp_path / "remote.json"
+    assert main(["learn", *map(str, paths), "-c", str(config), "-o", str(local), "-q"]) == 0
+    fleet.learned(f"{site}/{pattern}", "-c", config, "-o", remote)
+    here, there = (json.loads(path.read_text()) for path in (local, remote))
+    assert all(there[key] == here[key] for key in ("states", "starts", "transitions"))
