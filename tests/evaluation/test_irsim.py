@@ -157,8 +157,9 @@ def test_a_gate_stops_and_a_speed_limit_slows() -> None:
 
 
 def test_a_bag_gives_the_signals_that_the_monitor_needs(tmp_path: Path) -> None:
-    episode = [(toward, (0.8, 0.0)) for toward in towards(30)]
-    episode.append((frame(30, 0.4, collided=True), (0.0, 0.0)))
+    way = ([0.0, 1.0], [0.0, 0.5])
+    episode = [(toward, (0.8, 0.0), way) for toward in towards(30)]
+    episode.append((frame(30, 0.4, collided=True), (0.0, 0.0), None))
     write_bag(tmp_path / "bag", episode)
     compiled = load("monitor.yaml")
     with open_recording(tmp_path / "bag") as recording:
@@ -280,7 +281,7 @@ def test_the_page_shows_who_intervened(repository: Path, published: dict[str, An
 def test_halves_are_predicted_by_the_other_half_alone(tmp_path: Path) -> None:
     near, also_near, far, also_far = bags = [tmp_path / f"episode_{at}" for at in range(4)]
     for bag, start in zip(bags, (0.4, 0.4, 3.0, 3.0), strict=True):
-        write_bag(bag, [(toward, (0.8, 0.0)) for toward in towards(3, start + 0.47)])
+        write_bag(bag, [(toward, (0.8, 0.0), None) for toward in towards(3, start + 0.47)])
     compiled = load("monitor.yaml")
 
     def unseen(training: list[Path]) -> float:
