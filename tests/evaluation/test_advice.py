@@ -43,7 +43,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> CountModel:
     ended = [frame(40, 0.4, collided=True)], [frame(40, 3.0, arrived=True)]
     bags = [folder / f"episode_{at}" for at in range(2)]
     for bag, last in zip(bags, ended, strict=True):
-        write_bag(bag, [(one, (0.8, 0.0)) for one in [*towards(40), *last]])
+        write_bag(bag, [(one, (0.8, 0.0), None) for one in [*towards(40), *last]])
     return learn(bags, compiled.spec, compiled.abstraction).model
 
 

@@ -257,7 +257,7 @@ def test_the_first_line_says_what_the_data_are_good_for(
                  tmp_path / "m.json"]  # fmt: skip
     first = forewarn(*arguments).out.splitlines()[0]
     document = json.loads(forewarn(*arguments, "--json").out)
-    assert document["verdict"] == first
+    assert f"{document['verdict']} (--assess)" == first
     model = load_model(tmp_path / "m.json")
     live = ~model.terminal
     covered = int((coverage(model).covered & live).sum())

@@ -168,7 +168,8 @@ def test_the_page_shows_what_abstract_and_refine_print(
         as_shown(forewarn, block)
         if command == "abstract":  # before refine writes its tree
             report = (repository / "docs" / "howto" / "report.md").read_text(encoding="utf-8")
-            as_shown(forewarn, report.split("```text\n")[1].split("```")[0])
+            shown_there = report.split("```text\n$ forewarn refine")[1].split("```")[0]
+            as_shown(forewarn, f"$ forewarn refine{shown_there}")
             assert Path("refined.html").read_text().endswith("</html>\n")
     assert load_spec(Path("monitor.yaml")).states.kind == "tree"
 

@@ -127,7 +127,7 @@ def test_where_nothing_is_known_nothing_is_recommended_and_the_request_stays():
     for near, wet in ((1, 0), (1, 1)):
         ours = asked(Watch(COMPILED, MODEL, {}), 0, near, wet)
         theirs = asked(Watch(plain, MODEL, {}), 0, near, wet)
-        assert ours[:9] == theirs[:9] and theirs[9:] == ("", "", (), False)
+        assert ours[:9] == theirs[:9] and theirs[9:] == ("", "", (), (False, False))
 
 
 @settings(deadline=None)
