@@ -137,8 +137,8 @@ def taker(options: argparse.Namespace) -> None:
     )
     while rclpy.ok():
         time.sleep(1.0 / options.rate)
-        with subscription.handle as handle:
-            while handle.take_message(Image, True) is not None:
+        with subscription.handle:
+            while subscription.handle.take_message(Image, True) is not None:
                 pass
 
 
@@ -161,6 +161,8 @@ def process(*arguments: str, domain: int, module: str = "benchmarks._live") -> I
     ) as child:
         try:
             yield child.pid
+            if child.poll() is not None:
+                raise RuntimeError(f"{' '.join(command)} has ended by itself: {child.returncode}")
         finally:
             child.send_signal(signal.SIGINT)
             try:
