@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from forewarn.errors import DecodeError, FieldError
 from forewarn.expressions import Expression, normal_form
 from forewarn.expressions.syntax import shown
-from forewarn.messages import Extractor, ForeignExtractor, MessageType, compile_extractor
+from forewarn.messages import MessageType, compile_extractor
 from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, describe
 from forewarn.signals.clock import Payload
-from forewarn.signals.sources import SourceSignal, stored_value
+from forewarn.signals.sources import SourceSignal, extractor_of, stored_value
 from forewarn.signals.stamps import stamp_reader
 
 NEVER = -(1 << 62)
@@ -129,7 +129,7 @@ def _topic(
             check_condition(mtype, group[0].source)
             place = len(conditions)
             conditions.append(where)
-        extractor = _extractor(mtype, group)
+        extractor = extractor_of(mtype, [source for _, source in group])
         notes += [f"{name}: {note}" for note in extractor.notes]
         slots = tuple(member.slot for member in group)
         channels.append(Channel(name, slots, extractor, place))  # type: ignore[arg-type]
@@ -156,15 +156,3 @@ def check_condition(mtype: MessageType, source: SourceSignal) -> None:
             key=key,
             accepted="a condition: child_frame_id == 'base_link', or any(...) of several",
         )
-
-
-def _extractor(mtype: MessageType, members: Sequence[Member]) -> Extractor | ForeignExtractor:
-    expressions: list[Expression] = []
-    for _, source in members:
-        assert source.expression is not None
-        try:
-            compile_extractor(mtype, [source.expression])
-        except FieldError as error:
-            raise error.located(key=f"signals.{source.name}.value") from None
-        expressions.append(source.expression)
-    return compile_extractor(mtype, expressions)

@@ -7,13 +7,13 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from forewarn.errors import DecodeError, FieldError
+from forewarn.errors import DecodeError
 from forewarn.expressions import parse_expression
 from forewarn.messages import Extractor, ForeignExtractor, MessageType, compile_extractor
 from forewarn.messages.definitions import installed_message_type
 from forewarn.signals.clock import NANOSECONDS, Payload
 from forewarn.signals.frame_tree import FrameTree, NoTransformError, Transform
-from forewarn.signals.sources import SourceSignal
+from forewarn.signals.sources import SourceSignal, extractor_of
 
 TRANSFORM = "geometry_msgs/msg/Transform"
 MOST_PENDING = 10_000
@@ -222,27 +222,15 @@ def build_frames(
             queries.setdefault((frame.of, frame.inside), []).append(slot)
     found = []
     for (topic, static), queries in wanted.items():
+        transform = installed_message_type(TRANSFORM)
         topics = {
             name: (message_types[name], name == static)
             for name in (topic, static)
             if name in message_types
         }
         made = [
-            Query(*names, tuple(slots), _extractor([sources[slot] for slot in slots]))
+            Query(*names, tuple(slots), extractor_of(transform, [sources[slot] for slot in slots]))
             for names, slots in queries.items()
         ]
         found.append(Frames(topics, made, visible, stamped=stamped))
     return found
-
-
-def _extractor(sources: Sequence[SourceSignal]) -> Extractor | ForeignExtractor:
-    mtype = installed_message_type(TRANSFORM)
-    expressions = []
-    for source in sources:
-        assert source.expression is not None
-        try:
-            compile_extractor(mtype, [source.expression])
-        except FieldError as error:
-            raise error.located(key=f"signals.{source.name}.value") from None
-        expressions.append(source.expression)
-    return compile_extractor(mtype, expressions)

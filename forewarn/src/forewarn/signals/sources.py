@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from forewarn.errors import FieldError
 from forewarn.expressions import Expression, Unknown
+from forewarn.messages import Extractor, ForeignExtractor, MessageType, compile_extractor
 
 
 class FrameSource(NamedTuple):
@@ -72,3 +75,25 @@ def stored_value(value: Any) -> Any:
     return (
         stored_value(value.item()) if isinstance(value, np.ndarray) and value.ndim == 0 else value
     )
+
+
+def extractor_of(
+    mtype: MessageType, sources: Sequence[SourceSignal]
+) -> Extractor | ForeignExtractor:
+    """Return what reads the values of signals from messages of one type, all at once.
+
+    Raises
+    ------
+    FieldError
+        If an expression does not fit the type; names the signal.
+    """
+    expressions = [source.expression for source in sources if source.expression is not None]
+    try:
+        return compile_extractor(mtype, expressions)
+    except FieldError:
+        for source, expression in zip(sources, expressions, strict=True):
+            try:
+                compile_extractor(mtype, [expression])
+            except FieldError as error:
+                raise error.located(key=f"signals.{source.name}.value") from None
+        raise
