@@ -38,8 +38,8 @@ Bools = NDArray[np.bool_]
 FOLDS = range(10, 21)
 """Numbers of folds that are tried: the first with violations, and ticks without, beside each.
 
-With five, which are not of the same size, a fold of few recordings can be fitted to half of them:
-that chooses too few trees (evaluation/RESULTS.md, walker).
+Folds are not of the same size: of 25 recordings the largest of five held 9, so that its fit saw 16,
+and too few trees were chosen (evaluation/RESULTS.md, walker).
 """
 
 MOST_NUMBERS = 8_000_000
