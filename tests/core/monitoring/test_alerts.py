@@ -236,6 +236,12 @@ def test_what_makes_no_sense_is_refused(data: Any) -> None:
         parse_kept(data)
 
 
+def test_an_alert_beyond_their_number_is_named() -> None:
+    alert = [3, "r", 1, 2, 3, 0, 0.5, 0, "", "", "", 0, "", ""]
+    with pytest.raises(ValueError, match=r"alerts \[3\] of 1"):
+        parse_kept({"total": 1, "alerts": [alert]})
+
+
 class _Row(NamedTuple):
     property: str
 
