@@ -62,12 +62,12 @@ class Journal:
         self._actuators = tuple(actuators)
         self._file = JournalFile(path, "monitor", FORMAT)
         self._written: tuple[Any, ...] | None = None
-        self._alerts = NO_ALERTS
+        self._alerts = NO_ALERTS.data
         self._last: tuple[Mapping[str, Any], Sequence[str]] | None = None
         found, damage = self._file.read(_parsed)
         if found is not None:
             self.left, self.lost = found
-            self._last, self._alerts = self.left[:2], self.left.alerts
+            self._last, self._alerts = self.left[:2], self.left.alerts.data
         if damage:
             self._lose(damage)
 
@@ -89,7 +89,7 @@ class Journal:
 
     def keep_alerts(self, alerts: Alerts) -> None:
         """Keep what nobody has acknowledged, beside what was kept last."""
-        self._alerts = alerts.lasting()
+        self._alerts = alerts.lasting().data
         if self._last is not None:
             self.write(*self._last)
 
@@ -120,7 +120,7 @@ class Journal:
         """Keep the present, unless nothing has changed but the tick of an idle monitor."""
         tick = memory["tick"] if memory["pending"] else None
         self._last = memory, owing
-        alerts = self._alerts.data
+        alerts = self._alerts
         content = (tick, {**memory, "tick": None}, tuple(owing), self.lost, alerts)
         if content == self._written:
             return
