@@ -23,15 +23,14 @@ from rclpy.qos import QoSProfile
 from rich.console import Console
 from rich.control import Control
 
-from forewarn.config.actions import SEVERITY
 from forewarn_ros.process import Interrupt, middleware
+from monitor_node.conversions import ACTION_NAMES
 from monitor_node.outputs import KEPT
 from monitor_node.parameters import TOP_PARAMETERS, declare
 from monitor_node.top_screen import Heard, screen, unheeded_of
 
 DRAW_EVERY, WAIT = 0.2, 0.05
 KEYS = {b"\x1b[A": "k", b"\x1b[B": "j", b"\x1bOA": "k", b"\x1bOB": "j"}
-ACTIONS = {getattr(Intervention, name): name for name in SEVERITY}
 
 
 class Top(Node):
@@ -54,7 +53,7 @@ class Top(Node):
         heard = self.heard
         heard.take(message.risks)
         heard.mode = "act" if message.mode == Intervention.ACT else "observe"
-        heard.action = ACTIONS.get(message.action, str(message.action))
+        heard.action = ACTION_NAMES.get(message.action, str(message.action))
         heard.tick = message.risks[0].tick if message.risks else 0
 
     def _on_alerts(self, message: AlertArray) -> None:
