@@ -1,7 +1,7 @@
 """From recordings to a model, with all steps that a monitor file asks for.
 
-Danger scores are fitted first, then transitions are counted, and at last it is chosen what risks
-are made of. The command ``learn`` and `forewarn.learn` both call this.
+Danger scores are fitted first, then transitions are counted, and last the estimator of
+each risk is chosen. The command ``learn`` and `forewarn.learn` both call this.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def add_unreadable(parser: argparse.ArgumentParser) -> None:
         "--unreadable",
         choices=("stop", "leave-out"),
         default="stop",
-        help="what a recording does that cannot be read: end the command, or be named and left out "
+        help="what to do about a recording that cannot be read: stop, or name it and leave it out "
         "(stop)",
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 
+from forewarn.assessment.sufficiency import horizons
 from forewarn.checking.numeric import risk_table
 from forewarn.cli.findings import Finding
 from forewarn.errors import InputError
@@ -18,7 +19,6 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.step import Monitor
-from forewarn.signals.clock import horizon_ticks
 
 # Seconds after which one learns that a file takes long, and need not wait how long.
 SOLVING = 10.0
@@ -49,12 +49,10 @@ def against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
         return
     known = {
         f"{name}: {note}"
-        for (name, section), automaton in zip(
-            compiled.spec.properties.items(), compiled.automata, strict=True
+        for name, automaton, horizon in zip(
+            spec.properties, compiled.automata, horizons(compiled), strict=True
         )
-        for note in horizon_notes(
-            automaton, horizon_ticks(compiled.abstraction.clock, section.horizon)
-        )
+        for note in horizon_notes(automaton, horizon)
     }
     for note in monitor.notes:
         if note not in known:

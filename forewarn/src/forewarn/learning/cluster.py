@@ -1,4 +1,4 @@
-"""A cluster of Dask distributed as who reads recordings; `distributed` is imported only here.
+"""Reads recordings on the workers of a Dask cluster; no other module imports `distributed`.
 
 Dask does all scheduling: a task whose worker dies goes to another one, and a recording at which
 workers die again and again is given up. Tasks are handed over a few at a time, so that neither
@@ -66,10 +66,8 @@ class Cluster:
         self, waiting: deque[tuple[Path, Any]], progress: Progress | None, left_out: LeftOut | None
     ) -> Iterator[tuple[Path, Any]]:
         path, future = waiting[0]
-        yield from settled(path, lambda: self._result(path, future), left_out)
+        yield from settled(path, lambda: self._result(path, future), progress, left_out)
         waiting.popleft()
-        if progress is not None:
-            progress(path, 1.0)
 
     def _result(self, path: Path, future: Any) -> Any:
         from distributed import CancelledError, KilledWorker
@@ -140,7 +138,7 @@ class Cluster:
 
 
 def call_of_version(version: str, task: bytes, path: Path) -> Any:
-    """Do a task on a worker, which may have joined since the others were asked."""
+    """Do a task on a worker, whose version is checked again: it may have joined since."""
     if code_version() != version:
         raise other_version(socket.gethostname(), code_version(), version)
     return call(task, path)

@@ -73,9 +73,8 @@ class Here:
         """See `Executor.each`."""
         for path in paths:
             tell = None if progress is None else partial(progress, path)
-            yield from settled(path, partial(work, path, *shared, progress=tell), left_out)
-            if progress is not None:
-                progress(path, 1.0)
+            outcome = partial(work, path, *shared, progress=tell)
+            yield from settled(path, outcome, progress, left_out)
 
 
 @dataclass(frozen=True)
@@ -105,9 +104,7 @@ class Processes:
                 with interrupts_blocked():
                     futures += [pool.submit(call, task, path) for path in paths]
                 for path, future in zip(paths, futures, strict=True):
-                    yield from settled(path, future.result, left_out)
-                    if progress is not None:
-                        progress(path, 1.0)
+                    yield from settled(path, future.result, progress, left_out)
             except BrokenProcessPool as error:
                 raise InputError(
                     "a process that read recordings was killed, perhaps for want of memory",
@@ -126,17 +123,22 @@ def local(jobs: int) -> Executor:
 
 
 def settled(
-    path: Path, outcome: Callable[[], Result], left_out: LeftOut | None
+    path: Path,
+    outcome: Callable[[], Result],
+    progress: Progress | None,
+    left_out: LeftOut | None,
 ) -> Generator[tuple[Path, Result], None, None]:
-    """Yield the path with its outcome, or tell that the recording is left out."""
+    """Yield the path with its outcome, or tell that it is left out; either way it is done."""
     try:
         result = outcome()
     except RecordingError as error:
         if left_out is None:
             raise
         left_out(path, error)
-        return
-    yield path, result
+    else:
+        yield path, result
+    if progress is not None:
+        progress(path, 1.0)
 
 
 def call(task: bytes, path: Path) -> Any:

@@ -24,7 +24,7 @@ from forewarn.learning.shard_key import Keep, Question, question_digest, shard_k
 from forewarn.learning.shard_store import ShardStore
 from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
-from forewarn.models.shards import Shard
+from forewarn.models.shards import Shard, of_outcomes
 from forewarn.plans.signals import plan_readers
 from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.by_name import samples_of
@@ -320,10 +320,11 @@ def learn(
     RecordingError
         If a recording cannot be read or lacks a topic, or two of them hold the same data.
     """
-    validity = abstraction.validity(spec)
     question = Question(spec, abstraction, allow_missing, keep, watch)
+    validity = question.validity
     address = None if store is None else question_digest(question)
     reports: list[RecordingReport] = []
+    learned: Learned | None = None
     copies, last = copies or Copies(allowed=False), len(paths)
     kept, over_network, problems = 0, 0, list[str]()
     work = (question, store, address)
@@ -338,11 +339,12 @@ def learn(
             kept += found.kept
             reports.append(found.report)
             if enough is not None:
-                so_far = assemble(reports, spec, abstraction, validity)
-                if enough(so_far.model) >= 1.0:
+                learned = assemble(reports, spec, abstraction, validity)
+                if enough(learned.model) >= 1.0:
                     last = places[path] + 1
                     break
-    learned = assemble(reports, spec, abstraction, validity)
+    if learned is None:
+        learned = assemble(reports, spec, abstraction, validity)
     return replace(
         learned,
         unread=tuple(paths[last:]),
@@ -388,7 +390,7 @@ def _shard(report: RecordingReport, model: CountModel) -> Shard:
         np.array(moves, dtype=np.int64).reshape(-1, 3),
     )
     places = np.array([index.get(code, -1) for code in report.watched.codes], dtype=np.int64)
-    about = Shard("", np.zeros((0, 3), dtype=np.int64), report.watched.outcomes).moved(places)
+    about = of_outcomes(report.watched.outcomes).moved(places)
     return replace(shard, outcomes=about.outcomes)
 
 

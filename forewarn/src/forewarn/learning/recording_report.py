@@ -36,7 +36,7 @@ class Watch(Protocol):
 
     @property
     def key(self) -> str:
-        """A text on which alone depends what its watchers tell of a recording."""
+        """A text that identifies the watchers: where it is the same, they tell the same."""
 
     def __call__(self, abstraction: Abstraction) -> Watcher:
         """Return a watcher of one recording, which is read through `abstraction`."""

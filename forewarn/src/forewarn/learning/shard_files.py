@@ -14,22 +14,20 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
 import zstandard
 
 from forewarn.errors import ModelError
 from forewarn.learning.counting import Counts
 from forewarn.learning.recording_report import RecordingReport, Watched
-from forewarn.models import Provenance
 from forewarn.models.checked_json import Reader, parse_json
+from forewarn.models.file import parse_provenance
 from forewarn.models.process import Step
-from forewarn.models.shards import MAX_COUNT, MAX_ROWS, Shard, dump, dump_judged, parse
+from forewarn.models.shards import MAX_COUNT, MAX_ROWS, dump, dump_judged, of_outcomes, parse
 
 MAGIC = b"forewarn shard 1 "
 LARGEST = 1 << 30
 """Bytes that a shard may unpack to."""
 ACCEPTED = "a shard as `forewarn learn --store` writes it"
-_NO_ROWS = np.zeros((0, 3), dtype=np.int64)
 
 
 def pack(report: RecordingReport) -> bytes:
@@ -80,12 +78,12 @@ def _dumped_outcomes(watched: Watched) -> dict[str, Any]:
     return {
         "codes": list(watched.codes),
         "properties": dump_judged(judged),
-        "shard": dump(Shard("", _NO_ROWS, watched.outcomes), judged),
+        "shard": dump(of_outcomes(watched.outcomes), judged),
     }
 
 
 def _parsed(reader: Reader) -> RecordingReport:
-    source, most = reader.child("provenance"), MAX_COUNT
+    provenance, most = parse_provenance(reader.child("provenance")), MAX_COUNT
     counts = Counts(
         transitions=_counter(reader, "transitions", 2, tuple),
         triples=_counter(reader, "triples", 3, tuple),
@@ -99,13 +97,7 @@ def _parsed(reader: Reader) -> RecordingReport:
     )
     watched = reader.get("watched", "an object, or null")
     return RecordingReport(
-        Provenance(
-            recording=source.text("recording"),
-            digest=source.text("digest"),
-            duration=source.number("duration"),
-            ticks=source.integer("ticks", 0, most),
-            transitions=source.integer("transitions", 0, most),
-        ),
+        provenance,
         counts,
         reader.integer("inactive", 0, most),
         reader.integer("invalid", 0, most),
@@ -143,7 +135,7 @@ def _counter(
 
 
 def _code(key: str, value: Any) -> int:
-    """Return a state code, which may have more bits than a word, or a truth value."""
+    """Return a state code, which may have more bits than a word, or a truth value, if it is one."""
     if not isinstance(value, int):
         raise ModelError(f"{value!r} is not accepted", key=key, accepted="whole numbers")
     return value

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,10 @@ class Question:
     def validity(self) -> Admission:
         """Which states and transitions are valid."""
         return self.abstraction.validity(self.spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave what was computed behind: rules cannot travel."""
+        return Question, (self.spec, self.abstraction, self.allow_missing, self.keep, self.watch)
 
 
 def question_digest(question: Question) -> str:

@@ -325,16 +325,7 @@ def _parse(reader: Reader) -> CountModel:
     n = len(states)
     smoothing = reader.child("smoothing")
     steps = reader.children("actions", MAX_CHOICES) if "actions" in reader.value else []
-    provenance = tuple(
-        Provenance(
-            recording=origin.text("recording"),
-            digest=origin.text("digest"),
-            duration=origin.number("duration"),
-            ticks=origin.integer("ticks", 0, MAX_COUNT),
-            transitions=origin.integer("transitions", 0, MAX_COUNT),
-        )
-        for origin in reader.children("provenance")
-    )
+    provenance = tuple(map(parse_provenance, reader.children("provenance")))
     starts = np.zeros(n, dtype=np.int64)
     for index, count in reader.pairs("starts", n, MAX_COUNT):
         starts[index] = count
@@ -359,6 +350,17 @@ def _parse(reader: Reader) -> CountModel:
         shards=_shards(reader, n) if version == ESTIMATED else (),
         danger=parse_danger(reader.children(DANGER) if DANGER in reader.value else []),
         estimates=estimates.parse(_optional(reader, "estimates")) if version == ESTIMATED else (),
+    )
+
+
+def parse_provenance(reader: Reader) -> Provenance:
+    """Return one recording that a model was learned from."""
+    return Provenance(
+        recording=reader.text("recording"),
+        digest=reader.text("digest"),
+        duration=reader.number("duration"),
+        ticks=reader.integer("ticks", 0, MAX_COUNT),
+        transitions=reader.integer("transitions", 0, MAX_COUNT),
     )
 
 

@@ -104,6 +104,11 @@ class Shard:
         )
 
 
+def of_outcomes(outcomes: Mapping[Judged, Outcomes]) -> Shard:
+    """Return a shard that tells of outcomes alone."""
+    return Shard("", np.zeros((0, 3), dtype=np.int64), outcomes)
+
+
 def _moved(rows: Counts, target: NDArray[np.int64], columns: Sequence[int]) -> Counts:
     found: Counts = rows.copy()
     keep = np.ones(len(rows), dtype=bool)
