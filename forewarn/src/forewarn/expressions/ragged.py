@@ -36,11 +36,11 @@ def _present(counts: Vector) -> Vector:
 
 
 class Unlike(Exception):
-    """Many segments at once would not give the bits that each of them gives."""
+    """Segments computed together might differ in some bits from those computed one by one."""
 
 
 def one_zero(values: Vector) -> Vector:
-    """Return the values, unless -0.0 is among them: of two zeros any may be the least."""
+    """Return the values; raises Unlike if -0.0 is among them: either zero may be the least."""
     if values.dtype.kind == "f" and np.signbit(values[values == 0.0]).any():
         raise Unlike
     return values

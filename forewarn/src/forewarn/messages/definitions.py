@@ -270,7 +270,8 @@ _GENERATED = {
 
 
 _MADE_FROM = (
-    *("builtin_interfaces/msg/Time", "service_msgs/msg/ServiceEventInfo"),
+    "builtin_interfaces/msg/Time",
+    "service_msgs/msg/ServiceEventInfo",
     "unique_identifier_msgs/msg/UUID",
 )
 

@@ -59,6 +59,10 @@ def _open_rosbag1(path: Path) -> Recording:
     return BagRecording(path, "ROS 1 bag", [rosbag1.open_rosbag1(path)])
 
 
+def _is_rosbag2_file(path: Path, head: bytes) -> bool:
+    return rosbag2.is_data_file(path) or head.startswith(MCAP_MAGIC)
+
+
 BUILT_IN = (
     RecordingFormat(
         "rosbag2 folder",
@@ -69,7 +73,7 @@ BUILT_IN = (
     RecordingFormat(
         "rosbag2 file",
         ".mcap and .db3 files, each maybe with .zstd or .zst",
-        lambda path, head: rosbag2.is_data_file(path) or head.startswith(MCAP_MAGIC),
+        _is_rosbag2_file,
         rosbag2.open_file,
     ),
     RecordingFormat(
@@ -129,7 +133,7 @@ def open_recording(path: Path | str) -> Recording:
 
 def _open(path: Path) -> Recording:
     head = _head(path)
-    if isinstance(path, RemotePath) and not _read_by_ranges(path, head):
+    if isinstance(path, RemotePath) and not (path.is_dir() or _is_rosbag2_file(path, head)):
         return StagedRecording(path, _open)
     installed, problems = _installed()
     for candidate in (*installed, *BUILT_IN):
@@ -140,10 +144,6 @@ def _open(path: Path) -> Recording:
         accepted="; ".join(form.accepted for form in (*BUILT_IN, *installed)),
         file=path,
     )
-
-
-def _read_by_ranges(path: RemotePath, head: bytes) -> bool:
-    return path.is_dir() or rosbag2.is_data_file(path) or head.startswith(MCAP_MAGIC)
 
 
 def find_recordings(path: Path | str, run_key: str | None = None) -> list[Path]:

@@ -59,7 +59,7 @@ class Topics(Mapping[str, TopicInfo]):
         return topic in self._channels
 
     def usable(self, topic: str) -> str | None:
-        """Return why the messages of `topic` cannot be handed out as CDR, or None."""
+        """Return why the messages of `topic` cannot be read, or None if they can."""
         try:
             channel = _the_channel(self._channels[topic])
             if channel.serialization == "ros1":

@@ -7,7 +7,7 @@ compare with cases that it computed. Only memory is bounded here.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -79,7 +79,7 @@ class Link:
         if stamps:
             oldest = stamps[-1] - CACHE_NS
             if stamps[0] < oldest:
-                first = next(at for at, stamp in enumerate(stamps) if stamp >= oldest)
+                first = bisect_left(stamps, oldest)
                 del stamps[:first], self.transforms[:first]
             if stamp_ns < oldest:
                 return False
@@ -127,7 +127,7 @@ class FrameTree:
         static: bool,
     ) -> str:
         """Take a transform and return why it is refused, if it is."""
-        child, parent = _stripped(child), _stripped(transform.parent)
+        child, parent = child.removeprefix("/"), transform.parent.removeprefix("/")
         refused = _refusal(child, parent, transform)
         if refused:
             return refused
@@ -163,11 +163,10 @@ class FrameTree:
         NoTransformError
             If a frame is unknown, they are not connected, or it would be an extrapolation.
         """
-        known = dict.fromkeys(
-            [*self.links, *(x.transforms[-1].parent for x in self.links.values())]
-        )
         for name in (of, inside):
-            if name not in known:
+            parents = (link.transforms[-1].parent for link in self.links.values())
+            if name not in self.links and name not in parents:
+                known = {*self.links, *(x.transforms[-1].parent for x in self.links.values())}
                 raise NoTransformError(
                     f"nothing tells of a frame {name!r}, only of {_listed(known)}"
                 )
@@ -252,10 +251,6 @@ class FrameTree:
         return _sum(_rotate(inverse, moved), start), _product(inverse, turned)
 
 
-def _stripped(name: str) -> str:
-    return name[1:] if name.startswith("/") else name
-
-
 def _refusal(child: str, parent: str, transform: Transform) -> str:
     if not child or not parent:
         return f"{child!r} in {parent!r}: a frame has no name"
@@ -269,7 +264,7 @@ def _refusal(child: str, parent: str, transform: Transform) -> str:
     return ""
 
 
-def _listed(names: dict[str, None]) -> str:
+def _listed(names: set[str]) -> str:
     shown = [repr(name) for name in sorted(names)]
     more = [f"{len(shown) - LISTED} more"] if len(shown) > LISTED else []
     return ", ".join([*shown[:LISTED], *more]) or "none"

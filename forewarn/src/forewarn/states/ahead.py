@@ -8,38 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import ForewarnError
-from forewarn.expressions import Expression
 from forewarn.expressions.blocks import Column, Lifted, Signature, column_of, lift
 from forewarn.expressions.values import vector
 from forewarn.signals.feed import ABSENT, Ahead, Snapshot
 
+if TYPE_CHECKING:
+    from forewarn.states.abstraction import DerivedSignal
+
 BLOCK = 256
 """Moments: more gain little, and their arrays leave the processor's cache."""
-
-
-class Derived(Protocol):
-    """A signal computed from others, as `states.abstraction.DerivedSignal` is."""
-
-    @property
-    def expression(self) -> Expression:
-        """What it is computed by."""
-
-    @property
-    def arguments(self) -> tuple[int, ...]:
-        """Slots of the signals that it reads."""
-
-    @property
-    def memory(self) -> object | None:
-        """What it remembers, if anything."""
-
-    def computed(self, values: Sequence[Any]) -> tuple[Any, str]:
-        """Return its value at one moment, and why there is none."""
 
 
 class Outlook:
@@ -49,11 +32,11 @@ class Outlook:
     ----------
     first : int
         The slot of the first derived signal.
-    derived : sequence of Derived
+    derived : sequence of DerivedSignal
         The derived signals in order of evaluation.
     """
 
-    def __init__(self, first: int, derived: Sequence[Derived]) -> None:
+    def __init__(self, first: int, derived: Sequence[DerivedSignal]) -> None:
         self._first = first
         self._derived = tuple(derived)
         self._waits = set[int]()

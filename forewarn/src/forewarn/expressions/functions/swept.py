@@ -76,7 +76,7 @@ def way_to_contact(way: Floats, radius: float, points: Floats) -> float:
     radius : float
         Radius of the disc.
     points : ndarray of float64, shape (n, 2)
-        Points; none counts from which the disc only moves away.
+        Points. One that the disc only moves away from is ignored.
     """
     low, high = way.min(axis=0) - radius, way.max(axis=0) + radius
     points = points[np.all((points >= low) & (points <= high), axis=1)]
