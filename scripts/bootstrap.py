@@ -25,6 +25,11 @@ WORK = ROOT / ".ros"
 LOG = WORK / "setup.log"
 STAMP = VENV / ".forewarn-setup.json"
 PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--prefer-binary")
+# Copies, not links into uv's cache: repair_wheels writes into what is installed.
+UV = (
+    VENV / "bin" / "uv", "pip", "install", "--no-config", "--python", PYTHON,
+    "--link-mode", "copy", "--compile-bytecode",
+)  # fmt: skip
 PYTHON_PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
 # 3.10 first: it is Humble's, and the only one for which Apollo's Cyber RT has a wheel.
 MINORS = (10, 11, 12, 13)
@@ -210,14 +215,14 @@ def install_python_packages():
     """Install the dependencies, ROS 2 from wheels and our own packages (editable)."""
     retry = "check the network (and disk space), then run `make setup` again"
     say("installing Python packages and ROS 2 from wheels")
-    run(locked("bootstrap"), retry)
+    run([*PIP, *locked("bootstrap")], retry)
     need_compiler()
-    run(locked("setup"), retry)
+    install(locked("setup"), retry)
     own = [word for package in PYTHON_PACKAGES for word in ("-e", ROOT / package)]
     run([*PIP, "--no-deps", "--no-build-isolation", *own], retry)
     for name in ("oracles", "cyber"):
         try:
-            run(locked(name), "")
+            install(locked(name), "")
         except SetupError:
             say(f"requirements/{name}.txt cannot be installed here: what needs it is skipped")
     if version_of(PYTHON) != 10:
@@ -234,10 +239,18 @@ def install_python_packages():
 
 
 def locked(name):
-    """Command that installs what a lock names, and nothing whose hash is another."""
+    """Arguments for what a lock names, and nothing whose hash is another."""
     lock = ROOT / "requirements" / "lock" / (name + ".txt")
     # What is built from source is built with what the lock `bootstrap` has installed.
-    return [*PIP, "--no-build-isolation", "--require-hashes", "-r", lock]
+    return ["--no-build-isolation", "--require-hashes", "-r", lock]
+
+
+def install(arguments, advice):
+    """Install with uv; with pip where uv fails, as with an index that only pip is told of."""
+    try:
+        run([*UV, *arguments], "pip tries")
+    except SetupError:
+        run([*PIP, *arguments], advice)
 
 
 def repair_wheels():
@@ -325,7 +338,7 @@ def need_compiler():
     if not recent_cmake():
         say("installing cmake from its wheel")
         advice = "install cmake 3.22 or newer, or check the network"
-        run(locked("cmake"), advice)
+        install(locked("cmake"), advice)
 
 
 def recent_cmake():

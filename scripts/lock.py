@@ -1,7 +1,7 @@
 """Writes requirements/lock: every package that `make setup` installs, with version and hashes.
 
-`make lock` runs it, with uv in an environment of its own. One file serves Python 3.10 to 3.13: a
-line holds for the interpreters that its marker names. pip then takes nothing else
+`make lock` runs it, with the uv of `.venv`. One file serves Python 3.10 to 3.13: a
+line holds for the interpreters that its marker names. What installs then takes nothing else
 (`--require-hashes`), whatever an index offers by the same name.
 """
 
@@ -10,14 +10,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIREMENTS = ROOT / "requirements"
 LOCK = REQUIREMENTS / "lock"
 PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
-UV = "uv>=0.9,<0.14"
 # What each lock is made from; those after the first keep to the versions of the first.
 LOCKS = {
     "setup": ("ros-wheels", "build", "dev"),
@@ -43,9 +41,6 @@ def main():
     LOCK.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        venv.create(work / "venv", with_pip=True)
-        python = str(work / "venv" / "bin" / "python")
-        subprocess.run([python, "-m", "pip", "install", "-q", UV], check=True)
         own = work / "own.in"
         own.write_text("\n".join(own_requirements()) + "\n")
         for name, parts in LOCKS.items():
@@ -89,7 +84,7 @@ def compile_lock(work, inputs, options, name, made_from):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("UV_", "PIP_"))}
     environment = {**kept, "XDG_CONFIG_HOME": str(work), "XDG_CONFIG_DIRS": str(work)}
     command = [
-        work / "venv" / "bin" / "uv", "pip", "compile", "--quiet", "--universal",
+        ROOT / ".venv" / "bin" / "uv", "pip", "compile", "--quiet", "--universal",
         "--python-version", "3.10", "--generate-hashes", "--no-annotate", "--no-header",
         "--no-emit-index-url", "--no-emit-find-links", *options, *inputs, "-o", target,
     ]  # fmt: skip

@@ -28,7 +28,7 @@ def folder(name: str) -> Path:
     Raises
     ------
     NotInstalledError
-        If pip cannot install them; says why.
+        If neither uv nor pip can install them; says why.
     """
     lock = ROOT / "requirements" / "lock" / f"{name}.txt"
     version = "{}.{}".format(*sys.version_info)
@@ -49,22 +49,30 @@ def variables(name: str) -> dict[str, str]:
 
 
 def _install(lock: Path, target: Path) -> None:
-    command = [
-        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-        "--only-binary", ":all:", "--require-hashes", "--no-deps", "--target", target, "--upgrade",
+    program = Path(sys.executable).with_name("uv")
+    uv = [program, "pip", "install", "--no-config", "--python", sys.executable]
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--upgrade"]
+    arguments = [
+        "--quiet", "--only-binary", ":all:", "--require-hashes", "--no-deps", "--target", target,
         "-r", lock,
     ]  # fmt: skip
-    try:
-        result = subprocess.run(
-            [str(word) for word in command],
-            capture_output=True,
-            text=True,
-            timeout=LONGEST,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NotInstalledError(f"pip took more than {LONGEST} s") from error
-    if result.returncode:
+    reason = ""
+    # pip may know of an index that uv is not told of.
+    for name, installer in (("uv", uv), ("pip", pip)):
+        try:
+            result = subprocess.run(
+                [str(word) for word in [*installer, *arguments]],
+                capture_output=True,
+                text=True,
+                timeout=LONGEST,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            reason = f"{name} took more than {LONGEST} s"
+            continue
+        if not result.returncode:
+            (target / "complete").touch()
+            return
         said = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
-        raise NotInstalledError(said[-1] if said else result.stderr[-300:])
-    (target / "complete").touch()
+        reason = said[-1] if said else result.stderr[-300:]
+    raise NotInstalledError(reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-import venv
+import sys
 from pathlib import Path
 
 
@@ -14,9 +14,9 @@ def python_of(folder: Path, requirements: Path) -> Path:
     wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
     if not (stamp.exists() and stamp.read_text(encoding="utf-8") == wanted):
         print(f"installing what {requirements} says into {folder}", flush=True)
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run(
-            [python, *["-m", "pip", "install", "--quiet", "-r"], requirements], check=True
-        )
+        uv = Path(sys.executable).with_name("uv")
+        subprocess.run([uv, "venv", "--quiet", "--clear", "-p", sys.executable, folder], check=True)
+        install = [uv, "pip", "install", "--quiet", "--python", python, "-r", requirements]
+        subprocess.run(install, check=True)
         stamp.write_text(wanted, encoding="utf-8")
     return python

@@ -184,9 +184,9 @@ def tool() -> Path:
     folder = OUT / "tool"
     program = folder / "bin" / "mutmut"
     if not program.exists():
-        venv.create(folder, with_pip=True)
-        python = folder / "bin" / "python"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", TOOL], check=True)
+        venv.create(folder)
+        python, uv = folder / "bin" / "python", Path(sys.executable).with_name("uv")
+        subprocess.run([uv, "pip", "install", "--quiet", "--python", python, TOOL], check=True)
         own = subprocess.run(
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
             capture_output=True, text=True, check=True,
