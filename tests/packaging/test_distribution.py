@@ -1,4 +1,4 @@
-"""What pip installs: a wheel and a source distribution, in empty environments without ROS."""
+"""What pip and uv install: a wheel and a source distribution, in empty environments without ROS."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PIP_OPTIONS = ("--disable-pip-version-check", "--quiet", "--no-cache-dir")
+UV = Path(sys.executable).with_name("uv")
 LONGEST = 900
 
 
@@ -111,7 +112,7 @@ def test_the_source_distribution_has_what_a_build_needs(sdist: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(LONGEST)
-def test_pip_installs_it_in_an_empty_environment(
+def test_it_installs_in_an_empty_environment(
     minor: int, wheel_of: Callable[[int], Path], tmp_path: Path
 ) -> None:
     wheel = wheel_of(minor)
@@ -123,11 +124,19 @@ def test_pip_installs_it_in_an_empty_environment(
     assert all(("abi3" in name) == (minor > 10) for name in compiled)
     run(interpreter(minor), "-m", "venv", "environment", folder=tmp_path)
     python = tmp_path / "environment" / "bin" / "python"
-    run(python, "-m", "pip", "install", *PIP_OPTIONS, wheel, folder=tmp_path)
+    pip = (python, "-m", "pip", "install", *PIP_OPTIONS, wheel)
+    if minor == 10:
+        run(*pip, folder=tmp_path)
+    else:
+        try:  # uv takes a tenth of pip's time, but knows no index of pip's configuration
+            run(UV, "pip", "install", "--quiet", "-p", python, wheel, folder=tmp_path)
+        except AssertionError:
+            run(*pip, folder=tmp_path)
     printed = run("sh", ROOT / "scripts" / "try_installed.sh", python, folder=tmp_path)
     assert printed.startswith(f"forewarn {wheel.name.split('-')[1]}\n")
     assert "transitions -> model.json" in printed
     assert "VIOLATION" in printed
     assert run(python.with_name("forewarn"), "--version", folder=tmp_path).startswith("forewarn ")
-    listed = run(python, "-m", "pip", "list", *PIP_OPTIONS, folder=tmp_path)
+    listed = run(UV, "pip", "list", "--quiet", "-p", python, folder=tmp_path)
+    assert "numpy" in listed
     assert "rclpy" not in listed
