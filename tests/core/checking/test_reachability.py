@@ -152,6 +152,43 @@ def test_large_sparse_systems_equal_elimination(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(loose, dense, atol=1e-12)
 
 
+@pytest.mark.parametrize("loop", [1, 2, 7])
+def test_small_loops_one_after_the_other_are_factored_in_their_order(
+    loop: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any numbering of the states; equal to elimination, which subtracts nothing."""
+    monkeypatch.delattr(reachability, "_envelope")  # the way of large loops
+    rng = np.random.default_rng(loop)
+    n = 2_000
+    place = rng.permutation(n)
+    rows, columns = [], []
+    for state in range(n):
+        first = state - state % loop
+        ahead = rng.integers(first, min(n, first + 8 * loop), size=3)
+        rows += [place[state]] * 3
+        columns += [*place[ahead]]
+    moves = sparse.csr_matrix((rng.random(3 * n), (rows, columns)), shape=(n, n))
+    leaving = rng.random((n, 2)) + 1e-6
+    total = np.asarray(moves.sum(axis=1)).ravel() + leaving.sum(axis=1)
+    moves = sparse.csr_matrix(sparse.diags(1 / total) @ moves)
+    hit, miss = (leaving / total[:, None]).T
+    order = reachability._forward_order(moves)
+    assert order is not None
+    _, component = sparse.csgraph.connected_components(moves, connection="strong")
+    position = np.empty(n, dtype=int)
+    position[order] = np.arange(n)
+    coo = moves.tocoo()
+    inside = component[coo.row] == component[coo.col]
+    assert (inside | (position[coo.row] < position[coo.col])).all()
+    found = reachability.solve(moves, hit, miss)
+    np.testing.assert_allclose(found, sparse_absorption(moves, hit, miss), atol=1e-12)
+
+
+def test_one_large_loop_is_not_factored_in_blocks() -> None:
+    ring = sparse.csr_matrix(np.roll(np.eye(3_000), 1, axis=1))
+    assert reachability._forward_order(ring) is None
+
+
 @pytest.mark.parametrize("maximise", [True, False])
 @pytest.mark.parametrize("seed", range(15))
 def test_a_decision_process_equals_its_best_policy(seed: int, maximise: bool) -> None:

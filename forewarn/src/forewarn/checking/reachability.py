@@ -23,6 +23,7 @@ ACCURACY = 1e-10
 ROUNDING = 1e-15
 MAX_ENVELOPE = 50_000_000
 MAX_ELIMINATION = 5_000_000_000
+MAX_BLOCKS = 5_000_000
 KRYLOV = 1e-12
 RESTARTS = 2
 
@@ -61,8 +62,7 @@ def reach(
     maybe = ~(sure.zero | sure.one)
     if maybe.any():
         inner = matrix[maybe]
-        hit = np.asarray(inner[:, sure.one].sum(axis=1)).ravel()
-        miss = np.asarray(inner[:, sure.zero].sum(axis=1)).ravel()
+        hit, miss = inner @ values, inner @ sure.zero.astype(np.float64)
         values[maybe] = solve(sparse.csr_matrix(inner[:, maybe]), hit, miss)
     return values, sure
 
@@ -79,11 +79,16 @@ def solve(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
     """
     if inner.shape[0] <= DENSE_STATES:
         return solve_dense(inner.toarray(), hit, miss)
-    stays = sparse.diags(inner.diagonal())
-    moves = sparse.csr_matrix(inner - stays)
+    stays = inner.diagonal()
+    moves = sparse.csr_matrix(inner - sparse.diags(stays)) if stays.any() else inner
     # What leaves is summed up: one minus what stays would lose its digits.
     leaving = np.asarray(moves.sum(axis=1)).ravel() + hit + miss
     if leaving.min() > 0:
+        order = _forward_order(moves)
+        if order is not None:
+            result = _by_blocks(moves, leaving, hit, order)
+            if result is not None:
+                return result
         system = sparse.csc_matrix(sparse.diags(leaving) - moves)
         entries, work = _envelope(moves)
         if entries > MAX_ENVELOPE or work > MAX_ELIMINATION:
@@ -95,6 +100,41 @@ def solve(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
         if result is not None:
             return result
     return sparse_absorption(inner, hit, miss)
+
+
+def _forward_order(moves: sparse.csr_matrix) -> NDArray[np.intp] | None:
+    """Return an order in which no move leads to an earlier component; None if one is large.
+
+    Components are the strongly connected ones: within them alone elimination fills its factors.
+    """
+    _, component = csgraph.connected_components(moves, directed=True, connection="strong")
+    sizes = np.bincount(component)
+    leaves = np.bincount(component, weights=np.diff(moves.indptr))
+    if (sizes * np.where(sizes > 1, sizes + leaves, 0)).sum() > MAX_BLOCKS:
+        return None
+    # The components come in this order or its reverse, which nobody has promised.
+    from_component = np.repeat(component, np.diff(moves.indptr))
+    to_component = component[moves.indices]
+    if (from_component <= to_component).all():
+        return np.argsort(component, kind="stable")
+    if (from_component >= to_component).all():
+        return np.argsort(component, kind="stable")[::-1]
+    return None
+
+
+def _by_blocks(
+    moves: sparse.csr_matrix, leaving: Floats, hit: Floats, order: NDArray[np.intp]
+) -> Floats | None:
+    """Return the solution by factors of a system whose blocks are in this order, else None."""
+    system = sparse.csc_matrix((sparse.diags(leaving) - moves)[order][:, order])
+    # Each diagonal outweighs its row: nothing need be exchanged. Panels pay for full blocks only.
+    factors = linalg.splu(system, permc_spec="NATURAL", diag_pivot_thresh=0.0, panel_size=1)
+    found = _verified(system, factors.solve, hit[order])
+    if found is None:
+        return None
+    result = np.empty_like(found)
+    result[order] = found
+    return result
 
 
 def _envelope(moves: sparse.csr_matrix) -> tuple[int, int]:
