@@ -178,3 +178,40 @@ def test_an_unreadable_object_is_named_counted_and_left_out_by_choice(
     found = fleet.learned(*arguments, "--unreadable", "leave-out")
     assert [*found["left_out"]] == ["s3://fleet/mixed/b.mcap"]
     assert "1 of 2 recordings could not be read" in found["said"]
+
+
+def test_a_cluster_replays_and_converts_as_this_process_does(
+    fleet: Any, given: Given, tmp_path: Path
+) -> None:
+    scheduler, gateway = fleet.scheduler(), fleet.gateway()
+    doomed = fleet.worker(scheduler, tmp_path / "a", gateway)
+    killed = []
+
+    def kill(request: Any) -> int:
+        if request.range and request.number > 12 and not killed:
+            killed.append(request.path)
+            doomed.kill()
+            fleet.worker(scheduler, tmp_path / "b")
+        return 0
+
+    gateway.decide = kill
+    model = tmp_path / "model.json"
+    model.write_bytes(given.model)
+    written = []
+    for name, recordings, on in (
+        ("cluster", [given.url], ("--on", scheduler.found)),
+        ("here", sorted(given.folder.glob("*.mcap")), ()),
+    ):
+        verdicts = tmp_path / f"{name}.jsonl"
+        arguments = (*recordings, "-c", given.config, "-m", model, "--verdicts", verdicts, *on)
+        result = fleet.forewarn("replay", *arguments)
+        assert result.returncode in (0, 1), result.stderr
+        lines = verdicts.read_text().splitlines()
+        written.append([line for line in lines if not line.startswith('{"recording"')])
+    assert killed
+    assert written[0] == written[1] and len(written[0]) > RECORDINGS * SECONDS
+    result = fleet.forewarn("convert", given.url, "-o", "s3://fleet/mcap", "--on", scheduler.found)
+    assert result.returncode == 0, result.stderr
+    again = tmp_path / "again.json"
+    fleet.learned("s3://fleet/mcap/*.mcap", "-c", given.config, "-o", again, "-j", 1)
+    assert same(again, given, tmp_path)

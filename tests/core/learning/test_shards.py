@@ -16,7 +16,7 @@ from forewarn.assessment.outcome_counts import watch_for
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError, RecordingError
-from forewarn.learning.executors import Executor, Here, local
+from forewarn.learning.executors import Executor, local
 from forewarn.learning.pipeline import Learned, learn
 from forewarn.learning.recording_report import RecordingReport, Watched
 from forewarn.learning.shard_files import pack, unpack
@@ -215,13 +215,12 @@ def test_an_unreadable_recording_is_an_error_or_left_out_by_choice(tmp_path: Pat
     paths = traces(tmp_path, 3)
     paths[1].write_text('{"t": 0, "x": \n')
     spec = compiled()
-    for executor in (Here(), local(2)):
+    for jobs in (1, 2):
         with pytest.raises(RecordingError, match=r"1\.jsonl"):
-            learn(paths, spec.spec, spec.abstraction, executor=executor)
+            learn(paths, spec.spec, spec.abstraction, executor=local(jobs))
         left: dict[Path, RecordingError] = {}
-        found = learn(
-            paths, spec.spec, spec.abstraction, executor=executor, left_out=left.__setitem__
-        )
+        executor = local(jobs, left.__setitem__)
+        found = learn(paths, spec.spec, spec.abstraction, executor=executor)
         assert [*left] == [paths[1]]
         names = [report.provenance.recording for report in found.reports]
         assert names == ["0.jsonl", "2.jsonl"]

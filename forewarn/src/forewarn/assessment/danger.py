@@ -24,7 +24,7 @@ from forewarn.learning.danger_fit import (
     thinned,
 )
 from forewarn.learning.danger_trees import need_sklearn
-from forewarn.learning.executors import Executor, Here, LeftOut, Progress
+from forewarn.learning.executors import Executor, Here, Progress
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session
@@ -42,7 +42,6 @@ def fit_scores(
     progress: Progress | None = None,
     tell: Callable[[str, int, int], None] | None = None,
     allow_missing: bool = False,
-    left_out: LeftOut | None = None,
 ) -> tuple[CompiledSpec, list[FittedScore]]:
     """Fit the danger scores of a monitor file to recordings.
 
@@ -56,8 +55,6 @@ def fit_scores(
         Who reads them; this process by default.
     tell : callable, optional
         Told which score is fitted, and how many of how many fits are done.
-    left_out : callable, optional
-        Told of each recording that cannot be read, and is left out; they are an error by default.
 
     Returns
     -------
@@ -78,7 +75,7 @@ def fit_scores(
     need_sklearn()
     bare = compile_spec(spec)
     work = (bare, allow_missing)
-    reading = (executor or Here()).each(paths, _rows_of, work, progress, left_out)
+    reading = (executor or Here()).each(paths, _rows_of, work, progress)
     with closing(reading):
         parts, stride = thinned(rows for _, rows in reading)
     found = []

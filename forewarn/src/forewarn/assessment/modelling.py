@@ -6,7 +6,6 @@ each risk is chosen. The command ``learn`` and `forewarn.learn` both call this.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,19 +17,15 @@ from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
 from forewarn.errors import ModelError, RecordingError, plural
-from forewarn.files.remote import RemotePath
 from forewarn.learning.copies import Copies
 from forewarn.learning.danger_fit import FittedScore
-from forewarn.learning.executors import Executor, LeftOut, local
+from forewarn.learning.executors import Executor, local, processes_for
 from forewarn.learning.pipeline import Learned, learn
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import compile_for, with_estimates
-from forewarn.recordings.parts import file_of
-
-SMALL = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -66,7 +61,6 @@ def learn_model(
     others: Sequence[CountModel] = (),
     executor: Executor | None = None,
     store: ShardStore | None = None,
-    left_out: LeftOut | None = None,
     allow_missing: bool = False,
     until: Requirement | None = None,
     bars: Bars = unseen,
@@ -86,8 +80,6 @@ def learn_model(
         recordings.
     store : ShardStore, optional
         Where what each recording gives is kept.
-    left_out : callable, optional
-        Told of each recording that cannot be read, and is left out; they are an error by default.
     allow_missing : bool
         Go on without topics that a recording lacks.
     until : Requirement, optional
@@ -100,9 +92,9 @@ def learn_model(
     InputError
         If a recording cannot be read, or nothing can be learned from what was read.
     """
-    executor = executor or local(_processes(recordings))
+    executor = executor or local(processes_for(recordings))
     compiled, scored, notes = _with_scores(
-        compiled, recordings, others, executor, bars, left_out, allow_missing=allow_missing
+        compiled, recordings, others, executor, bars, allow_missing=allow_missing
     )
     copies = Copies(allowed=True)
     with bars(f"learning from {plural(len(recordings), 'recording')}") as tell:
@@ -117,7 +109,6 @@ def learn_model(
             watch=watch_for(compiled),
             copies=copies,
             store=store,
-            left_out=left_out,
         )
     if not any(report.provenance.transitions for report in counted.reports):
         raise RecordingError(
@@ -140,7 +131,6 @@ def _with_scores(
     others: Sequence[CountModel],
     executor: Executor,
     bars: Bars,
-    left_out: LeftOut | None,
     *,
     allow_missing: bool,
 ) -> tuple[CompiledSpec, list[FittedScore], tuple[str, ...]]:
@@ -169,7 +159,6 @@ def _with_scores(
             progress=overall(recordings, bar),
             tell=lambda name, done, of: bar(done, of, f"fitting {name}"),
             allow_missing=allow_missing,
-            left_out=left_out,
         )
     return found, scored, ()
 
@@ -187,19 +176,6 @@ class _Stop:
         share = self.requirement.judge(merge_models([model, *self.others])).share
         self.tell(label=f"learning, coverage {100 * share:.3g} %")
         return share
-
-
-def _processes(recordings: Sequence[Path]) -> int:
-    """Return how many processes pay: each takes a second to start."""
-    if any(isinstance(path, RemotePath) for path in recordings):
-        return os.cpu_count() or 1
-    size = sum(
-        part.stat().st_size
-        for path in map(file_of, recordings)
-        for part in (path.rglob("*") if path.is_dir() else (path,))
-        if part.is_file()
-    )
-    return 1 if size < SMALL else os.cpu_count() or 1
 
 
 def _why_nothing(reports: Iterable[RecordingReport]) -> str:

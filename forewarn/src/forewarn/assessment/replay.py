@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+
+import zstandard
 
 from forewarn.assessment.censoring import weighted
 from forewarn.assessment.events import Events, find_events
 from forewarn.assessment.history import History, Track
 from forewarn.assessment.lanes import Lanes, StateLog
+from forewarn.assessment.lines import verdict_line
 from forewarn.assessment.progress import Bars, overall, unseen
 from forewarn.assessment.published import Published, find_published
 from forewarn.assessment.reliability import Predictions, predictions
 from forewarn.assessment.signal_values import SignalLog, SignalSeries
 from forewarn.errors import RecordingError
+from forewarn.learning.executors import Executor, Here
 from forewarn.learning.pipeline import check_playable, digests_alike, wanted_types
 from forewarn.messages import MessageType
 from forewarn.models import Provenance
@@ -139,48 +144,82 @@ def replay(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Replaying:
+    """How recordings are replayed; see `replay`. It travels between processes.
+
+    Attributes
+    ----------
+    lines : bool
+        Return the verdicts as JSON lines, too.
+    """
+
+    monitor: Monitor
+    learned_from: Sequence[Provenance] = ()
+    allow_missing: bool = False
+    keep_signals: bool = False
+    whole_leads: bool = False
+    lines: bool = False
+
+
+class Replayed(NamedTuple):
+    """A run, and its verdicts as JSON lines if they were asked for, packed by zstd."""
+
+    run: RecordedRun
+    lines: bytes
+
+
 def replay_recordings(
-    monitor: Monitor,
+    how: Replaying,
     recordings: Sequence[Path],
     *,
-    learned_from: Sequence[Provenance] = (),
-    allow_missing: bool = False,
-    keep_signals: bool = False,
-    whole_leads: bool = False,
-    on_recording: Callable[[Path], None] | None = None,
-    on_verdict: Callable[[Verdict], None] | None = None,
+    executor: Executor | None = None,
+    on_lines: Callable[[Path, bytes], None] | None = None,
     bars: Bars = unseen,
 ) -> list[RecordedRun]:
-    """Replay recordings one after the other; see `replay`.
+    """Replay recordings, and return the runs in the order of the recordings.
 
     Parameters
     ----------
-    on_recording : callable, optional
-        Told of each recording before its first verdict.
+    executor : Executor, optional
+        Who reads them; this process by default. What comes out does not depend on it.
+    on_lines : callable, optional
+        Told of each recording and of its verdicts, as in `Replayed`.
     bars : callable
         Shows how far the work is.
     """
     runs = []
     with bars("replaying") as tell:
         update = overall(recordings, tell)
-        for path in recordings:
-            with open_recording(path) as recording:
-                if on_recording is not None:
-                    on_recording(path)
-                runs.append(
-                    replay(
-                        monitor,
-                        recording,
-                        learned_from=learned_from,
-                        allow_missing=allow_missing,
-                        keep_signals=keep_signals,
-                        whole_leads=whole_leads,
-                        on_verdict=on_verdict,
-                        progress=partial(update, path),
-                    )
-                )
-            update(path, 1.0)
+        with closing((executor or Here()).each(recordings, replayed, (how,), update)) as reading:
+            for path, found in reading:
+                runs.append(found.run)
+                if on_lines is not None:
+                    on_lines(path, found.lines)
     return runs
+
+
+def replayed(
+    path: Path, how: Replaying, progress: Callable[[float], None] | None = None
+) -> Replayed:
+    """Replay one recording."""
+    lines, packer = list[bytes](), zstandard.ZstdCompressor().compressobj()
+
+    def write(verdict: Verdict) -> None:
+        lines.append(packer.compress(verdict_line(verdict, how.monitor).encode()))
+
+    with open_recording(path) as recording:
+        run = replay(
+            how.monitor,
+            recording,
+            learned_from=how.learned_from,
+            allow_missing=how.allow_missing,
+            keep_signals=how.keep_signals,
+            whole_leads=how.whole_leads,
+            on_verdict=write if how.lines else None,
+            progress=progress,
+        )
+    return Replayed(dataclasses.replace(run, path=path), b"".join([*lines, packer.flush()]))
 
 
 def weighted_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.cli.common import add_folds, add_report, write_report
+from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
     TreeOptions,
     add_tree_arguments,
@@ -102,6 +103,7 @@ def run(options: Options, output: Output) -> int:
     variables = chosen_variables(options, compiled)
     classify = classifier(options.kind, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
+    readers = Readers(options, recordings)
     if options.label is not None:
         growth = replace(options.growth(min(options.leaves or LEAVES, LEAVES)), leaf_size=1)
         return run_label(
@@ -113,12 +115,21 @@ def run(options: Options, output: Output) -> int:
             growth,
             options.folds,
             options.config,
+            readers,
             output,
             write=options.write,
             allow_missing=options.allow_missing,
         )
     asked = variables if options.group is None else (*variables, _group(options.group, compiled))
-    runs, marks = read_runs(recordings, compiled, asked, options, output)
+    runs, marks = read_runs(
+        recordings,
+        compiled,
+        asked,
+        readers.executor,
+        output,
+        allow_missing=options.allow_missing,
+    )
+    readers.warn(output)
     variables = running_variables(runs, variables, output)
     named = options.variables or declared_roles(compiled)
     if not named and options.kind.partition(":")[0] in ("action", "suffix"):
@@ -147,7 +158,8 @@ def run(options: Options, output: Output) -> int:
 
         page = tree_page(_readable(grown), sizes, options.kind, f"{options.config.name}: {source}")
         write_report(options.report, page, output)
-    output.emit(_record(grown, sizes, len(examples.classes), change, options))
+    told = _record(grown, sizes, len(examples.classes), change, options)
+    output.emit({**told, "left_out": readers.record()})
     return 0 if grown.splits else 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,15 +20,18 @@ from forewarn.cli.common import (
     add_recordings,
     add_report,
     positive_number,
+    recording_path,
     whole_number,
     write_report,
 )
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
 from forewarn.errors import ConfigError, ModelError, RecordingError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.copies import Copies
-from forewarn.learning.transitions import read_transitions
+from forewarn.learning.executors import Executor
+from forewarn.learning.transitions import transitions_of
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.file import check_replaceable
@@ -41,7 +45,6 @@ from forewarn.monitoring.anomaly_file import FORMAT, load_calibration, save_cali
 from forewarn.monitoring.loading import load_fitting
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.surprise import WHATS, Predictor, What, predictor_of
-from forewarn.recordings import open_recording
 from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.runs import trace_of
 
@@ -67,7 +70,7 @@ ALPHA, EVERY, DRIFT_RUNS, TOP = 0.05, 10, 20, 3
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(FleetOptions):
     """The arguments of ``anomalies``."""
 
     recordings: list[Path]
@@ -93,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--calibrate",
-        type=Path,
+        type=recording_path,
         nargs="+",
         default=[],
         metavar="BAG",
@@ -132,6 +135,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"surprising steps to list of an anomalous run ({TOP})",
     )
     add_report(parser)
+    add_fleet(parser)
     add_allow_missing(parser)
 
 
@@ -148,10 +152,22 @@ def run(options: Options, output: Output) -> int:
     if options.save is not None:
         check_replaceable(options.save, FORMAT, "file of `forewarn anomalies --save`")
     compiled, model = _fitting(options)
-    predictor, found = _calibrated(options, compiled, model, output)
+    normal = existing_recordings(options.calibrate, compiled.spec)
+    recordings = existing_recordings(options.recordings, compiled.spec)
+    readers = Readers(options, [*normal, *recordings])
+    predictor, found = _calibrated(options, compiled, model, normal, readers.executor, output)
     if options.save is not None:
         save_calibration(found, options.save)
-    runs = _read(options.recordings, compiled, predictor, found.what, options, output)
+    runs = read_surprises(
+        recordings,
+        compiled,
+        predictor,
+        found.what,
+        readers.executor,
+        output,
+        allow_missing=options.allow_missing,
+    )
+    readers.warn(output)
     _check_new(runs, model, found, output)
     judged = [judge_run(one, predictor, found, options.top) for one in runs if one.surprises]
     for one in runs:
@@ -164,7 +180,8 @@ def run(options: Options, output: Output) -> int:
 
         page = surprise_page(Surprise(judged, found, drift), compiled)
         write_report(options.report, page, output)
-    output.emit(anomaly_record(judged, found, drift, compiled, predictor))
+    told = anomaly_record(judged, found, drift, compiled, predictor)
+    output.emit({**told, "left_out": readers.record()})
     return int(any(one.finding.anomalous for one in judged) or _drifts(drift))
 
 
@@ -182,7 +199,12 @@ def _fitting(options: Options) -> tuple[CompiledSpec, CountModel]:
 
 
 def _calibrated(
-    options: Options, compiled: CompiledSpec, model: CountModel, output: Output
+    options: Options,
+    compiled: CompiledSpec,
+    model: CountModel,
+    normal: Sequence[Path],
+    executor: Executor,
+    output: Output,
 ) -> tuple[Predictor, Calibration]:
     clock = compiled.abstraction.clock
     every = None if options.every is None else max(1, clock.ticks(options.every))
@@ -205,11 +227,18 @@ def _calibrated(
         rule, alpha = options.rule or loaded.rule, options.alpha or loaded.alpha
         return predictor_of(model, loaded.what), replace(loaded, rule=rule, alpha=alpha)
     predictor = predictor_of(model, what)
-    paths = existing_recordings(options.calibrate, compiled.spec)
     consequence = "it surprises the model less than a new one, and there would be false alarms"
     accepted = "normal runs that are not learned from"
-    paths = without_known(paths, model, "this model", consequence, accepted, output)
-    runs = _read(paths, compiled, predictor, what, options, output)
+    fresh = without_known(normal, model, "this model", consequence, accepted, output, executor)
+    runs = read_surprises(
+        [*fresh],
+        compiled,
+        predictor,
+        what,
+        executor,
+        output,
+        allow_missing=options.allow_missing,
+    )
     runs = _without_copies(runs, output)
     found = calibrate(
         [one.surprises for one in runs],
@@ -256,25 +285,12 @@ def _without_copies(runs: Sequence[Run], output: Output) -> list[Run]:
     return found
 
 
-def _read(
-    given: Sequence[Path],
-    compiled: CompiledSpec,
-    predictor: Predictor,
-    what: What,
-    options: Options,
-    output: Output,
-) -> list[Run]:
-    paths = existing_recordings(given, compiled.spec)
-    return read_surprises(
-        paths, compiled, predictor, what, output, allow_missing=options.allow_missing
-    )
-
-
 def read_surprises(
     paths: Sequence[Path],
     compiled: CompiledSpec,
     predictor: Predictor,
     what: What,
+    executor: Executor,
     output: Output,
     *,
     allow_missing: bool,
@@ -282,18 +298,14 @@ def read_surprises(
     """Return the runs of recordings, each with the surprise of its steps, with a bar."""
     runs: list[Run] = []
     with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
-        told = overall(paths, tell)
-        for path in paths:
-            episodes = read_transitions(
-                path, compiled, partial(told, path), allow_missing=allow_missing
-            )
-            with open_recording(path) as recording:
-                digest = recording.digest()
-            for number, transitions in enumerate(episodes or [[]], 1):
-                name = f"{path}, episode {number}" if len(episodes) > 1 else str(path)
-                surprises = [predictor.surprise(one).of(what) for one in transitions]
-                runs.append(Run(name, digest, transitions, surprises, str(path)))
-            told(path, 1.0)
+        work = (compiled, allow_missing)
+        reading = executor.each(paths, transitions_of, work, overall(paths, tell))
+        with closing(reading):
+            for path, (episodes, digest) in reading:
+                for number, transitions in enumerate(episodes or [[]], 1):
+                    name = f"{path}, episode {number}" if len(episodes) > 1 else str(path)
+                    surprises = [predictor.surprise(one).of(what) for one in transitions]
+                    runs.append(Run(name, digest, transitions, surprises, str(path)))
     return runs
 
 

@@ -11,23 +11,23 @@ from typing import Any
 from forewarn.assessment.calibration import Fitted, fit
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import weighted_runs
+from forewarn.cli.common import recording_path
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import add_censoring, replay_all
 from forewarn.errors import ConfigError
+from forewarn.learning.executors import Executor
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.calibration_map import METHODS, Method
 from forewarn.monitoring.build import build_monitor
-from forewarn.recordings import open_recording
-from forewarn.recordings.given import existing_recordings
 
 
 def add_calibration(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
         "--calibrate",
-        type=Path,
+        type=recording_path,
         nargs="+",
         default=[],
         metavar="BAG",
@@ -68,9 +68,10 @@ def calibration_method(
 def calibrate_model(
     compiled: CompiledSpec,
     model: CountModel,
-    paths: Sequence[Path],
+    recordings: Sequence[Path],
     method: Method | None,
     output: Output,
+    executor: Executor,
     *,
     allow_missing: bool = False,
     weigh: bool = False,
@@ -82,19 +83,15 @@ def calibrate_model(
     RecordingError
         If the model was learned from one of the recordings.
     """
-    recordings = existing_recordings(paths, compiled.spec)
     accepted = "recordings that are not learned from"
     consequence = "calibrating on it would mend nothing"
-    recordings = without_known(recordings, model, "this model", consequence, accepted, output)
+    fresh = without_known(recordings, model, "this model", consequence, accepted, output, executor)
     plain = replace(model, recalibration=())
     monitor = build_monitor(compiled, plain)
-    runs = replay_all(monitor, recordings, output, allow_missing=allow_missing)
+    runs = replay_all(monitor, [*fresh], output, executor, allow_missing=allow_missing)
     if weigh:
         runs = weighted_runs(runs)
-    digests = []
-    for path in recordings:
-        with open_recording(path) as recording:
-            digests.append(recording.digest())
+    digests = [fresh[run.path] for run in runs]
     found = [
         fit(
             name,

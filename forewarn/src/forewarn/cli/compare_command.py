@@ -24,7 +24,7 @@ from forewarn.cli.common import (
     whole_number,
     write_report,
 )
-from forewarn.cli.fleet import add_executor, executor_of
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
 from forewarn.cli.output import Output
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
 from forewarn.config import load_spec
@@ -32,6 +32,7 @@ from forewarn.config.sections import Estimator
 from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError, InputError
 from forewarn.files.outputs import check_output
+from forewarn.learning.executors import Executor
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.given import existing_recordings
@@ -61,7 +62,7 @@ MONITOR_FILES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(FleetOptions):
     """The arguments of ``compare``."""
 
     files: list[Path]
@@ -73,8 +74,7 @@ class Options:
     estimators: list[Estimator]
     models: bool
     resamples: int
-    jobs: int
-    on: str | None
+    store: Path | None
     plot: Path | None
     allow_missing: bool
 
@@ -129,7 +129,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how often recordings are drawn for an interval (300)",
     )
-    add_executor(parser, "processes that learn (1)")
+    add_fleet(parser)
+    add_store(parser)
     add_plot(parser, "curves")
     add_allow_missing(parser)
 
@@ -150,13 +151,23 @@ def run(options: Options, output: Output) -> int:
     rivals = dict(map(_rival, options.rivals))
     names = _shared_properties(options, compiled)
     compiled[0] = _with_rivals(compiled[0], rivals)
+    readers = Readers(options, recordings)
     judged = [
         found
         for one in compiled
-        for found in _judged(one, recordings, options, output, bool(rivals))
+        for found in _judged(one, recordings, options, readers.executor, output, bool(rivals))
+    ]
+    readers.warn(output)
+    # One that a monitor file cannot read is judged by none.
+    judged = [
+        (monitor, [run for run in runs if run.path not in readers.left_out])
+        for monitor, runs in judged
     ]
     labels = _labels(configs, options.estimators)
-    folds = [index % min(options.folds, len(recordings)) for index in range(len(recordings))]
+    number = min(options.folds, len(recordings))
+    folds = [
+        index % number for index, path in enumerate(recordings) if path not in readers.left_out
+    ]
     found: dict[str, list[Judged]] = {}
     curves: dict[str, list[Contender]] = {}
     for name in names:
@@ -185,6 +196,7 @@ def run(options: Options, output: Output) -> int:
     output.emit(
         {
             "recordings": recordings,
+            "left_out": readers.record(),
             "folds": folds,
             "budget": options.false_alarms_per_hour,
             "properties": {name: list(map(_record, rows)) for name, rows in found.items()},
@@ -237,6 +249,7 @@ def _judged(
     compiled: CompiledSpec,
     recordings: Sequence[Path],
     options: Options,
+    executor: Executor,
     output: Output,
     keep_signals: bool,
 ) -> list[Replayed]:
@@ -247,6 +260,7 @@ def _judged(
                 variant,
                 None,
                 recordings,
+                executor,
                 output,
                 allow_missing=options.allow_missing,
                 keep_signals=keep_signals,
@@ -258,8 +272,9 @@ def _judged(
             compiled,
             recordings,
             options.folds,
-            executor_of(max(1, options.jobs), options.on),
+            executor,
             output,
+            store=store_at(options.store),
             allow_missing=options.allow_missing,
             keep_signals=keep_signals,
             estimators=options.estimators,

@@ -1,42 +1,51 @@
-"""``forewarn convert``: any recording as one MCAP file, for Foxglove and ROS 2's tools."""
+"""``forewarn convert``: any recording as MCAP, for Foxglove and ROS 2's tools."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-from forewarn.cli.common import RECORDINGS_HELP, add_output, add_part
+from forewarn.assessment.progress import overall
+from forewarn.cli.common import add_part, add_recordings, recording_path
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
 from forewarn.cli.output import Output
-from forewarn.errors import InputError, plural
+from forewarn.errors import InputError, RecordingError, plural
 from forewarn.files.outputs import check_output
+from forewarn.files.remote import RemotePath
 from forewarn.messages import ForeignType
 from forewarn.recordings import Recording, RecordingWriter, open_recording
+from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import TopicInfo
-from forewarn.recordings.parts import Part
+from forewarn.recordings.parts import Part, file_of
+from forewarn.recordings.rosbag2 import SUFFIXES
 from forewarn.recordings.writing import PROFILE
 
 DESCRIPTION = """\
-Write a recording as MCAP, with the definitions of its messages: Apollo's records keep their
+Write recordings as MCAP, with the definitions of its messages: Apollo's records keep their
 protobuf messages, ROS 1 messages become those of ROS 2. Topics that cannot be decoded are left out
 and named."""
 
 EPILOG = """\
 exit codes: 0 all was converted, 1 something was left out, 2 wrong usage or input.
 
-example: forewarn convert drive.record.00000 -o drive.mcap"""
+examples: forewarn convert drive.record.00000 -o drive.mcap
+          forewarn convert 's3://bucket/old/*.bag' -o s3://bucket/new"""
 
 FLUSH_PERIOD = 1e9  # seconds: chunks are closed by their size alone
 CHUNK_SIZE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(FleetOptions):
     """The arguments of ``convert``."""
 
-    recording: Path
+    recordings: list[Path]
     begin: str | None
     end: str | None
     output: Path
@@ -45,9 +54,18 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("recording", type=Path, metavar="BAG", help=RECORDINGS_HELP)
+    add_recordings(parser)
     add_part(parser)
-    add_output(parser, "MCAP")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=recording_path,
+        required=True,
+        metavar="FILE",
+        help="the MCAP file to write, or a folder that exists or its URL: each recording becomes "
+        "a file of its name there",
+    )
+    add_fleet(parser)
     parser.add_argument(
         "-t",
         "--topic",
@@ -60,53 +78,145 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Options, output: Output) -> int:
-    """Convert the recording."""
-    check_output(options.output)
-    part = Part(options.begin, options.end)
-    with (
-        open_recording(part.of(options.recording)) as recording,
-        output.progress(f"converting {options.recording.name}") as tell,
-    ):
-        if not recording.topics:
-            for text in recording.warnings:
-                output.warn(f"{options.recording}: {text}")
+    """Convert the recordings."""
+    recordings = existing_recordings(options.recordings, part=Part(options.begin, options.end))
+    several = len(recordings) > 1 or options.output.is_dir()
+    if not several:
+        check_output(options.output)
+    _check_names(recordings, options.output if several else None)
+    readers = Readers(options, recordings)
+    work = (options.output, several, tuple(options.topics))
+    found: dict[Path, Converted] = {}
+    with output.progress(f"converting {plural(len(recordings), 'recording')}") as tell:
+        reading = readers.executor.each(recordings, converted, work, overall(recordings, tell))
+        with closing(reading):
+            found.update(reading)
+    for path, one in found.items():
+        for text in one.warnings:
+            output.warn(f"{path}: {text}")
+        for name, reason in one.left_out.items():
+            output.say(f"left out: {name}: {reason}")
+        told = f"{plural(sum(one.counts.values()), 'message')} on "
+        output.say(f"{told}{plural(len(one.counts), 'topic')} -> {one.file}")
+    readers.warn(output)
+    records = [
+        {
+            "file": one.file,
+            "messages": dict(one.counts),
+            "left_out": one.left_out,
+            "notes": one.warnings,
+        }
+        for one in found.values()
+    ]
+    output.emit({"files": records, "left_out": readers.record()} if several else records[0])
+    return 1 if any(one.left_out for one in found.values()) else 0
+
+
+def target_of(path: Path, folder: Path) -> Path:
+    """Return the file in a folder that a recording becomes."""
+    name = file_of(path).name
+    for suffix in (*SUFFIXES, ".bag"):
+        name = name.removesuffix(suffix)
+    return folder / f"{name}.mcap"
+
+
+def _check_names(recordings: Sequence[Path], folder: Path | None) -> None:
+    """Refuse what would make two files of one name, or has no folder; raises InputError."""
+    if folder is None:
+        return
+    if not isinstance(folder, RemotePath) and not folder.is_dir():
+        raise InputError(
+            f"{len(recordings)} recordings for one file",
+            key="--output",
+            file=folder,
+            accepted="a folder that exists, or a URL",
+        )
+    names: dict[Path, Path] = {}
+    for path in recordings:
+        target = target_of(path, folder)
+        if not isinstance(target, RemotePath) and target.exists():
             raise InputError(
-                "has no messages to convert",
-                file=options.recording,
-                accepted="a bag or record; traces hold values, not messages",
+                "exists already, and recordings are never overwritten",
+                file=target,
+                accepted="a folder in which there is none of that name",
             )
-        chosen = _choose(options, recording)
+        other = names.setdefault(target, path)
+        if other != path:
+            raise InputError(
+                f"would have the name of {other} in {folder}",
+                file=path,
+                accepted="recordings with names of their own, or one command for each of the two",
+            )
+
+
+class Converted(NamedTuple):
+    """What became of a recording.
+
+    Attributes
+    ----------
+    file : Path
+        The MCAP file.
+    counts : dict
+        Messages of each topic.
+    left_out : dict
+        Topics that cannot be decoded, with the reasons.
+    """
+
+    file: Path
+    counts: dict[str, int]
+    left_out: dict[str, str | None]
+    warnings: tuple[str, ...]
+
+
+def converted(
+    path: Path,
+    target: Path,
+    several: bool,
+    topics: Sequence[str],
+    progress: Callable[[float], None] | None = None,
+) -> Converted:
+    """Convert one recording to a file, or into a folder if there are several; it may be a URL."""
+    target = target_of(path, target) if several else target
+    remote = isinstance(target, RemotePath)
+    # What a killed worker leaves is not in the way of the next one.
+    beside = target.parent if several and not remote else None
+    with open_recording(path) as recording, TemporaryDirectory(dir=beside) as folder:
+        chosen = _choose(topics, recording)
         left_out = {
             name: recording.topics[name].error
-            for name in options.topics or recording.topics
+            for name in topics or recording.topics
             if name not in chosen
         }
-        counts = _convert(recording, chosen, options.output, tell)
-        warnings = list(recording.warnings)
-    for text in warnings:
-        output.warn(f"{options.recording}: {text}")
-    for name, reason in left_out.items():
-        output.say(f"left out: {name}: {reason}")
-    total = sum(counts.values())
-    output.say(f"{plural(total, 'message')} on {plural(len(counts), 'topic')} -> {options.output}")
-    output.emit(
-        {"file": options.output, "messages": dict(counts), "left_out": left_out, "notes": warnings}
-    )
-    return 1 if left_out else 0
+        file = Path(folder) / target.name if several or remote else target
+        counts = _convert(recording, chosen, file, progress)
+        try:
+            if isinstance(target, RemotePath):
+                target.copy_from(file)
+            elif file != target:
+                file.replace(target)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", file=target) from error
+        return Converted(target, dict(counts), left_out, tuple(recording.warnings))
 
 
-def _choose(options: Options, recording: Recording) -> Mapping[str, TopicInfo]:
-    for name in options.topics:
+def _choose(topics: Sequence[str], recording: Recording) -> Mapping[str, TopicInfo]:
+    if not recording.topics:
+        raise RecordingError(
+            "; ".join(("has no messages to convert", *recording.warnings)),
+            file=recording.path,
+            accepted="a bag or record; traces hold values, not messages",
+        )
+    for name in topics:
         if name not in recording.topics:
-            raise InputError(
+            raise RecordingError(
                 f"there is no topic {name}",
-                file=options.recording,
+                file=recording.path,
                 accepted=", ".join(recording.topics),
             )
     return {
         name: info
         for name, info in recording.topics.items()
-        if info.message_type is not None and (not options.topics or name in options.topics)
+        if info.message_type is not None and (not topics or name in topics)
     }
 
 
@@ -114,7 +224,7 @@ def _convert(
     recording: Recording,
     chosen: Mapping[str, TopicInfo],
     path: Path,
-    tell: Callable[[float, float], None],
+    progress: Callable[[float], None] | None,
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
     span = max(recording.end_ns - recording.start_ns, 1)
@@ -139,8 +249,8 @@ def _convert(
                 serialization=serialization,
             )
             counts[sample.topic] += 1
-            if number % 512 == 0:
-                tell((sample.time_ns - recording.start_ns) / span, 1.0)
+            if progress is not None and number % 512 == 0:
+                progress((sample.time_ns - recording.start_ns) / span)
     return counts
 
 

@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from forewarn.cli.common import whole_number
+from forewarn.cli.common import recording_path, whole_number
 from forewarn.cli.output import Output
 from forewarn.errors import RecordingError, plural
-from forewarn.learning.executors import Executor, local
+from forewarn.learning.executors import Executor, local, processes_for
+from forewarn.learning.shard_store import ShardStore
 
 Unreadable = Literal["stop", "leave-out"]
 NAMED = 10
 """Recordings left out that are named one by one."""
 
 
-def add_executor(parser: argparse.ArgumentParser, text: str, default: int = 1) -> None:
-    """Add ``-j`` and ``--on``."""
-    parser.add_argument("-j", "--jobs", type=whole_number, default=default, metavar="N", help=text)
+@dataclass(frozen=True)
+class FleetOptions:
+    """The arguments of commands that read many recordings."""
+
+    jobs: int
+    on: str | None
+    unreadable: Unreadable
+
+
+def add_fleet(
+    parser: argparse.ArgumentParser, text: str = "processes that read recordings (1)", jobs: int = 1
+) -> None:
+    """Add ``-j``, ``--on`` and ``--unreadable``.
+
+    Parameters
+    ----------
+    text : str
+        What ``-j`` means.
+    jobs : int
+        Its default; 0 for as many as pay.
+    """
+    parser.add_argument("-j", "--jobs", type=whole_number, default=jobs, metavar="N", help=text)
     parser.add_argument(
         "--on",
         metavar="ADDRESS",
         help="read on the workers of this Dask scheduler, such as tcp://scheduler:8786, in place "
         "of processes of this machine",
     )
-
-
-def add_unreadable(parser: argparse.ArgumentParser) -> None:
-    """Add ``--unreadable``."""
     parser.add_argument(
         "--unreadable",
         choices=("stop", "leave-out"),
@@ -38,37 +56,51 @@ def add_unreadable(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def executor_of(jobs: int, on: str | None) -> Executor | None:
-    """Return who reads the recordings; None where neither was said."""
-    if on is None:
-        return local(jobs) if jobs else None
-    from forewarn.learning.cluster import Cluster  # Dask is asked for here alone
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add ``--store``."""
+    parser.add_argument(
+        "--store",
+        type=recording_path,
+        metavar="FOLDER",
+        help="keep what each recording gives to models there, and take from there what is known "
+        "already: another recording costs that recording",
+    )
 
-    return Cluster(on)
+
+def store_at(folder: Path | None) -> ShardStore | None:
+    """Return the store that ``--store`` names, if it does."""
+    return None if folder is None else ShardStore(folder)
 
 
-class LeftOutRecordings:
-    """Recordings that cannot be read, where the user has chosen to leave them out.
+class Readers:
+    """Who reads the recordings of a command, and which of them could not be read.
 
     Parameters
     ----------
-    number : int
-        How many recordings there are; where none is left, the last error is raised.
+    recordings : sequence of Path
+        All that are read; where none of them can be, the last error is raised.
     """
 
-    def __init__(self, choice: Unreadable, number: int) -> None:
-        self._number = number
-        self.found: dict[Path, RecordingError] = {}
-        self.listener = self._take if choice == "leave-out" else None
+    def __init__(self, options: FleetOptions, recordings: Sequence[Path]) -> None:
+        self._number = len(recordings)
+        self.left_out: dict[Path, RecordingError] = {}
+        listener = self._take if options.unreadable == "leave-out" else None
+        self.executor: Executor
+        if options.on is None:
+            self.executor = local(options.jobs or processes_for(recordings), listener)
+        else:
+            from forewarn.learning.cluster import Cluster  # Dask is asked for here alone
+
+            self.executor = Cluster(options.on, listener)
 
     def _take(self, path: Path, error: RecordingError) -> None:
-        self.found.setdefault(path, error)
-        if len(self.found) == self._number:
+        self.left_out.setdefault(path, error)
+        if len(self.left_out) == self._number:
             raise error
 
     def warn(self, output: Output) -> None:
-        """Name them, and say how many there are."""
-        errors = list(self.found.values())
+        """Name what was left out, and say how many there are."""
+        errors = list(self.left_out.values())
         for error in errors[:NAMED]:
             output.warn(f"left out: {error}")
         if errors:
@@ -78,5 +110,5 @@ class LeftOutRecordings:
             )
 
     def record(self) -> dict[str, str]:
-        """Return all of them with the reasons, for ``--json``."""
-        return {str(path): str(error) for path, error in self.found.items()}
+        """Return all that was left out with the reasons, for ``--json``."""
+        return {str(path): str(error) for path, error in self.left_out.items()}

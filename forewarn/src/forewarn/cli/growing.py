@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from forewarn.assessment.progress import overall
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
@@ -17,15 +19,16 @@ from forewarn.cli.common import (
     whole_number,
 )
 from forewarn.cli.editing import put, with_section
+from forewarn.cli.fleet import FleetOptions, add_fleet
 from forewarn.cli.output import Output
 from forewarn.cli.tree_text import comments_of, section_text
 from forewarn.errors import ConfigError, RecordingError, plural
 from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
 from forewarn.learning.copies import Copies
-from forewarn.learning.examples import Moment, closing_variables, read_run
+from forewarn.learning.examples import Moment, closing_variables, run_of
+from forewarn.learning.executors import Executor
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
-from forewarn.recordings import open_recording
 from forewarn.recordings.agent_steps import OF_CALL, PROPOSED
 from forewarn.states.interface import mark_of
 from forewarn.states.tree.abstraction import Role, TreeSection
@@ -47,7 +50,7 @@ class RunsRead(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TreeOptions:
+class TreeOptions(FleetOptions):
     """The arguments that these commands share."""
 
     recordings: list[Path]
@@ -127,6 +130,7 @@ def add_tree_arguments(parser: argparse.ArgumentParser, leaf_size: int) -> None:
         help="what to ask of texts (may be repeated; all but embedding, which asks what a text is "
         "about and needs the extra forewarn[embeddings])",
     )
+    add_fleet(parser)
     add_allow_missing(parser)
     add("--write", action="store_true", help="write the tree into the monitor file")
 
@@ -199,9 +203,11 @@ def read_runs(
     paths: Sequence[Path],
     compiled: CompiledSpec,
     variables: Sequence[str],
-    options: TreeOptions,
+    executor: Executor,
     output: Output,
     goal: str | None = None,
+    *,
+    allow_missing: bool = False,
 ) -> RunsRead:
     """Return the episodes of each recording that has any, with a bar.
 
@@ -212,18 +218,16 @@ def read_runs(
     """
     found: dict[Path, list[list[Moment]]] = {}
     marks, copies = [], Copies(allowed=True)
-    with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
-        for number, path in enumerate(paths, 1):
-            episodes = read_run(
-                path, compiled, variables, goal, allow_missing=options.allow_missing
-            )
-            if episodes:
-                with open_recording(path) as recording:
-                    digest = recording.digest()
-                if copies.is_new(path, digest):
-                    found[path] = episodes
-                    marks.append(mark_of(digest))
-            tell(number / len(paths))
+    read, work = 0, (compiled, variables, goal, allow_missing)
+    with (
+        output.progress(f"reading {plural(len(paths), 'recording')}") as tell,
+        closing(executor.each(paths, run_of, work, overall(paths, tell))) as reading,
+    ):
+        for path, (episodes, digest) in reading:
+            read += 1
+            if episodes and copies.is_new(path, digest):
+                found[path] = episodes
+                marks.append(mark_of(digest))
     if remark := copies.remark():
         output.warn(remark)
     if not found:
@@ -231,7 +235,7 @@ def read_runs(
             f"{plural(len(paths), 'recording')} without a state",
             accepted="at least one moment at which the monitor is active and no label holds",
         )
-    without = len(paths) - len(found) - len(copies.left_out)
+    without = read - len(found) - len(copies.left_out)
     if without:
         output.note(f"note: left out, for no state is known: {plural(without, 'recording')}")
     check_roles([*found], [*found.values()], compiled, variables)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
+from forewarn.assessment.progress import overall
 from forewarn.cli.editing import put, with_predicate
+from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError, plural
 from forewarn.learning.labels import (
     End,
     LearnedLabel,
+    end_of,
     learn_label,
     name_of_run,
-    read_end,
     read_labels,
 )
 from forewarn.learning.trees import Growth
@@ -31,6 +34,7 @@ def run_label(
     growth: Growth,
     folds: int,
     config: Path,
+    readers: Readers,
     output: Output,
     *,
     write: bool,
@@ -50,11 +54,12 @@ def run_label(
     asked = [name for name in variables if name != label]
     ends = []
     with output.progress(f"reading {plural(len(recordings), 'recording')}") as tell:
-        for number, path in enumerate(recordings, 1):
-            end = read_end(path, compiled, asked, signal, allow_missing=allow_missing)
-            known = labels.get(names[number - 1], end.label)
-            ends.append(End(end.values, known))
-            tell(number / len(recordings))
+        work = (compiled, asked, signal, allow_missing)
+        reading = readers.executor.each(recordings, end_of, work, overall(recordings, tell))
+        with closing(reading):
+            for path, end in reading:
+                ends.append(End(end.values, labels.get(name_of_run(path), end.label)))
+    readers.warn(output)
     found = learn_label(ends, growth, folds)
     _show(label, found, output)
     name, change = f"learned_{label}", ""
@@ -62,7 +67,15 @@ def run_label(
         remark = f"learned by `forewarn abstract --label`: {_accuracy(found)}; edit it as you like"
         before, after = with_predicate(config, name, found.expression, remark)
         change = put(config, before, after, output, write=write)
-    output.emit({"label": label, "predicate": name, **found._asdict(), "diff": change})
+    output.emit(
+        {
+            "label": label,
+            "predicate": name,
+            **found._asdict(),
+            "diff": change,
+            "left_out": readers.record(),
+        }
+    )
     return 0 if found.expression else 1
 
 

@@ -34,25 +34,17 @@ from forewarn.cli.common import (
     add_output,
     add_part,
     add_recordings,
-    recording_path,
     share,
 )
 from forewarn.cli.danger_step import print_scores, scores_record
 from forewarn.cli.estimates_step import estimates_record, print_estimates
-from forewarn.cli.fleet import (
-    LeftOutRecordings,
-    Unreadable,
-    add_executor,
-    add_unreadable,
-    executor_of,
-)
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import Censoring
 from forewarn.errors import plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.pipeline import Learned
 from forewarn.learning.recording_report import RecordingReport
-from forewarn.learning.shard_store import ShardStore
 from forewarn.models import CountModel, load_model, save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
@@ -91,7 +83,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(FleetOptions):
     """The arguments of ``learn``."""
 
     recordings: list[Path]
@@ -100,10 +92,7 @@ class Options:
     config: Path
     output: Path
     add_to: list[Path]
-    jobs: int
-    on: str | None
     store: Path | None
-    unreadable: Unreadable
     epsilon: float | None
     delta: float | None
     per_transition: bool
@@ -128,17 +117,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="also take in the counts of this model file, learned elsewhere (may be repeated)",
     )
-    add_executor(
+    add_fleet(
         parser, "processes to use; by default one per core, and one for a few small recordings", 0
     )
-    parser.add_argument(
-        "--store",
-        type=recording_path,
-        metavar="FOLDER",
-        help="keep what each recording gives there, and take from there what is known already: "
-        "another recording costs that recording",
-    )
-    add_unreadable(parser)
+    add_store(parser)
     add_requirement(parser)
     parser.add_argument(
         "--assess",
@@ -159,21 +141,20 @@ def run(options: Options, output: Output) -> int:
     )
     requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
     others = [load_model(path) for path in options.add_to]
-    left_out = LeftOutRecordings(options.unreadable, len(recordings))
+    held_out = existing_recordings(options.calibrate, compiled.spec)
+    readers = Readers(options, [*recordings, *held_out])
     learned = learn_model(
         compiled,
         recordings,
         others=others,
-        executor=executor_of(options.jobs, options.on),
-        store=None if options.store is None else ShardStore(options.store),
-        left_out=left_out.listener,
+        executor=readers.executor,
+        store=store_at(options.store),
         allow_missing=options.allow_missing,
         until=requirement if _asked(options) else None,
         bars=output.progress,
     )
     for note in learned.notes:
         output.note(f"note: {note}")
-    left_out.warn(output)
     for problem in learned.counted.problems[:LISTED]:
         output.warn(problem)
     if options.store is not None:
@@ -189,15 +170,17 @@ def run(options: Options, output: Output) -> int:
         model, fitted = calibrate_model(
             learned.compiled,
             learned.model,
-            options.calibrate,
+            held_out,
             method,
             output,
+            readers.executor,
             allow_missing=options.allow_missing,
             weigh=options.censoring == "weigh",
         )
+    readers.warn(output)
     save_model(model, options.output)
     print_scores(learned.scored, output)
-    _report(learned, model, requirement, options, output, fitted, left_out.record())
+    _report(learned, model, requirement, options, output, fitted, readers.record())
     return 0
 
 

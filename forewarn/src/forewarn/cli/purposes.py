@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from forewarn.cli.output import Output
 from forewarn.errors import RecordingError, plural
-from forewarn.learning.pipeline import digests_alike
+from forewarn.learning.executors import Executor
 from forewarn.models import CountModel
 from forewarn.recordings import open_recording
 from forewarn.recordings.runs import trace_of
-from forewarn.signals.clock_kinds import clock_of
 
 
 def without_known(
@@ -21,8 +21,9 @@ def without_known(
     consequence: str,
     accepted: str,
     output: Output,
-) -> list[Path]:
-    """Return the recordings that a model was not learned from, nor calibrated on.
+    executor: Executor,
+) -> dict[Path, str]:
+    """Return the recordings that a model was not learned from, nor calibrated on, with digests.
 
     A run of a trace that equals a known one is left out with a warning, for agents that are asked
     the same often do the same. All runs of a trace, or any other recording, are no accident.
@@ -35,16 +36,17 @@ def without_known(
     mended = {
         digest for calibration_map in model.recalibration for digest in calibration_map.recordings
     }
-    kept: list[Path] = []
+    learned = {source.digest for source in model.provenance if source.digest}
+    kept: dict[Path, str] = {}
     known: dict[Path, str] = {}
-    for path in recordings:
-        with open_recording(path) as recording:
-            timed = clock_of(model.rate).timed
-            alike = mended | digests_alike(recording, model.provenance, timed=timed)
-            if alike and recording.digest() in alike:
-                known[path] = "calibrated on" if recording.digest() in mended else "learned from"
+    with closing(executor.each(recordings, digest_of, ())) as reading:
+        for path, digest in reading:
+            if digest in mended:
+                known[path] = "calibrated on"
+            elif digest in learned:
+                known[path] = "learned from"
             else:
-                kept.append(path)
+                kept[path] = digest
     traces = {trace_of(path) for path in kept} - {None}
     for path, verb in known.items():
         if trace_of(path) not in traces:
@@ -58,16 +60,23 @@ def without_known(
     return kept
 
 
-def mended_on(recordings: Sequence[Path], model: CountModel | None) -> list[Path]:
+def digest_of(path: Path, progress: Callable[[float], None] | None = None) -> str:
+    """Return the digest of a recording."""
+    del progress
+    with open_recording(path) as recording:
+        return recording.digest()
+
+
+def mended_on(
+    recordings: Sequence[Path], model: CountModel | None, executor: Executor
+) -> list[Path]:
     """Return the recordings that a model's risks were calibrated on."""
     mended = (
         {d for calibration_map in model.recalibration for d in calibration_map.recordings}
         if model
         else set()
     )
-    found = []
-    for path in recordings if mended else ():
-        with open_recording(path) as recording:
-            if recording.digest() in mended:
-                found.append(path)
-    return found
+    if not mended:
+        return []
+    with closing(executor.each(recordings, digest_of, ())) as reading:
+        return [path for path, digest in reading if digest in mended]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from forewarn.checking.process_query import parse_process_query
-from forewarn.cli.common import add_report, write_report
+from forewarn.cli.common import add_report, recording_path, write_report
+from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
     TreeOptions,
     add_tree_arguments,
@@ -77,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--held-out",
-        type=Path,
+        type=recording_path,
         nargs="+",
         default=[],
         metavar="RECORDING",
@@ -99,11 +101,20 @@ def run(options: Options, output: Output) -> int:
     variables = chosen_variables(options, compiled)
     question, goal = _question(options.query, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
-    runs, marks = read_runs(recordings, compiled, variables, options, output, goal)
+    held_out = existing_recordings(options.held_out, compiled.spec)
+    readers = Readers(options, [*recordings, *held_out])
+    read = partial(
+        read_runs,
+        compiled=compiled,
+        executor=readers.executor,
+        output=output,
+        goal=goal,
+        allow_missing=options.allow_missing,
+    )
+    runs, marks = read(recordings, variables=variables)
     variables = running_variables(runs, variables, output)
     if options.held_out:
-        held_out = existing_recordings(options.held_out, compiled.spec)
-        tried, others = read_runs(held_out, compiled, variables, options, output, goal)
+        tried, others = read(held_out, variables=variables)
         marks += others
     elif len(runs) < 3:
         raise ConfigError(
@@ -112,6 +123,7 @@ def run(options: Options, output: Output) -> int:
     else:
         tried = runs[2::3]
         runs = [run for number, run in enumerate(runs) if number % 3 != 2]
+    readers.warn(output)
     limits = Limits(options.rounds, options.leaves + 1, options.growth(2))
     space = compiled.abstraction.vocabulary
     tree: Node = space.tree if isinstance(space, TreeSpace) else Leaf("s0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
-from forewarn.assessment.lines import verdict_line
-from forewarn.assessment.replay import RecordedRun, replay_recordings, weighted_runs
+import zstandard
+
+from forewarn.assessment.replay import RecordedRun, Replaying, replay_recordings, weighted_runs
 from forewarn.assessment.results import result
 from forewarn.cli.common import (
     add_allow_missing,
@@ -23,14 +25,15 @@ from forewarn.cli.common import (
     add_report,
     write_report,
 )
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import mended_on
 from forewarn.cli.tables import print_runs
 from forewarn.files.outputs import OutputFile, check_output
+from forewarn.learning.executors import Executor
 from forewarn.models import Provenance
 from forewarn.monitoring.loading import make_monitor
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.parts import Part
 
@@ -57,7 +60,7 @@ Censoring = Literal["drop", "weigh"]
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(FleetOptions):
     """The arguments of ``replay``."""
 
     recordings: list[Path]
@@ -86,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write every verdict as a JSON line, floats to the last bit (- for stdout)",
     )
     add_report(parser)
+    add_fleet(parser)
     add_allow_missing(parser)
     parser.add_argument(
         "--whole-leads",
@@ -123,7 +127,8 @@ def run(options: Options, output: Output) -> int:
     recordings = existing_recordings(
         options.recordings, monitor.spec, Part(options.begin, options.end)
     )
-    for path in mended_on(recordings, model):
+    readers = Readers(options, recordings)
+    for path in mended_on(recordings, model, readers.executor):
         output.warn(
             f"{path.name}: the model was calibrated on this very recording: its Brier score and "
             "ECE flatter the model"
@@ -132,12 +137,14 @@ def run(options: Options, output: Output) -> int:
         monitor,
         recordings,
         output,
+        readers.executor,
         learned_from=model.provenance if model else (),
         allow_missing=options.allow_missing,
         keep_signals=options.report is not None,
         verdicts=options.verdicts,
         whole_leads=options.whole_leads,
     )
+    readers.warn(output)
     if options.censoring == "weigh":
         runs = weighted_runs(runs)
     print_runs(monitor, runs, output)
@@ -147,7 +154,7 @@ def run(options: Options, output: Output) -> int:
 
         write_report(options.report, render(monitor, model, runs), output)
     if not to_stdout:
-        output.emit(result(monitor, runs))
+        output.emit({**result(monitor, runs), "left_out": readers.record()})
     findings = any(event.alerts or event.violations for run_ in runs for event in run_.events)
     return 1 if findings and not options.exit_zero else 0
 
@@ -156,6 +163,7 @@ def replay_all(
     monitor: Monitor,
     recordings: Sequence[Path],
     output: Output,
+    executor: Executor | None = None,
     *,
     learned_from: Sequence[Provenance] = (),
     allow_missing: bool = False,
@@ -163,26 +171,25 @@ def replay_all(
     verdicts: Path | None = None,
     whole_leads: bool = False,
 ) -> list[RecordedRun]:
-    """Replay recordings one after the other, with a bar."""
+    """Replay recordings, with a bar."""
+    how = Replaying(
+        monitor, learned_from, allow_missing, keep_signals, whole_leads, verdicts is not None
+    )
     with nullcontext() if verdicts is None else _lines(verdicts) as stream:
 
-        def begin(path: Path) -> None:
-            if stream is not None and len(recordings) > 1:
-                stream.write(json.dumps({"recording": str(path)}) + "\n")
-
-        def write(verdict: Verdict) -> None:
+        def write(path: Path, lines: bytes) -> None:
             assert stream is not None
-            stream.write(verdict_line(verdict, monitor))
+            if len(recordings) > 1:
+                stream.write(json.dumps({"recording": str(path)}) + "\n")
+            packed = zstandard.ZstdDecompressor().stream_reader(lines, read_across_frames=True)
+            for line in io.TextIOWrapper(packed, encoding="utf-8", newline=""):
+                stream.write(line)
 
         return replay_recordings(
-            monitor,
+            how,
             recordings,
-            learned_from=learned_from,
-            allow_missing=allow_missing,
-            keep_signals=keep_signals,
-            whole_leads=whole_leads,
-            on_recording=begin,
-            on_verdict=None if stream is None else write,
+            executor=executor,
+            on_lines=None if stream is None else write,
             bars=output.progress,
         )
 

@@ -20,6 +20,7 @@ from forewarn.cli.common import (
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import replay_all
 from forewarn.files.outputs import check_output, write_output
+from forewarn.learning.executors import Here
 from forewarn.learning.refinement_file import load_refinement
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.live_anomaly import Detector
@@ -116,6 +117,7 @@ def _surprise(
         compiled,
         predictor,
         calibration.what,
+        Here(),
         output,
         allow_missing=options.allow_missing,
     )

@@ -29,13 +29,14 @@ from forewarn.cli.common import (
     write_report,
 )
 from forewarn.cli.editing import KeyPath, difference, edited, put
-from forewarn.cli.fleet import add_executor, executor_of
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
 from forewarn.cli.output import Output
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, plural
 from forewarn.files.outputs import check_output
+from forewarn.learning.executors import Executor
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.incident_file import PREFIX
 from forewarn.monitoring.step import Monitor
@@ -68,7 +69,7 @@ examples: forewarn tune held_out/ -c monitor.yaml -m model.json --false-alarms-p
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(FleetOptions):
     """The arguments of ``tune``."""
 
     recordings: list[Path]
@@ -86,8 +87,7 @@ class Options:
     folds: int | None
     blocks: float | None
     least_violations: int
-    jobs: int
-    on: str | None
+    store: Path | None
     write: bool
     plot: Path | None
     incidents: list[Path]
@@ -108,7 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="take blocks of so many seconds for runs: with --folds and in the guarantee",
     )
-    add_executor(parser, "processes that learn, with --folds (1)")
+    add_fleet(parser)
+    add_store(parser)
     parser.add_argument(
         "--write", action="store_true", help="write the thresholds into the monitor file"
     )
@@ -184,7 +185,9 @@ def run(options: Options, output: Output) -> int:
                 f"{path.name}: an incident is there because something happened: false alarms an "
                 "hour, and shares of time, say nothing of other hours"
             )
-    monitor, runs = _runs(options, recordings, output)
+    readers = Readers(options, recordings)
+    monitor, runs = _runs(options, recordings, readers.executor, output)
+    readers.warn(output)
     for line in remarks_on(runs):
         output.note(line)
     goal = _goal(options, monitor.clock)
@@ -205,6 +208,7 @@ def run(options: Options, output: Output) -> int:
     output.emit(
         {
             "recordings": recordings,
+            "left_out": readers.record(),
             "properties": {tuning.name: record(tuning) for tuning in tunings},
             "diff": change,
             "written": options.write and before != after,
@@ -233,16 +237,24 @@ def _scored(
 
 
 def _runs(
-    options: Options, recordings: Sequence[Path], output: Output
+    options: Options, recordings: Sequence[Path], executor: Executor, output: Output
 ) -> tuple[Monitor, list[RecordedRun]]:
-    missing, executor = options.allow_missing, executor_of(max(1, options.jobs), options.on)
+    missing, store = options.allow_missing, store_at(options.store)
     # Without the model: what was fitted is fitted anew for each fold.
     compiled = compile_spec(load_spec(options.config))
     if options.folds is None:
-        return held_out_runs(compiled, options.model, recordings, output, allow_missing=missing)
+        return held_out_runs(
+            compiled, options.model, recordings, executor, output, allow_missing=missing
+        )
     if options.blocks is None:
         (found,) = folded_runs(
-            compiled, recordings, options.folds, executor, output, allow_missing=missing
+            compiled,
+            recordings,
+            options.folds,
+            executor,
+            output,
+            store=store,
+            allow_missing=missing,
         )
     else:
         found = blocked_runs(
@@ -252,6 +264,7 @@ def _runs(
             options.blocks,
             executor,
             output,
+            store=store,
             allow_missing=missing,
         )
     output.note(

@@ -18,6 +18,7 @@ from forewarn.config.sections import Estimator
 from forewarn.errors import InputError, ModelError
 from forewarn.learning.executors import Executor
 from forewarn.learning.pipeline import learn
+from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import build_monitor, compile_for
@@ -29,6 +30,7 @@ def held_out_runs(
     compiled: CompiledSpec,
     model: Path | None,
     recordings: Sequence[Path],
+    executor: Executor,
     output: Output,
     *,
     allow_missing: bool = False,
@@ -54,7 +56,7 @@ def held_out_runs(
             accepted="-m FILE, a model that the monitor file names, or --folds to learn from these "
             "recordings in turn",
         )
-    recordings = without_known(
+    fresh = without_known(
         recordings,
         counts,
         f"the model {path}",
@@ -62,13 +64,14 @@ def held_out_runs(
         "recordings that were kept back, or --folds K to learn from all but one part of them in "
         "turn",
         output,
+        executor,
     )
     try:
         monitor = build_monitor(compiled, counts)
     except ModelError as error:
         raise error.located(file=path) from error
     return monitor, replay_all(
-        monitor, recordings, output, allow_missing=allow_missing, keep_signals=keep_signals
+        monitor, [*fresh], output, executor, allow_missing=allow_missing, keep_signals=keep_signals
     )
 
 
@@ -79,9 +82,10 @@ def folded_runs(
     compiled: CompiledSpec,
     recordings: Sequence[Path],
     folds: int,
-    executor: Executor | None,
+    executor: Executor,
     output: Output,
     *,
+    store: ShardStore | None = None,
     allow_missing: bool = False,
     keep_signals: bool = False,
     estimators: Sequence[Estimator] = (),
@@ -92,6 +96,8 @@ def folded_runs(
 
     Parameters
     ----------
+    store : ShardStore, optional
+        Where what each recording gives to models is kept.
     estimators : sequence of str
         Replay once with each of these as the estimator of all properties, learning only once; by
         default once with those of the monitor file.
@@ -100,7 +106,7 @@ def folded_runs(
     -------
     list of (Monitor, list of RecordedRun)
         For each estimator: the monitor of the last fold, for names and sections, and what it said,
-        in the order of the recordings.
+        in the order of the recordings that could be read.
 
     Raises
     ------
@@ -117,7 +123,9 @@ def folded_runs(
     parts = [list(recordings[index::folds]) for index in range(folds)]
     # Who counts for `auto` counts for all.
     counts_all = bool({*estimators} - {"chain"})
-    learned = _learned(compiled, parts, executor, output, counts_all, allow_missing=allow_missing)
+    learned = _learned(
+        compiled, parts, executor, store, output, counts_all, allow_missing=allow_missing
+    )
     found: list[Folded] = []
     for estimator in estimators or (None,):
         runs: dict[Path, RecordedRun] = {}
@@ -126,18 +134,24 @@ def folded_runs(
             variant = own if estimator is None else with_estimator(own, estimator)
             monitor = build_monitor(variant, model)
             told = replay_all(
-                monitor, part, output, allow_missing=allow_missing, keep_signals=keep_signals
+                monitor,
+                part,
+                output,
+                executor,
+                allow_missing=allow_missing,
+                keep_signals=keep_signals,
             )
-            runs.update(zip(part, told, strict=True))
+            runs.update((run.path, run) for run in told)
         assert monitor is not None
-        found.append((monitor, [runs[path] for path in recordings]))
+        found.append((monitor, [runs[path] for path in recordings if path in runs]))
     return found
 
 
 def _learned(
     compiled: CompiledSpec,
     parts: Sequence[Sequence[Path]],
-    executor: Executor | None,
+    executor: Executor,
+    store: ShardStore | None,
     output: Output,
     counts_all: bool,
     *,
@@ -153,7 +167,13 @@ def _learned(
         watch = watch_for(with_estimator(own, "auto") if counts_all else own)
         spec, abstraction = own.spec, own.abstraction
         return learn(
-            paths, spec, abstraction, executor=executor, allow_missing=allow_missing, watch=watch
+            paths,
+            spec,
+            abstraction,
+            executor=executor,
+            allow_missing=allow_missing,
+            watch=watch,
+            store=store,
         ).model
 
     found: list[tuple[CompiledSpec, CountModel]] = []
@@ -203,9 +223,10 @@ def blocked_runs(
     recordings: Sequence[Path],
     folds: int,
     block: float,
-    executor: Executor | None,
+    executor: Executor,
     output: Output,
     *,
+    store: ShardStore | None = None,
     allow_missing: bool = False,
 ) -> tuple[Monitor, list[RecordedRun]]:
     """Replay every block of the recordings with a model learned from the blocks of other folds.
@@ -232,9 +253,10 @@ def blocked_runs(
                 allow_missing=allow_missing,
                 keep=Elsewhere(size, folds, fold),
                 watch=watch_for(compiled),
+                store=store,
             )
         monitor = build_monitor(compiled, learned.model)
-        found.append(replay_all(monitor, recordings, output, allow_missing=allow_missing))
+        found.append(replay_all(monitor, recordings, output, executor, allow_missing=allow_missing))
     assert monitor is not None
     return monitor, [_woven(runs, size) for runs in zip(*found, strict=True)]
 

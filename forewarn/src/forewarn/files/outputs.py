@@ -142,7 +142,7 @@ def create_output(path: Path | str) -> io.RawIOBase:
 def check_output(*paths: Path | None) -> None:
     """Refuse what cannot be written before the work, not after it; raises InputError."""
     for path in paths:
-        if path is None or _descriptor(path) is not None:
+        if path is None or isinstance(path, RemotePath) or _descriptor(path) is not None:
             continue
         if path.is_dir():
             raise InputError("is a folder", file=path, accepted="the name of a file to write")
@@ -234,6 +234,8 @@ def _replace(draft: Path, target: Path) -> None:
 
 def _descriptor(path: Path) -> int | None:
     """Return the descriptor of this process that a path such as /dev/stdout stands for."""
+    if isinstance(path, RemotePath):
+        return None
     for _ in range(_LINKS):
         folder = os.path.realpath(path.parent)
         if re.fullmatch(rf"/proc/{os.getpid()}(/task/\d+)?/fd", folder) and path.name.isdigit():

@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PosixPath
 from typing import Any
@@ -157,14 +157,21 @@ class RemotePath(PosixPath):
 
     def write_bytes(self, data: Any) -> int:
         """Write the file as a whole: nobody ever reads a part of it."""
+        self._put(lambda system, path: system.pipe_file(path, bytes(data)))
+        return len(data)
+
+    def copy_from(self, source: Path) -> None:
+        """Write the file as a copy of one on this machine, as a whole."""
+        self._put(lambda system, path: system.put_file(str(source), path))
+
+    def _put(self, write: Callable[[Any, str], object]) -> None:
         with self._store() as (system, path):
             if self._appears_whole(system):
-                system.pipe_file(path, bytes(data))
+                write(system, path)
             else:
                 draft = f"{path}.{os.uname().nodename}-{threading.get_native_id()}.tmp"
-                system.pipe_file(draft, bytes(data))
+                write(system, draft)
                 system.mv(draft, path)
-        return len(data)
 
     def copy_to(self, target: Path) -> None:
         """Copy the file to this machine."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from forewarn.assessment.events import Score
 from forewarn.assessment.history import Track
-from forewarn.assessment.replay import RecordedRun, replay_recordings
+from forewarn.assessment.replay import RecordedRun, Replaying, replay_recordings
 from forewarn.assessment.results import remarks_on, result, scores
 from forewarn.interface.learned import Recordings, paths_of
 from forewarn.interface.monitors import Monitor
@@ -96,9 +96,7 @@ def replay(monitor: Monitor, recordings: Recordings, *, allow_missing: bool = Fa
     """
     known = () if monitor.counts is None else monitor.counts.provenance
     runs = replay_recordings(
-        monitor.compiled,
+        Replaying(monitor.compiled, known, allow_missing),
         existing_recordings(paths_of(recordings), monitor.compiled.spec),
-        learned_from=known,
-        allow_missing=allow_missing,
     )
     return Replay(monitor, tuple(runs))

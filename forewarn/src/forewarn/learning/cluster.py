@@ -18,20 +18,27 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.errors import InputError, RecordingError
-from forewarn.learning.executors import LeftOut, Progress, Result, call, settled
+from forewarn.learning.executors import WAITING, LeftOut, Progress, Result, call, settled
 from forewarn.learning.shard_key import code_version
 
-WAITING = 4
-"""Tasks that are handed over for each thread of a worker: the next begins when one is done."""
 PATIENCE = 30
 """Seconds to wait for the scheduler, and for its first worker."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Reads on the workers of a scheduler, such as ``tcp://scheduler:8786``."""
+    """Reads on the workers of a scheduler, such as ``tcp://scheduler:8786``.
+
+    Parameters
+    ----------
+    address : str
+        Where the scheduler listens.
+    left_out : callable, optional
+        Told of each recording that cannot be read, which is then left out.
+    """
 
     address: str
+    left_out: LeftOut | None = None
 
     def each(
         self,
@@ -39,34 +46,33 @@ class Cluster:
         work: Callable[..., Result],
         shared: Sequence[Any],
         progress: Progress | None = None,
-        left_out: LeftOut | None = None,
     ) -> Generator[tuple[Path, Result], None, None]:
         """See `Executor.each`."""
         task = pickle.dumps((work, *shared))
         with self._client() as client:
             threads = self._checked_threads(client)
             waiting: deque[tuple[Path, Any]] = deque()
-            left = iter(paths)
+            # A task of its own: it goes to each worker once, and is there again if one dies.
+            held = client.submit(bytes, task, pure=False)
+            version = code_version()
             try:
-                for path in left:
-                    waiting.append((path, self._submitted(client, task, path)))
+                for path in paths:
+                    done = client.submit(call_of_version, version, held, path, pure=False)
+                    waiting.append((path, done))
                     if len(waiting) >= WAITING * threads:
-                        yield from self._next(waiting, progress, left_out)
+                        yield from self._next(waiting, progress)
                 while waiting:
-                    yield from self._next(waiting, progress, left_out)
+                    yield from self._next(waiting, progress)
             finally:
                 # Enough, or an error: what has not begun need not begin.
                 with suppress(Exception):  # the scheduler may have gone
                     client.cancel([future for _, future in waiting])
 
-    def _submitted(self, client: Any, task: bytes, path: Path) -> Any:
-        return client.submit(call_of_version, code_version(), task, path, pure=False)
-
     def _next(
-        self, waiting: deque[tuple[Path, Any]], progress: Progress | None, left_out: LeftOut | None
+        self, waiting: deque[tuple[Path, Any]], progress: Progress | None
     ) -> Iterator[tuple[Path, Any]]:
         path, future = waiting[0]
-        yield from settled(path, lambda: self._result(path, future), progress, left_out)
+        yield from settled(path, lambda: self._result(path, future), progress, self.left_out)
         waiting.popleft()
 
     def _result(self, path: Path, future: Any) -> Any:

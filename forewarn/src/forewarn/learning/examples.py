@@ -116,6 +116,23 @@ def read_run(
     return episodes.found
 
 
+def run_of(
+    path: Path,
+    compiled: CompiledSpec,
+    variables: Sequence[str],
+    goal: str | None,
+    allow_missing: bool,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[list[list[Moment]], str]:
+    """Return what `read_run` does, and the digest of the recording if it has an episode."""
+    del progress
+    episodes = read_run(path, compiled, variables, goal, allow_missing=allow_missing)
+    if not episodes:
+        return episodes, ""
+    with open_recording(path) as recording:
+        return episodes, recording.digest()
+
+
 class _Episodes:
     """Puts the moments of a recording into episodes."""
 

@@ -1,30 +1,40 @@
 """Who reads recordings: this process, several processes, or a cluster; the results are the same.
 
 Each recording is one task, and results come in the order of the recordings, so that nothing that
-is made of them depends on who read what, or when.
+is made of them depends on who read what, or when. Whoever reads also knows what becomes of a
+recording that cannot be read: it is an error, or somebody is told and it is left out.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from forewarn.errors import InputError, RecordingError
+from forewarn.files.remote import RemotePath
+from forewarn.recordings.parts import file_of
 
 Result = TypeVar("Result")
 Progress = Callable[[Path, float], None]
 LeftOut = Callable[[Path, RecordingError], None]
 
+WAITING = 4
+"""Tasks that are handed over for each process or thread: the next begins when one is done."""
 INTERRUPT = (signal.SIGINT,)
+SMALL = 16 << 20
+"""Bytes of recordings for which no further process is started."""
 
 
 class Executor(Protocol):
@@ -36,7 +46,6 @@ class Executor(Protocol):
         work: Callable[..., Result],
         shared: Sequence[Any],
         progress: Progress | None = None,
-        left_out: LeftOut | None = None,
     ) -> Generator[tuple[Path, Result], None, None]:
         """Yield each path with what `work` makes of it, in the order of the paths.
 
@@ -47,8 +56,6 @@ class Executor(Protocol):
             processes; in this process also with the keyword `progress`.
         progress : callable, optional
             Told how much of each recording is read.
-        left_out : callable, optional
-            Told of each recording that cannot be read, which is then left out.
 
         Raises
         ------
@@ -59,8 +66,17 @@ class Executor(Protocol):
         """
 
 
+@dataclass(frozen=True)
 class Here:
-    """Reads in this process, one recording after the other."""
+    """Reads in this process, one recording after the other.
+
+    Parameters
+    ----------
+    left_out : callable, optional
+        Told of each recording that cannot be read, which is then left out.
+    """
+
+    left_out: LeftOut | None = None
 
     def each(
         self,
@@ -68,20 +84,28 @@ class Here:
         work: Callable[..., Result],
         shared: Sequence[Any],
         progress: Progress | None = None,
-        left_out: LeftOut | None = None,
     ) -> Generator[tuple[Path, Result], None, None]:
         """See `Executor.each`."""
         for path in paths:
             tell = None if progress is None else partial(progress, path)
             outcome = partial(work, path, *shared, progress=tell)
-            yield from settled(path, outcome, progress, left_out)
+            yield from settled(path, outcome, progress, self.left_out)
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Reads in so many processes of this machine."""
+    """Reads in so many processes of this machine; `left_out` as in `Here`.
+
+    The processes are started once, and end when this is no longer used.
+    """
 
     jobs: int
+    left_out: LeftOut | None = None
+
+    @cached_property
+    def _pool(self) -> ProcessPoolExecutor:
+        context = get_context("spawn")
+        return ProcessPoolExecutor(self.jobs, mp_context=context, initializer=end_silently)
 
     def each(
         self,
@@ -89,37 +113,52 @@ class Processes:
         work: Callable[..., Result],
         shared: Sequence[Any],
         progress: Progress | None = None,
-        left_out: LeftOut | None = None,
     ) -> Generator[tuple[Path, Result], None, None]:
         """See `Executor.each`."""
         if len(paths) < 2:
-            yield from Here().each(paths, work, shared, progress, left_out)
+            yield from Here(self.left_out).each(paths, work, shared, progress)
             return
-        futures: list[Future[Any]] = []
         task = pickle.dumps((work, *shared))
-        with ProcessPoolExecutor(
-            min(self.jobs, len(paths)), mp_context=get_context("spawn"), initializer=end_silently
-        ) as pool:
-            try:
+        pool = self._pool  # made here: what starts with it lets interrupts through
+        waiting: deque[tuple[Path, Future[Any]]] = deque()
+        left = iter(paths)
+        try:
+            while True:
                 with interrupts_blocked():
-                    futures += [pool.submit(call, task, path) for path in paths]
-                for path, future in zip(paths, futures, strict=True):
-                    yield from settled(path, future.result, progress, left_out)
-            except BrokenProcessPool as error:
-                raise InputError(
-                    "a process that read recordings was killed, perhaps for want of memory",
-                    key="--jobs",
-                    accepted="fewer processes",
-                ) from error
-            finally:
-                # Enough, or an error: what has not begun need not begin.
-                for future in futures:
-                    future.cancel()
+                    for path in islice(left, WAITING * self.jobs - len(waiting)):
+                        waiting.append((path, pool.submit(call, task, path)))
+                if not waiting:
+                    break
+                path, future = waiting.popleft()
+                yield from settled(path, future.result, progress, self.left_out)
+        except BrokenProcessPool as error:
+            raise InputError(
+                "a process that read recordings was killed, perhaps for want of memory",
+                key="--jobs",
+                accepted="fewer processes",
+            ) from error
+        finally:
+            # Enough, or an error: what has not begun need not begin.
+            for _, future in waiting:
+                future.cancel()
 
 
-def local(jobs: int) -> Executor:
+def local(jobs: int, left_out: LeftOut | None = None) -> Executor:
     """Return who reads with so many processes of this machine."""
-    return Processes(jobs) if jobs > 1 else Here()
+    return Processes(jobs, left_out) if jobs > 1 else Here(left_out)
+
+
+def processes_for(recordings: Sequence[Path]) -> int:
+    """Return how many processes pay: each takes a second to start."""
+    if any(isinstance(path, RemotePath) for path in recordings):
+        return os.cpu_count() or 1
+    size = sum(
+        part.stat().st_size
+        for path in map(file_of, recordings)
+        for part in (path.rglob("*") if path.is_dir() else (path,))
+        if part.is_file()
+    )
+    return 1 if size < SMALL else os.cpu_count() or 1
 
 
 def settled(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -147,6 +147,19 @@ def read_end(
             f"the label {label} is {known!r}", file=path, accepted="a truth value, or unknown"
         )
     return End(values, known)
+
+
+def end_of(
+    path: Path,
+    compiled: CompiledSpec,
+    variables: Sequence[str],
+    label: str | None,
+    allow_missing: bool,
+    progress: Callable[[float], None] | None = None,
+) -> End:
+    """Return what `read_end` does."""
+    del progress
+    return read_end(path, compiled, variables, label, allow_missing=allow_missing)
 
 
 def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedLabel:

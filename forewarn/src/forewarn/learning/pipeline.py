@@ -17,7 +17,7 @@ from forewarn.files.remote import fetched
 from forewarn.learning.actions import KEY, ActionReader
 from forewarn.learning.copies import Copies
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.learning.executors import Executor, Here, LeftOut, Progress
+from forewarn.learning.executors import Executor, Here, Progress
 from forewarn.learning.folds import unseeing
 from forewarn.learning.recording_report import RecordingReport, Watch
 from forewarn.learning.shard_key import Keep, Question, question_digest, shard_key
@@ -287,7 +287,6 @@ def learn(
     watch: Watch | None = None,
     copies: Copies | None = None,
     store: ShardStore | None = None,
-    left_out: LeftOut | None = None,
 ) -> Learned:
     """Learn a model from recordings.
 
@@ -310,8 +309,6 @@ def learn(
         What is done about recordings that hold the same data; they are an error by default.
     store : ShardStore, optional
         Where shards are kept: a recording whose shard is there is not read.
-    left_out : callable, optional
-        Told of each recording that cannot be read, and is left out; they are an error by default.
 
     Raises
     ------
@@ -328,7 +325,7 @@ def learn(
     copies, last = copies or Copies(allowed=False), len(paths)
     kept, over_network, problems = 0, 0, list[str]()
     work = (question, store, address)
-    reading = (executor or Here()).each(paths, shard_of, work, progress, left_out)
+    reading = (executor or Here()).each(paths, shard_of, work, progress)
     places = {path: place for place, path in enumerate(paths)}
     with closing(reading):
         for path, found in reading:

@@ -114,3 +114,15 @@ def read_transitions(
         last = Transition(walk.tick, walk.state, walk.action, end)
         episodes.setdefault(walk.episode, []).append(last)
     return list(episodes.values())
+
+
+def transitions_of(
+    path: Path,
+    compiled: CompiledSpec,
+    allow_missing: bool,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[list[list[Transition]], str]:
+    """Return what `read_transitions` does, and the digest of the recording."""
+    episodes = read_transitions(path, compiled, progress, allow_missing=allow_missing)
+    with open_recording(path) as recording:
+        return episodes, recording.digest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import exp, log
 from typing import Any, NamedTuple
@@ -151,6 +151,10 @@ class Scored:
     weights: tuple[float, ...]
     calibration: Recalibration | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what is computed from the fields: views cannot travel."""
+        return _fields_of(self)
+
     @cached_property
     def views(self) -> tuple[memoryview, memoryview | None, memoryview | None, int]:
         """The table and its bounds, for the loop, and the length of a row."""
@@ -214,6 +218,10 @@ def _view(array: NDArray[np.float64] | None) -> memoryview | None:
     return None if array is None else memoryview(np.ascontiguousarray(array).ravel().data)
 
 
+def _fields_of(one: Scored | CompiledProperty) -> dict[str, Any]:
+    return {item.name: getattr(one, item.name) for item in fields(one)}
+
+
 @dataclass(frozen=True)
 class CompiledProperty:
     """One property, ready for the loop.
@@ -256,9 +264,6 @@ class CompiledProperty:
     table: RiskTable | None
     row_classes: NDArray[np.int64]
     live: LiveAutomaton
-    values: memoryview | None = None
-    lower: memoryview | None = None
-    upper: memoryview | None = None
     outlook: Outlook | None = None
     raw: RiskTable | None = None
     least: ProcessRisk | None = None
@@ -269,6 +274,25 @@ class CompiledProperty:
     _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)
     #: What became of ticks that say the same whenever they come, by row, state and what was before.
     steady: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what was found out meanwhile when it goes to another process."""
+        return {**_fields_of(self), "_letters": {}, "_steps": {}, "steady": {}}
+
+    @cached_property
+    def values(self) -> memoryview | None:
+        """The table for the loop."""
+        return None if self.table is None else _view(self.table.values)
+
+    @cached_property
+    def lower(self) -> memoryview | None:
+        """The lower bounds for the loop."""
+        return None if self.table is None else _view(self.table.lower)
+
+    @cached_property
+    def upper(self) -> memoryview | None:
+        """The upper bounds for the loop."""
+        return None if self.table is None else _view(self.table.upper)
 
     @cached_property
     def announced(self) -> Announced:
@@ -375,9 +399,6 @@ def compile_property(
         table=table,
         row_classes=row_classes,
         live=live_automaton(automaton, vocabulary),
-        values=None if table is None else _view(table.values),
-        lower=None if table is None else _view(table.lower),
-        upper=None if table is None else _view(table.upper),
         outlook=outlook,
         raw=table if raw is None else raw,
         least=least,
