@@ -23,7 +23,8 @@ from benchmarks._harness import run as serve
 from forewarn.config import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.learning.pipeline import learn, shard_of, wanted_types
+from forewarn.learning.observing import wanted_types
+from forewarn.learning.pipeline import learn, shard_of
 from forewarn.learning.shard_key import Question
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model

@@ -13,7 +13,7 @@ from live_ros import Probe, Process
 from forewarn.assessment.record_replay import replay_record
 from forewarn.checking import risk_table
 from forewarn.config import load_spec
-from forewarn.learning.pipeline import wanted_types
+from forewarn.learning.observing import wanted_types
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.carried import Taken

@@ -22,7 +22,8 @@ from forewarn.assessment.outcome_counts import LAGGED, LAGS, outcomes_of, watch_
 from forewarn.assessment.replay import replay
 from forewarn.assessment.signal_values import SignalLog
 from forewarn.learning.counting import TransitionCounter
-from forewarn.learning.pipeline import assemble, wanted_types
+from forewarn.learning.observing import wanted_types
+from forewarn.learning.pipeline import assemble
 from forewarn.learning.recording_report import RecordingReport, Watched
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance

@@ -13,7 +13,8 @@ import pytest
 
 from apollo_bridge.layouts import own_class, own_pool
 from forewarn.config import load_spec
-from forewarn.learning.pipeline import learn, observe
+from forewarn.learning.observing import observe
+from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
 from forewarn.models import save_model
 from forewarn.recordings import open_recording

@@ -113,7 +113,7 @@ def test_the_monitor_sees_the_red_lights_that_the_simulator_saw_crossed(
     repository: Path, folder: Path, events: dict[str, dict[str, list[float]]]
 ) -> None:
     """The predicate `ran_red` holds within a few ticks of each crossing, and at no other time."""
-    from forewarn.learning.pipeline import observe
+    from forewarn.learning.observing import observe
 
     spec = load_spec(repository / "config" / "demo.yaml")
     abstraction = compile_spec(spec).abstraction

@@ -17,7 +17,7 @@ import pytest
 
 from forewarn.cli.main import COMMANDS, build_parser, parser_of
 from forewarn.config import load_spec
-from forewarn.learning.pipeline import wanted_types
+from forewarn.learning.observing import wanted_types
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor

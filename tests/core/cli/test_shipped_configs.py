@@ -17,7 +17,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from forewarn.cli import main
 from forewarn.config import load_spec
-from forewarn.learning.pipeline import observe
+from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.recordings import RecordingWriter, open_recording
 from forewarn.states.predicates.validity import build_validity

@@ -17,7 +17,7 @@ from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError, RecordingError
 from forewarn.learning.executors import Executor, local
-from forewarn.learning.pipeline import Learned, learn
+from forewarn.learning.pipeline import Learned, Sum, learn
 from forewarn.learning.recording_report import RecordingReport, Watched
 from forewarn.learning.shard_files import pack, unpack
 from forewarn.learning.shard_key import Question, question_digest
@@ -224,6 +224,25 @@ def test_an_unreadable_recording_is_an_error_or_left_out_by_choice(tmp_path: Pat
         assert [*left] == [paths[1]]
         names = [report.provenance.recording for report in found.reports]
         assert names == ["0.jsonl", "2.jsonl"]
+
+
+def test_counts_that_are_not_kept_apart_give_the_same_model(tmp_path: Path) -> None:
+    paths, spec = traces(tmp_path, 3), compiled()
+    for watch in (None, watch_for(spec)):
+        whole, summed = (
+            learn(paths, spec.spec, spec.abstraction, watch=watch, apart=apart)
+            for apart in (True, False)
+        )
+        for name, one in (("whole", whole), ("summed", summed)):
+            save_model(one.model, tmp_path / name)
+        assert (tmp_path / "whole").read_bytes() == (tmp_path / "summed").read_bytes()
+        assert whole.triples == summed.triples
+        assert not any(report.counts.triples for report in summed.reports)
+    total = Sum(spec.spec, spec.abstraction, spec.abstraction.validity(spec.spec))
+    total.add(whole.reports[0])
+    bare = learn(paths, spec.spec, spec.abstraction, apart=False).reports
+    with pytest.raises(ValueError, match="not kept apart"):
+        total.add(bare[1])
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from kitchen_plans import MONITOR, RULES
 
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError
-from forewarn.learning.pipeline import observe
+from forewarn.learning.observing import observe
 from forewarn.messages import installed_message_type
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.live_session import Watch

@@ -18,7 +18,7 @@ from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import DecodeError, FieldError
 from forewarn.expressions import Unknown, parse_expression
-from forewarn.learning.pipeline import observe
+from forewarn.learning.observing import observe
 from forewarn.logic.specification import compile_spec
 from forewarn.messages import compile_extractor
 from forewarn.messages.json_type import json_type

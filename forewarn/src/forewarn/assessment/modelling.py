@@ -61,6 +61,7 @@ def learn_model(
     others: Sequence[CountModel] = (),
     executor: Executor | None = None,
     store: ShardStore | None = None,
+    apart: bool = True,
     allow_missing: bool = False,
     until: Requirement | None = None,
     bars: Bars = unseen,
@@ -80,6 +81,8 @@ def learn_model(
         recordings.
     store : ShardStore, optional
         Where what each recording gives is kept.
+    apart : bool
+        Keep the counts of each recording in `counted.reports`; see `learn`.
     allow_missing : bool
         Go on without topics that a recording lacks.
     until : Requirement, optional
@@ -109,6 +112,7 @@ def learn_model(
             watch=watch_for(compiled),
             copies=copies,
             store=store,
+            apart=apart,
         )
     if not any(report.provenance.transitions for report in counted.reports):
         raise RecordingError(

@@ -31,11 +31,19 @@ def unseen(label: str) -> Iterator[Bar]:
 def overall(
     paths: Sequence[Path], tell: Callable[[float, float], None]
 ) -> Callable[[Path, float], None]:
-    """Return a progress callback per recording that moves one bar over all of them."""
-    done = dict.fromkeys(paths, 0.0)
+    """Return a progress callback per recording that moves one bar over all of them.
+
+    A recording has ended when it is told 1.0, once.
+    """
+    begun: dict[Path, float] = {}
+    ended = 0
 
     def update(path: Path, fraction: float) -> None:
-        done[path] = max(done[path], fraction)
-        tell(sum(done.values()), len(done))
+        nonlocal ended
+        begun[path] = max(begun.get(path, 0.0), fraction)
+        if fraction >= 1.0:
+            del begun[path]  # so that nothing is kept of each
+            ended += 1
+        tell(ended + sum(begun.values()), len(paths))
 
     return update

@@ -22,7 +22,7 @@ from forewarn.assessment.reliability import Predictions, predictions
 from forewarn.assessment.signal_values import SignalLog, SignalSeries
 from forewarn.errors import RecordingError
 from forewarn.learning.executors import Executor, Here
-from forewarn.learning.pipeline import check_playable, digests_alike, wanted_types
+from forewarn.learning.observing import check_playable, digests_alike, wanted_types
 from forewarn.messages import MessageType
 from forewarn.models import Provenance
 from forewarn.monitoring.session import Session, run

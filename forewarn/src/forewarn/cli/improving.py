@@ -28,6 +28,7 @@ from forewarn.errors import ConfigError, InputError
 from forewarn.expressions import parse_expression
 from forewarn.expressions.functions.memory import MOST_MOMENTS
 from forewarn.files.outputs import write_output
+from forewarn.learning.executors import NEARLY
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import Smoothing
 from forewarn.monitoring.build import build_monitor
@@ -157,9 +158,10 @@ def _read(
                     allow_missing=allow_missing,
                     keep_signals=True,
                     on_verdict=note,
-                    progress=lambda share, path=path: told(path, share),  # type: ignore[misc]
+                    progress=lambda share, path=path: told(path, min(share, NEARLY)),  # type: ignore[misc]
                 )
                 digest = recording.digest()
+            told(path, 1.0)
             track = run.tracks[list(spec.properties).index(chosen)]
             followed, known = outcomes(track)
             codes = (*run.history.known_states, None)

@@ -149,6 +149,7 @@ def run(options: Options, output: Output) -> int:
         others=others,
         executor=readers.executor,
         store=store_at(options.store),
+        apart=False,
         allow_missing=options.allow_missing,
         until=requirement if _asked(options) else None,
         bars=output.progress,

@@ -13,7 +13,7 @@ from forewarn.checking.computation_tree import Indices
 from forewarn.checking.ctl import Mask
 from forewarn.cli.output import Output
 from forewarn.errors import CheckingError, InputError
-from forewarn.learning.pipeline import observe
+from forewarn.learning.observing import observe
 from forewarn.logic.syntax import is_propositional
 from forewarn.monitoring.loading import load_compiled
 from forewarn.plans.actions import load_actions

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.learning.candidates import Examples
-from forewarn.learning.pipeline import observe
+from forewarn.learning.observing import observe
 from forewarn.logic.automaton import Automaton, restart_state
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings import open_recording

@@ -32,6 +32,8 @@ LeftOut = Callable[[Path, RecordingError], None]
 
 WAITING = 4
 """Tasks that are handed over for each process or thread: the next begins when one is done."""
+NEARLY = 0.999
+"""The share of a recording that is read at most until it is known what became of it."""
 INTERRUPT = (signal.SIGINT,)
 SMALL = 16 << 20
 """Bytes of recordings for which no further process is started."""
@@ -55,7 +57,7 @@ class Executor(Protocol):
             Called with a path and all that is `shared`, all of which has to travel between
             processes; in this process also with the keyword `progress`.
         progress : callable, optional
-            Told how much of each recording is read.
+            Told how much of each recording is read; 1.0 once, when it is over.
 
         Raises
         ------
@@ -87,7 +89,7 @@ class Here:
     ) -> Generator[tuple[Path, Result], None, None]:
         """See `Executor.each`."""
         for path in paths:
-            tell = None if progress is None else partial(progress, path)
+            tell = None if progress is None else partial(_under_way, progress, path)
             outcome = partial(work, path, *shared, progress=tell)
             yield from settled(path, outcome, progress, self.left_out)
 
@@ -159,6 +161,10 @@ def processes_for(recordings: Sequence[Path]) -> int:
         if part.is_file()
     )
     return 1 if size < SMALL else os.cpu_count() or 1
+
+
+def _under_way(progress: Progress, path: Path, share: float) -> None:
+    progress(path, min(share, NEARLY))
 
 
 def settled(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
 from forewarn.learning.candidates import Examples
-from forewarn.learning.pipeline import observe
+from forewarn.learning.observing import observe
 from forewarn.learning.trees import Grower, Grown, Growth, choose_size
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.proportions import clopper_pearson

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,51 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from forewarn.config import MonitorSpec
-from forewarn.errors import InputError, RecordingError
+from forewarn.errors import InputError
 from forewarn.files.remote import fetched
-from forewarn.learning.actions import KEY, ActionReader
+from forewarn.learning.actions import KEY
 from forewarn.learning.copies import Copies
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.executors import Executor, Here, Progress
 from forewarn.learning.folds import unseeing
+from forewarn.learning.observing import observe
 from forewarn.learning.recording_report import RecordingReport, Watch
 from forewarn.learning.shard_key import Keep, Question, question_digest, shard_key
 from forewarn.learning.shard_store import ShardStore
-from forewarn.messages import MessageType
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.models.shards import Shard, of_outcomes
-from forewarn.plans.signals import plan_readers
 from forewarn.recordings import Recording, open_recording
-from forewarn.recordings.by_name import samples_of
-from forewarn.recordings.interface import is_timed
-from forewarn.signals.clock import Clock
-from forewarn.signals.feed import Snapshot
-from forewarn.states.abstraction import Abstraction, Past, Seen
-from forewarn.states.inputs import open_feed
+from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission
 
 Enough = Callable[[CountModel], float]
-
-
-class ObservedTick(NamedTuple):
-    """One tick of a recording.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-        The source signals.
-    seen : Seen
-        What they show.
-    action : str or None
-        What was done then; None if it is not known.
-    problem : str
-        Why the action could not be had, if that is so.
-    """
-
-    snapshot: Snapshot
-    seen: Seen
-    action: str | None
-    problem: str
 
 
 @dataclass(frozen=True)
@@ -105,122 +78,6 @@ class FoundShard(NamedTuple):
     kept: bool = False
     fetched: int = 0
     problems: tuple[str, ...] = ()
-
-
-def wanted_types(
-    spec: MonitorSpec, recording: Recording, *, allow_missing: bool = False
-) -> dict[str, MessageType]:
-    """Return the definitions of the monitor's topics in a recording.
-
-    Parameters
-    ----------
-    allow_missing : bool
-        Leave out topics that the recording lacks.
-
-    Raises
-    ------
-    RecordingError
-        If a topic is missing and must not be, has another type, or cannot be decoded.
-    """
-    found: dict[str, MessageType] = {}
-    for topic, wanted in spec.topics.items():
-        info = recording.topics.get(topic)
-        if info is None and (allow_missing or topic in spec.optional_topics):
-            continue
-        if info is None:
-            listed = ", ".join(sorted(recording.topics)) or "none"
-            raise RecordingError(
-                f"the topic {topic} is not in the recording",
-                file=recording.path,
-                accepted=f"one of its topics: {listed}",
-            )
-        if info.msgtype != wanted:
-            raise RecordingError(
-                f"the topic {topic} has type {info.msgtype}",
-                file=recording.path,
-                accepted=f"{wanted}, as the monitor file says",
-            )
-        if info.message_type is None:
-            raise RecordingError(
-                f"the topic {topic} cannot be decoded: {info.error}",
-                file=recording.path,
-                accepted="a recording with a readable definition of the type",
-            )
-        found[topic] = info.message_type
-    return found
-
-
-def check_playable(recording: Recording, clock: Clock) -> None:
-    """Check that a recording can be played by a clock; raises RecordingError."""
-    if recording.count == 0:
-        raise RecordingError(
-            "the recording is empty", file=recording.path, accepted="at least one message"
-        )
-    if clock.timed and not is_timed(recording):
-        raise RecordingError(
-            "the lines have no time (key t)",
-            file=recording.path,
-            accepted='a line like {"t": 12.3, "speed": 1.2}, or clock: steps in the monitor file',
-        )
-
-
-def digests_alike(
-    recording: Recording, sources: Iterable[Provenance], *, timed: bool
-) -> frozenset[str]:
-    """Return the digests that `recording` may have: of those of its length, where it has one.
-
-    Steps are counted and not timed: there the length says nothing.
-    """
-    return frozenset(
-        source.digest
-        for source in sources
-        if source.digest and (not timed or abs(source.duration - recording.duration) < 1e-3)
-    )
-
-
-def observe(
-    recording: Recording,
-    spec: MonitorSpec,
-    abstraction: Abstraction,
-    progress: Callable[[float], None] | None = None,
-    *,
-    allow_missing: bool = False,
-) -> Iterator[ObservedTick]:
-    """Yield every tick of a recording.
-
-    Raises
-    ------
-    RecordingError
-        If the recording lacks a topic, or is damaged.
-    """
-    named = not recording.topics
-    types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
-    feed = open_feed(spec, abstraction, types, plan_readers(spec))
-    past: Past | None = None
-    check_playable(recording, abstraction.clock)
-    actions = ActionReader(spec, abstraction)
-    samples = samples_of(
-        recording,
-        spec.topics.keys(),
-        by_name=feed.by_name,
-        apart=feed.moments.part,
-        properties=spec.properties,
-    )
-    span = feed.moments.expected(recording.start_ns, recording.end_ns, recording.count)
-    first = feed.moments.following(recording.start_ns)
-    try:
-        listened = actions.listen(samples, feed.moments)
-        ticks = feed.play(listened, recording.start_ns, recording.end_ns)
-        for snapshot in abstraction.outlook.over(map(feed.snapshot, ticks)):
-            tick = snapshot.tick
-            seen = abstraction.observe(snapshot, past)
-            past = seen.past
-            yield ObservedTick(snapshot, seen, *actions.at(tick, seen.values))
-            if progress is not None and tick % 64 == 0:
-                progress((tick - first) / span)
-        recording.warnings += [note for note in feed.notes if note not in recording.warnings]
-    except RecordingError as error:
-        raise error.located(file=recording.path) from None
 
 
 def count_recording(
@@ -287,6 +144,7 @@ def learn(
     watch: Watch | None = None,
     copies: Copies | None = None,
     store: ShardStore | None = None,
+    apart: bool = True,
 ) -> Learned:
     """Learn a model from recordings.
 
@@ -309,6 +167,9 @@ def learn(
         What is done about recordings that hold the same data; they are an error by default.
     store : ShardStore, optional
         Where shards are kept: a recording whose shard is there is not read.
+    apart : bool
+        Keep the counts of each recording in its report. Without them, memory hardly grows with
+        the number of recordings (`RecordingReport.summed`).
 
     Raises
     ------
@@ -320,13 +181,11 @@ def learn(
     question = Question(spec, abstraction, allow_missing, keep, watch)
     validity = question.validity
     address = None if store is None else question_digest(question)
-    reports: list[RecordingReport] = []
-    learned: Learned | None = None
+    total = Sum(spec, abstraction, validity)
     copies, last = copies or Copies(allowed=False), len(paths)
     kept, over_network, problems = 0, 0, list[str]()
     work = (question, store, address)
     reading = (executor or Here()).each(paths, shard_of, work, progress)
-    places = {path: place for place, path in enumerate(paths)}
     with closing(reading):
         for path, found in reading:
             problems += found.problems
@@ -334,21 +193,56 @@ def learn(
             if not copies.is_new(path, found.report.provenance.digest):
                 continue
             kept += found.kept
-            reports.append(found.report)
-            if enough is not None:
-                learned = assemble(reports, spec, abstraction, validity)
-                if enough(learned.model) >= 1.0:
-                    last = places[path] + 1
-                    break
-    if learned is None:
-        learned = assemble(reports, spec, abstraction, validity)
+            total.add(found.report, apart=apart)
+            if enough is not None and enough(total.learned().model) >= 1.0:
+                last = paths.index(path) + 1
+                break
     return replace(
-        learned,
+        total.learned(),
         unread=tuple(paths[last:]),
         kept=kept,
         fetched=over_network,
         problems=tuple(problems),
     )
+
+
+class Sum:
+    """Adds up the counts of recordings into one model, in the order in which they come."""
+
+    def __init__(self, spec: MonitorSpec, abstraction: Abstraction, validity: Admission) -> None:
+        self._spec, self._abstraction, self._validity = spec, abstraction, validity
+        self._total = TransitionCounter(abstraction.vocabulary, spec.learning.end)
+        self._reports: list[RecordingReport] = []
+
+    def add(self, report: RecordingReport, *, apart: bool = True) -> None:
+        """Add what a recording gave, and keep its counts apart if that is wanted.
+
+        Raises
+        ------
+        ValueError
+            If its counts were added up before, and not kept apart.
+        """
+        if report.provenance.transitions and not report.counts.transitions:
+            raise ValueError(f"{report.provenance.recording}: its counts were not kept apart")
+        self._total.include([report.counts])
+        self._reports.append(report if apart else report.summed())
+
+    def learned(self) -> Learned:
+        """Return the model of all that was added."""
+        learning, validity, reports = self._spec.learning, self._validity, tuple(self._reports)
+        model = build_model(
+            self._total,
+            rate=self._spec.rate,
+            digest=self._abstraction.digest,
+            smoothing=Smoothing(learning.alpha, learning.candidates),
+            admissible=validity.states() if learning.candidates == "admissible" else (),
+            forbid=validity.forbidden_matrix,
+            provenance=tuple(report.provenance for report in reports),
+            grown=self._abstraction.learned_from,
+            danger=self._abstraction.fitted,
+        )
+        shards = tuple(_shard(report, model) for report in reports if report.watched is not None)
+        return Learned(replace(model, shards=shards), reports, self._total.result.triples)
 
 
 def assemble(
@@ -358,23 +252,10 @@ def assemble(
     validity: Admission,
 ) -> Learned:
     """Add up the counts of recordings into one model."""
-    reports = tuple(reports)
-    total = TransitionCounter(abstraction.vocabulary, spec.learning.end)
-    total.include(report.counts for report in reports)
-    learning = spec.learning
-    model = build_model(
-        total,
-        rate=spec.rate,
-        digest=abstraction.digest,
-        smoothing=Smoothing(learning.alpha, learning.candidates),
-        admissible=validity.states() if learning.candidates == "admissible" else (),
-        forbid=validity.forbidden_matrix,
-        provenance=tuple(report.provenance for report in reports),
-        grown=abstraction.learned_from,
-        danger=abstraction.fitted,
-    )
-    shards = tuple(_shard(report, model) for report in reports if report.watched is not None)
-    return Learned(replace(model, shards=shards), reports, total.result.triples)
+    total = Sum(spec, abstraction, validity)
+    for report in reports:
+        total.add(report)
+    return total.learned()
 
 
 def _shard(report: RecordingReport, model: CountModel) -> Shard:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from forewarn.learning.counting import Counts
@@ -66,3 +66,13 @@ class RecordingReport:
     failures: Counter[str] = field(default_factory=Counter)
     warnings: tuple[str, ...] = ()
     watched: Watched | None = None
+
+    def summed(self) -> RecordingReport:
+        """Return what is still to be known of a recording when its counts have been added up.
+
+        Where its moments were watched, the model keeps its transitions by themselves.
+        """
+        counts = self.counts._replace(triples=Counter(), starts=Counter(), steps=Counter())
+        if self.watched is None:
+            counts = counts._replace(transitions=Counter())
+        return replace(self, counts=counts)

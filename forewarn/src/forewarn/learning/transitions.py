@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from forewarn.learning.pipeline import observe
+from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import END_LABEL
 from forewarn.recordings import open_recording

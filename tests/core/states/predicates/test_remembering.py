@@ -19,7 +19,7 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, FieldError
 from forewarn.expressions import parse_expression
 from forewarn.expressions.functions.memory import MOST_MOMENTS
-from forewarn.learning.pipeline import observe
+from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.messages import message_type
 from forewarn.messages.extraction import compile_extractor

@@ -28,7 +28,7 @@ from forewarn.config.fields import Rate
 from forewarn.errors import ExpressionError, FieldError, RecordingError
 from forewarn.expressions import parse_expression
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
-from forewarn.learning.pipeline import check_playable
+from forewarn.learning.observing import check_playable
 from forewarn.logic.lexer import RESERVED
 from forewarn.messages import MessageType, compile_extractor
 from forewarn.recordings import JsonTrace, Recording

@@ -1,0 +1,157 @@
+"""What a recording shows at every tick: the same signals and predicates as the live monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from forewarn.config import MonitorSpec
+from forewarn.errors import RecordingError
+from forewarn.learning.actions import ActionReader
+from forewarn.messages import MessageType
+from forewarn.models import Provenance
+from forewarn.plans.signals import plan_readers
+from forewarn.recordings import Recording
+from forewarn.recordings.by_name import samples_of
+from forewarn.recordings.interface import is_timed
+from forewarn.signals.clock import Clock
+from forewarn.signals.feed import Snapshot
+from forewarn.states.abstraction import Abstraction, Past, Seen
+from forewarn.states.inputs import open_feed
+
+
+class ObservedTick(NamedTuple):
+    """One tick of a recording.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The source signals.
+    seen : Seen
+        What they show.
+    action : str or None
+        What was done then; None if it is not known.
+    problem : str
+        Why the action could not be had, if that is so.
+    """
+
+    snapshot: Snapshot
+    seen: Seen
+    action: str | None
+    problem: str
+
+
+def wanted_types(
+    spec: MonitorSpec, recording: Recording, *, allow_missing: bool = False
+) -> dict[str, MessageType]:
+    """Return the definitions of the monitor's topics in a recording.
+
+    Parameters
+    ----------
+    allow_missing : bool
+        Leave out topics that the recording lacks.
+
+    Raises
+    ------
+    RecordingError
+        If a topic is missing and must not be, has another type, or cannot be decoded.
+    """
+    found: dict[str, MessageType] = {}
+    for topic, wanted in spec.topics.items():
+        info = recording.topics.get(topic)
+        if info is None and (allow_missing or topic in spec.optional_topics):
+            continue
+        if info is None:
+            listed = ", ".join(sorted(recording.topics)) or "none"
+            raise RecordingError(
+                f"the topic {topic} is not in the recording",
+                file=recording.path,
+                accepted=f"one of its topics: {listed}",
+            )
+        if info.msgtype != wanted:
+            raise RecordingError(
+                f"the topic {topic} has type {info.msgtype}",
+                file=recording.path,
+                accepted=f"{wanted}, as the monitor file says",
+            )
+        if info.message_type is None:
+            raise RecordingError(
+                f"the topic {topic} cannot be decoded: {info.error}",
+                file=recording.path,
+                accepted="a recording with a readable definition of the type",
+            )
+        found[topic] = info.message_type
+    return found
+
+
+def check_playable(recording: Recording, clock: Clock) -> None:
+    """Check that a recording can be played by a clock; raises RecordingError."""
+    if recording.count == 0:
+        raise RecordingError(
+            "the recording is empty", file=recording.path, accepted="at least one message"
+        )
+    if clock.timed and not is_timed(recording):
+        raise RecordingError(
+            "the lines have no time (key t)",
+            file=recording.path,
+            accepted='a line like {"t": 12.3, "speed": 1.2}, or clock: steps in the monitor file',
+        )
+
+
+def digests_alike(
+    recording: Recording, sources: Iterable[Provenance], *, timed: bool
+) -> frozenset[str]:
+    """Return the digests that `recording` may have: of those of its length, where it has one.
+
+    Steps are counted and not timed: there the length says nothing.
+    """
+    return frozenset(
+        source.digest
+        for source in sources
+        if source.digest and (not timed or abs(source.duration - recording.duration) < 1e-3)
+    )
+
+
+def observe(
+    recording: Recording,
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    progress: Callable[[float], None] | None = None,
+    *,
+    allow_missing: bool = False,
+) -> Iterator[ObservedTick]:
+    """Yield every tick of a recording.
+
+    Raises
+    ------
+    RecordingError
+        If the recording lacks a topic, or is damaged.
+    """
+    named = not recording.topics
+    types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
+    feed = open_feed(spec, abstraction, types, plan_readers(spec))
+    past: Past | None = None
+    check_playable(recording, abstraction.clock)
+    actions = ActionReader(spec, abstraction)
+    samples = samples_of(
+        recording,
+        spec.topics.keys(),
+        by_name=feed.by_name,
+        apart=feed.moments.part,
+        properties=spec.properties,
+    )
+    span = feed.moments.expected(recording.start_ns, recording.end_ns, recording.count)
+    first = feed.moments.following(recording.start_ns)
+    try:
+        listened = actions.listen(samples, feed.moments)
+        ticks = feed.play(listened, recording.start_ns, recording.end_ns)
+        for snapshot in abstraction.outlook.over(map(feed.snapshot, ticks)):
+            tick = snapshot.tick
+            seen = abstraction.observe(snapshot, past)
+            past = seen.past
+            yield ObservedTick(snapshot, seen, *actions.at(tick, seen.values))
+            if progress is not None and tick % 64 == 0:
+                progress((tick - first) / span)
+        recording.warnings += [note for note in feed.notes if note not in recording.warnings]
+    except RecordingError as error:
+        raise error.located(file=recording.path) from None
