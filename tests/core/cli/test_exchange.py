@@ -197,3 +197,44 @@ def test_rows_that_smoothing_would_fill_beyond_memory_are_refused(
     assert result.code == 2
     assert "accepted: at most 10; --unsmoothed" in result.err
     assert forewarn("export", corridor_model, "-f", "drn", "--unsmoothed").code == 0
+
+
+RING = """\
+dtmc
+const double p;
+module ring
+  s : [0..2] init 0;
+  [] s=0 -> p : (s'=1) + 1-p : (s'=0);
+  [] s>0 -> true;
+endmodule
+label "hit" = s=1;
+"""
+
+
+def test_a_prism_file_is_imported_with_its_constants(forewarn: Run, tmp_path: Path) -> None:
+    pytest.importorskip("stormpy", reason="Storm reads the PRISM file")
+    source, path = tmp_path / "ring.prism", tmp_path / "m.json"
+    source.write_text(RING)
+    opened = forewarn("import", source, "-o", path)
+    assert opened.code == 2
+    assert "constants open: p" in opened.err
+    result = forewarn(
+        "import", source, "-o", path, "--constants", "p=0.25", "--terminal", "hit", "--json"
+    )
+    assert result.code == 0
+    assert json.loads(result.out)["terminals"] == ["hit"]
+    answer = json.loads(forewarn("check", path, 'P=? [F<=2 "hit"]', "--json").out)
+    assert answer["queries"][0]["initial"] == pytest.approx(1 - 0.75**2)
+
+
+def test_options_and_files_that_do_not_fit_are_refused(forewarn: Run, tmp_path: Path) -> None:
+    folder, other, path = probguard(tmp_path / "chain"), tmp_path / "x.txt", tmp_path / "m.json"
+    other.write_text(RING)
+    for arguments, said in [
+        ((folder, "--terminal", "hit"), "--terminal"),
+        ((folder, "--constants", "p=1"), "--constants"),
+        ((other,), ".prism, .pm, .drn, .jani"),
+    ]:
+        result = forewarn("import", *arguments, "-o", path)
+        assert result.code == 2
+        assert said in result.err

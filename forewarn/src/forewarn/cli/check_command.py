@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import sys
-import tempfile
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +26,7 @@ from forewarn.checking.sound import CONFIDENCE
 from forewarn.checking.storm import QueryResult, check_query
 from forewarn.checking.storm_api import Storm
 from forewarn.cli.chains import add_unsmoothed, chain_of
-from forewarn.cli.common import add_config, add_report, add_top, write_report
+from forewarn.cli.common import add_config, add_report, add_top, storm_speaks, write_report
 from forewarn.cli.output import Output
 from forewarn.cli.process_answers import (
     evidence_record,
@@ -184,7 +179,7 @@ def _of_chain(
     output: Output,
 ) -> tuple[Checked, dict[str, Any]]:
     """Answer a query about the chain, or the risk of a property."""
-    with _storm_speaks(output):
+    with storm_speaks(output):
         try:
             answer = _answer(query, model, chain, compiled)
         except CheckingError as error:
@@ -214,7 +209,7 @@ def _of_process(
     try:
         query = parse_process_query(asked)
         if query is None:
-            with _storm_speaks(output):
+            with storm_speaks(output):
                 result = storm_process_query(model, asked, smoothing)
             truth = result.values.dtype == bool
             fine = result.values if truth else np.ones(model.size, dtype=bool)
@@ -252,23 +247,6 @@ def _need_storm() -> None:
             f"queries are answered by Storm, which is not there: {error.__cause__}",
             accepted="an installed stormpy: pip install stormpy",
         ) from error
-
-
-@contextmanager
-def _storm_speaks(output: Output) -> Iterator[None]:
-    """Keep what Storm writes to stdout out of the result; it becomes remarks if all goes well."""
-    sys.stdout.flush()
-    with tempfile.TemporaryFile() as said:
-        kept = os.dup(1)
-        os.dup2(said.fileno(), 1)
-        try:
-            yield
-        finally:
-            os.dup2(kept, 1)
-            os.close(kept)
-        said.seek(0)
-        for line in said.read().decode(errors="replace").splitlines():
-            output.note(f"Storm: {line}")
 
 
 def _answer(query: str, model: CountModel, chain: Chain, compiled: CompiledSpec | None) -> Answer:

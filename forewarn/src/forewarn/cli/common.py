@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -191,3 +196,20 @@ def lasting(value: float | None, clock: Clock) -> str:
 def share(value: float | None) -> str:
     """Return a share for a table, with a dash where there is none."""
     return "-" if value is None else f"{100 * value:.1f} %"
+
+
+@contextmanager
+def storm_speaks(output: Output) -> Iterator[None]:
+    """Keep what Storm writes to stdout out of the result; it becomes remarks if all goes well."""
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as said:
+        kept = os.dup(1)
+        os.dup2(said.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+        said.seek(0)
+        for line in said.read().decode(errors="replace").splitlines():
+            output.note(f"Storm: {line}")

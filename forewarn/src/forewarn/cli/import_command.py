@@ -6,55 +6,84 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import add_output, hertz_or_steps
+from forewarn.checking.storm_models import SUFFIXES, import_chain
+from forewarn.cli.common import add_output, hertz_or_steps, storm_speaks
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
-from forewarn.errors import plural
+from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output
-from forewarn.models import save_model
+from forewarn.models import CountModel, save_model
 from forewarn.models.importers import import_probguard
 
 DESCRIPTION = """\
-Read a chain as ProbGuard's repository keeps it (a folder with model.json and abstraction.json, and
-perhaps dtmc.prism, which tells the first state) and write it as a model file, for `inspect`,
-`check` and `export`. Its probabilities are kept exactly: as counts over a common denominator."""
+Read a chain of another tool and write it as a model file, for `inspect`, `check` and `export`: a
+discrete-time Markov chain in PRISM's language, Storm's DRN or JANI (stormpy has to be installed),
+or a folder as ProbGuard's repository keeps them (model.json, abstraction.json, and perhaps
+dtmc.prism, which tells the first state). Labels become predicates; states with the same labels are
+told apart by the predicates index_1, index_2, index_4 and so on. A formula without a label needs
+one in the file first: label "lost" = s=5. Probabilities are kept as counts over a common
+denominator of up to 2^40. A chain may have 131,072 states; Storm builds it in memory before they
+are counted, unless a DRN file says how many there are."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
 
-example: forewarn import models/law38_2 -o law38_2.model.json"""
+examples: forewarn import models/law38_2 -o law38_2.model.json
+          forewarn import brp.pm --constants N=16,MAX=2 -o brp.model.json"""
 
 
 @dataclass(frozen=True)
 class Options:
     """The arguments of ``import``."""
 
-    folder: Path
+    source: Path
     output: Path
     rate: Rate
+    constants: str
+    terminals: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the chain")
+    parser.add_argument(
+        "source",
+        type=Path,
+        metavar="SOURCE",
+        help=f"the file ({', '.join(SUFFIXES)}), or ProbGuard's folder",
+    )
     add_output(parser, "model")
     parser.add_argument(
         "--rate",
         type=hertz_or_steps,
         default=1.0,
         metavar="HZ",
-        help="steps a second, or steps, which the folder does not tell (default: 1)",
+        help="steps a second, or steps, which the source does not tell (default: 1)",
+    )
+    parser.add_argument(
+        "--constants",
+        default="",
+        metavar="NAME=VALUE,...",
+        help="values of constants that a PRISM or JANI file leaves open",
+    )
+    parser.add_argument(
+        "--terminal",
+        dest="terminals",
+        action="append",
+        default=[],
+        metavar="LABEL",
+        help="a label of absorbing states that becomes a terminal label; its states become one "
+        "(may be repeated)",
     )
 
 
 def run(options: Options, output: Output) -> int:
     """Read and write."""
     check_output(options.output)
-    model = import_probguard(options.folder, options.rate)
+    model = _read(options, output)
     save_model(model, options.output)
     vocabulary = model.vocabulary
     if not model.starts.any():
-        output.note("note: the folder does not tell the first state")
+        output.note("note: the source does not tell the first state")
     output.say(
         f"{plural(model.size, 'state')}, {plural(model.counts.nnz, 'transition')}, "
         f"{plural(len(vocabulary.predicates), 'predicate')}, terminal labels "
@@ -72,3 +101,27 @@ def run(options: Options, output: Output) -> int:
         }
     )
     return 0
+
+
+def _read(options: Options, output: Output) -> CountModel:
+    source = options.source
+    if source.suffix in SUFFIXES and not source.is_dir():
+        with storm_speaks(output):
+            found = import_chain(source, options.rate, options.constants, options.terminals)
+        if found.rounded:
+            output.note(
+                f"note: the probabilities of {plural(found.rounded, 'state')} have no common "
+                "denominator up to 2^40: they are kept to within 2^-40"
+            )
+        return found.model
+    if source.is_file():
+        accepted = f"{', '.join(SUFFIXES)}, or a folder as ProbGuard keeps them"
+        raise InputError("the suffix does not tell the format", file=source, accepted=accepted)
+    if options.constants or options.terminals:
+        raise InputError(
+            "ProbGuard's folders have neither constants nor labels",
+            file=source,
+            key="--constants" if options.constants else "--terminal",
+            accepted="neither option, or a file of another tool",
+        )
+    return import_probguard(source, options.rate)
