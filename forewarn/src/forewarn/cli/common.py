@@ -23,7 +23,7 @@ from forewarn.signals.clock import Clock
 
 RECORDINGS_HELP = (
     "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, "
-    "frames or runs of agents in JSON, or a folder of these"
+    "CSV table, frames or runs of agents in JSON, or a folder of these"
 )
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
 from forewarn.files.remote import RemotePath, address
-from forewarn.recordings import agent_steps, agents, frames, rosbag1, rosbag2, traces
+from forewarn.recordings import agent_steps, agents, frames, rosbag1, rosbag2, tables, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
@@ -83,6 +83,12 @@ BUILT_IN = (
             path.name.endswith((".bag", ".bag.active")) or head.startswith(rosbag1.MAGIC)
         ),
         _open_rosbag1,
+    ),
+    RecordingFormat(
+        "table",
+        "tables of values (.csv, maybe with .gz or .zst)",
+        tables.is_table,
+        tables.CsvTable,
     ),
     RecordingFormat(
         "runs of agents",

@@ -1,0 +1,82 @@
+"""Tables of named values in CSV: a header with the names of signals, one moment a row.
+
+The column ``t`` is the time in seconds, or ``t_ns`` in nanoseconds, with the rules of JSON lines
+(`traces`); all other columns are signals. A cell is a number, ``true`` or ``false``, or a text. An
+empty cell says nothing: the signal keeps its last value. ``nan`` stands for unknown. Cells are
+parted by commas and may stand in double quotes; a row is one line. The file may be compressed with
+gzip (.gz) or zstd (.zst).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from forewarn.errors import RecordingError
+from forewarn.recordings.interface import Sample
+from forewarn.recordings.traces import JsonTrace, sample_of, short
+
+ACCEPTED = "a header such as t,speed,mode and rows such as 12.3,1.2,auto"
+SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
+TRUTH = {"true": True, "false": False}
+
+
+def is_table(path: Path, _: bytes) -> bool:
+    """Tell by its name whether a file is a table."""
+    return path.name.lower().endswith(SUFFIXES)
+
+
+class CsvTable(JsonTrace):
+    """A table of named values; see `Recording` for the members.
+
+    All rows are checked when it is opened.
+    """
+
+    def _lines(self) -> Iterator[Sample]:
+        names: list[str] | None = None
+        count = 0
+        for number, line in self._texts():
+            try:
+                cells = next(csv.reader([line], strict=True))
+                if names is None:
+                    names = _header(cells)
+                    continue
+                if len(cells) != len(names):
+                    raise ValueError(f"has {len(cells)} cells for {len(names)} columns")
+                named = zip(names, cells, strict=True)
+                values = {name: _value(name, cell) for name, cell in named if cell.strip()}
+                placed = self._placed(sample_of(values), count)
+            except (ValueError, csv.Error) as error:
+                raise self._error(number, str(error)) from error
+            count += 1
+            yield placed
+
+    def _error(self, number: int, problem: str) -> RecordingError:
+        return RecordingError(problem, accepted=ACCEPTED, file=f"{self.path}:{number}")
+
+
+def _header(cells: list[str]) -> list[str]:
+    names = [cell.strip().removeprefix("\ufeff") for cell in cells]
+    for i, name in enumerate(names):
+        if not name:
+            raise ValueError(f"column {i + 1} has no name")
+        if name in names[:i]:
+            raise ValueError(f"{short(name)}: stands twice in the header")
+    return names
+
+
+def _value(name: str, cell: str) -> Any:
+    """Return what a cell says; the time must be a number."""
+    text = cell.strip()
+    if name == "t_ns":
+        return int(text)
+    if text.lower() in TRUTH:
+        return TRUTH[text.lower()]
+    if "_" in text:  # 1_000 is a number for Python alone
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        return text
