@@ -99,3 +99,34 @@ def test_workspace_builds_what_ros2_run_and_launch_look_for(
         there = {f.relative_to(bringup) for f in (bringup / folder).rglob("*") if f.is_file()}
         assert there == wanted
         assert wanted, f"{folder}/ is empty"
+
+
+def test_bringup_is_built_alone_as_bloom_leaves_it(repository: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "forewarn_bringup"
+    shutil.copytree(repository / "ros2_ws" / "src" / "forewarn_bringup", alone)
+    environment = dict(os.environ, AMENT_PREFIX_PATH=sys.prefix, CMAKE_PREFIX_PATH=sys.prefix)
+    environment["PATH"] = os.pathsep.join([str(COLCON.parent), environment["PATH"]])
+
+    def cmake(*arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["cmake", *map(str, arguments)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+        )
+
+    build, prefix = tmp_path / "build", tmp_path / "install"
+    configure = ("-S", alone, "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    refused = cmake(*configure)
+    assert refused.returncode != 0
+    assert "has no folder launch" in refused.stderr
+    for folder in ("launch", "config"):
+        shutil.copytree(repository / folder, alone / folder)
+    for arguments in (configure, ("--install", build)):
+        done = cmake(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for folder in ("launch", "config"):
+        there = sorted(p.name for p in (prefix / "share/forewarn_bringup" / folder).iterdir())
+        assert there == sorted(p.name for p in (repository / folder).iterdir())

@@ -204,7 +204,7 @@ def test_foxglove_has_a_word_for_every_action(foxglove: dict[str, Any]) -> None:
 
 def test_the_layouts_are_installed_and_explained() -> None:
     cmake = (ROOT / "ros2_ws" / "src" / "forewarn_bringup" / "CMakeLists.txt").read_text()
-    assert '"${REPO_ROOT}/config"' in cmake
+    assert '"${FILES_ROOT}/config"' in cmake
     guide = (ROOT / "docs" / "howto" / "watching.md").read_text(encoding="utf-8")
     for name in ("plotjuggler.xml", "foxglove.json"):
         assert name in guide
