@@ -177,6 +177,23 @@ def test_constants_of_both_languages(built: Path) -> None:
     assert extract(raw) == [True]
 
 
+def test_states_of_goals_by_the_constants_of_a_nested_message() -> None:
+    from action_msgs.msg import GoalStatus, GoalStatusArray
+
+    mtype = installed_message_type("action_msgs/msg/GoalStatusArray")
+    goals = [GoalStatus(status=GoalStatus.STATUS_EXECUTING), GoalStatus(status=6)]
+    raw = serialization.serialize_message(GoalStatusArray(status_list=goals))
+    texts = [
+        "status_list[-1].status == status_list[-1].STATUS_ABORTED",
+        "any(s.status == s.STATUS_EXECUTING for s in status_list)",
+        "any(s.status == s.STATUS_CANCELED for s in status_list)",
+    ]
+    extract = compile_extractor(mtype, [parse_expression(text) for text in texts])
+    assert extract(raw) == [True, True, False]
+    with pytest.raises(ForewarnError, match="did you mean 'STATUS_ABORTED'"):
+        compile_extractor(mtype, [parse_expression("status_list[0].STATUS_ABORTEDD")])
+
+
 def test_requests_and_responses_of_installed_services() -> None:
     from std_srvs.srv import SetBool
 
