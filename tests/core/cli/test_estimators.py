@@ -164,7 +164,7 @@ def test_what_is_certain_is_no_estimate(folder: Path, model: Path) -> None:
     assert compiled.table is not None
     for value, word in ((0.0, "impossible"), (1.0, "certain"), (math.nan, "never seen")):
         table = replace(compiled.table, values=np.full_like(compiled.table.values, value))
-        changed = replace(compiled, table=table, values=memoryview(table.values.ravel().data))
+        changed = replace(compiled, table=table)
         found = composition_of(changed, 0, 0, None)
         assert found is not None and word in composition_in_words(found)
 

@@ -222,7 +222,7 @@ class Sum:
         ValueError
             If its counts were added up before, and not kept apart.
         """
-        if report.provenance.transitions and not report.counts.transitions:
+        if not report.whole:
             raise ValueError(f"{report.provenance.recording}: its counts were not kept apart")
         self._total.include([report.counts])
         self._reports.append(report if apart else report.summed())

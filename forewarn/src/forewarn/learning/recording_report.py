@@ -56,6 +56,8 @@ class RecordingReport:
         Reasons why values could not be had, with the number of ticks.
     watched : Watched or None
         What followed its moments, if somebody watched.
+    whole : bool
+        Whether all its counts are here; not once they were added up (`summed`).
     """
 
     provenance: Provenance
@@ -66,6 +68,7 @@ class RecordingReport:
     failures: Counter[str] = field(default_factory=Counter)
     warnings: tuple[str, ...] = ()
     watched: Watched | None = None
+    whole: bool = True
 
     def summed(self) -> RecordingReport:
         """Return what is still to be known of a recording when its counts have been added up.
@@ -75,4 +78,4 @@ class RecordingReport:
         counts = self.counts._replace(triples=Counter(), starts=Counter(), steps=Counter())
         if self.watched is None:
             counts = counts._replace(transitions=Counter())
-        return replace(self, counts=counts)
+        return replace(self, counts=counts, whole=False)
