@@ -44,6 +44,8 @@ class BagRecording(Recording):
         What was already found wrong.
     cleanup : callable, optional
         Called when the recording is closed.
+    custom : mapping of str to str, optional
+        What whoever recorded it has written beside the files (rosbag2's ``custom_data``).
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class BagRecording(Recording):
         *,
         warnings: Sequence[str] = (),
         cleanup: Callable[[], None] | None = None,
+        custom: Mapping[str, str] | None = None,
     ) -> None:
         self.path = path
         self.kind = kind
@@ -61,6 +64,7 @@ class BagRecording(Recording):
         self._storages = storages
         self._files = [storage.path for storage in storages]
         self._cleanup = cleanup
+        self._custom = dict(custom or {})
         self._collect_warnings()
         filled = [storage for storage in storages if storage.count]
         self.start_ns = min((segment.start_ns for segment in filled), default=0)
@@ -166,7 +170,7 @@ class BagRecording(Recording):
 
     def metadata(self) -> Mapping[str, Mapping[str, str]]:
         """Return the named tables of text that the files hold beside their messages."""
-        tables: dict[str, dict[str, str]] = {}
+        tables = {"custom_data": dict(self._custom)} if self._custom else {}
         for storage in self._storages:
             for name, table in storage.metadata().items():
                 tables.setdefault(name, {}).update(table)

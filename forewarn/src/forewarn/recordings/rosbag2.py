@@ -36,6 +36,7 @@ class Metadata(NamedTuple):
     files: tuple[Path, ...]
     promised: int | None
     warnings: tuple[str, ...]
+    custom: Mapping[str, str] = {}
 
 
 def is_data_file(path: Path) -> bool:
@@ -139,7 +140,9 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
             )
         kept = stack.pop_all()
     kind = "rosbag2 (mcap)" if ".db3" not in storages[0].path.suffixes else "rosbag2 (sqlite3)"
-    recording = BagRecording(path, kind, storages, warnings=warnings, cleanup=kept.close)
+    recording = BagRecording(
+        path, kind, storages, warnings=warnings, cleanup=kept.close, custom=metadata.custom
+    )
     if metadata.promised is not None and metadata.promised > recording.count:
         recording.warnings.append(
             f"{_METADATA} promises {plural(metadata.promised, 'message')}, "
@@ -204,7 +207,9 @@ def _read_metadata(folder: Path) -> Metadata:
         )
     count = table.get("message_count")
     warnings = (f"{', '.join(missing)} named by {_METADATA} is missing",) if missing else ()
-    return Metadata(present, count if isinstance(count, int) else None, warnings)
+    custom = table.get("custom_data")
+    tables = {str(k): str(v) for k, v in custom.items()} if isinstance(custom, dict) else {}
+    return Metadata(present, count if isinstance(count, int) else None, warnings, tables)
 
 
 def _check_formats(table: Mapping[str, Any], path: Path) -> None:
