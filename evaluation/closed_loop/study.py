@@ -60,9 +60,8 @@ def main(
     def trip(seed: int, arm: str) -> dict[str, Any]:
         return drive_once(scenario(seed), seed, compared[arm])
 
-    wanted = [name for name in compared if name.startswith(tuple(only))]
     for seed in () if only_summary else seeds:
-        trips.drive(seed, wanted, lambda arm, seed=seed: trip(seed, arm))
+        trips.drive(seed, trips.chosen(only), lambda arm, seed=seed: trip(seed, arm))
     write_results(trips.by_arm(seeds), trips.keys, model.fingerprint)
 
 

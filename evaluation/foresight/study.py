@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evaluation.agents.outcome import forewarn
+from evaluation.foresight.tables import CHAIN, OURS, table_of, write_page
 from evaluation.harness.classifiers import (
     Chance,
     boosting,
@@ -35,7 +36,7 @@ from evaluation.harness.classifiers import (
 )
 from evaluation.harness.command import command
 from evaluation.harness.compare import risk_traces, without_own_release
-from evaluation.harness.page import put, rounded, table, write_json
+from evaluation.harness.page import rounded, write_json
 from evaluation.harness.runs import Pass, learn_from, pass_over, with_risk
 from evaluation.irsim import study as irsim
 from evaluation.study import rivals
@@ -52,7 +53,6 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.recordings import open_recording
 
 HERE = Path(__file__).resolve().parent
-MARK = "evaluation.foresight.study"
 SIZES = (25, 50, 100, 200, 400)
 BUDGETS = (40.0, 80.0)
 """False alarms an hour."""
@@ -68,10 +68,6 @@ QUANTITIES = {
     ],
     "irsim": [rivals.Quantity(name, sign < 0) for name, sign in irsim.RIVALS.items()],
 }
-OURS, CHAIN = "Forewarn", "chain"
-LEARNED = (OURS, CHAIN, "logistic regression", "boosting", "boosting, 1 s of history")
-"""All but the single quantities."""
-
 MARGIN = 0.01
 """By how much of PR area nobody may lead, even where that may be chance."""
 
@@ -282,52 +278,6 @@ def ahead(judged: Sequence[Judged]) -> list[str]:
     return found
 
 
-def table_of(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a row for each contender and number of runs as Markdown."""
-    head = (
-        "",
-        "Runs",
-        "Monitor",
-        "PR area",
-        "to Forewarn",
-        "Brier",
-        "ECE",
-        "Lead at 40/h",
-        "at 80/h",
-    )
-    lines = []
-    for name, sizes in found.items():
-        for size, item in sizes.items():
-            for row in shown(item["rows"]):
-                apart = row["differences"].get("area")
-                lines.append(
-                    [
-                        *(name, size, row["name"], _told(row["area"], ".3f")),
-                        "" if apart is None else _told(apart, "+.3f"),
-                        _told(row["brier"], ".4f"),
-                        f"{row['ece']:.3f}",
-                        *("-" if lead is None else f"{lead:.2f} s" for lead in row["leads"]),
-                    ]
-                )
-    return table(head, lines)
-
-
-def shown(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows for the page: who learns, and of the single quantities the best."""
-    learned = [row for row in rows if row["name"] in LEARNED]
-    single = [row for row in rows if row["name"] not in LEARNED and row["ece"] is not None]
-    return learned + sorted(single, key=lambda row: -row["area"][0])[:1]
-
-
-def _told(ends: Sequence[float | None], pattern: str) -> str:
-    value, low, high = ends
-    if value is None:
-        return "-"
-    return format(value, pattern) + (
-        "" if low is None or high is None else f" [{low:{pattern}}, {high:{pattern}}]"
-    )
-
-
 def main(
     folder: Path,
     scenarios: Sequence[str] = tuple(rivals.SCENARIOS),
@@ -352,7 +302,7 @@ def main(
             write_json(output, found)
             print(table_of({name: {str(size): done}}), *done["ahead"], sep="\n", flush=True)
     if write:
-        put(MARK, table_of(found))
+        write_page(found)
 
 
 if __name__ == "__main__":

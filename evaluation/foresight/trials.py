@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.agents import sequor
-from evaluation.foresight.study import HERE, OURS, Question, contenders, figures, shown, table_of
+from evaluation.foresight.study import HERE, Question, contenders, figures
+from evaluation.foresight.tables import OURS, shown, table_of, write_page
 from evaluation.harness.command import command
 from evaluation.harness.page import put, rounded, table, write_json
 from evaluation.harness.runs import Pass, pass_over
@@ -34,7 +35,6 @@ from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
 
 MARK = "evaluation.foresight.trials"
-PAGE_MARK = "evaluation.foresight.study"
 QUIET = 0.1
 """Share of the safe escapes that may alarm; ours a third of it."""
 
@@ -230,7 +230,7 @@ def main(
     if robot is not None:
         print(text_of(found))
     if write:
-        put(PAGE_MARK, table_of(found))
+        write_page(found)
         put(MARK, text_of(found))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,32 @@ Episode = dict[str, Any]
 class Episodes:
     """Episodes in a folder, one file each; what is there is not driven again.
 
-    `keys` has the arms, nobody first, and what the episodes of each depend on.
+    `keys` has the arms, nobody first, and what the episodes of each depend on. `kept` has episodes
+    that were driven elsewhere: see `keep`.
     """
 
-    def __init__(self, folder: Path, keys: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, keys: Mapping[str, str], kept: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self.keys = folder, keys
+        for episode in read_lines(kept) if kept else ():
+            if self.keys.get(episode["arm"]) == episode["key"]:
+                self._write(episode)
+
+    def keep(self, kept: Path) -> None:
+        """Write all episodes of the folder that were driven with what the keys stand for."""
+        found = [json.loads(path.read_text("utf-8")) for path in self._folder.glob("*.json")]
+        found = [one for one in found if self.keys.get(one["arm"]) == one["key"]]
+        write_lines(kept, sorted(found, key=lambda one: (one["seed"], one["arm"])))
+
+    def chosen(self, beginnings: Sequence[str]) -> list[str]:
+        """Return the arms whose names begin so; what is a whole name means that arm alone."""
+        return [
+            arm
+            for arm in self.keys
+            if any(
+                arm == text if text in self.keys else arm.startswith(text) for text in beginnings
+            )
+        ]
 
     def path(self, seed: int, arm: str) -> Path:
         """Return where an episode lies."""
@@ -37,8 +58,12 @@ class Episodes:
         for arm in arms:
             if self.load(seed, arm) is None:
                 found = {"seed": seed, "arm": arm, "key": self.keys[arm], **run(arm)}
-                self.path(seed, arm).write_text(json.dumps(found), encoding="utf-8")
+                self._write(found)
                 print(json.dumps(found), flush=True)
+
+    def _write(self, episode: Episode) -> None:
+        path = self.path(episode["seed"], episode["arm"])
+        path.write_text(json.dumps(episode), encoding="utf-8")
 
     def by_arm(self, seeds: Iterable[int]) -> dict[str, tuple[list[Episode], list[Episode]]]:
         """Return the episodes of each arm, and those of the first arm on the same seeds."""
@@ -62,3 +87,20 @@ def paired(
         if seeds:
             found[arm] = [members[s] for s in seeds], [reference[s] for s in seeds]
     return found
+
+
+def read_lines(path: Path) -> list[Any]:
+    """Return what `write_lines` wrote; nothing if it wrote nothing yet."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def write_lines(path: Path, values: Iterable[Any]) -> None:
+    """Write values as lines of compressed JSON; the same values are the same file."""
+    text = "".join(f"{json.dumps(value)}\n" for value in values)
+    partial = path.with_suffix(".partial")
+    # Without the time of writing.
+    with partial.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+        file.write(text.encode())
+    partial.rename(path)

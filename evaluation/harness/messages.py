@@ -54,22 +54,35 @@ class Message(NamedTuple):
 
 def message(kind: str, fields: Mapping[str, Any]) -> Any:
     """Return a message: dicts stand for nested ones; what is left out is zero or empty."""
-    _, declared = STORE.fielddefs[kind]
-    blank = _blank(kind)
+    make, blank, nested = _plan(kind)
     unknown = fields.keys() - blank.keys()
     if unknown:
         raise ValueError(f"{kind} has no field {', '.join(sorted(unknown))}")
-    given = {n: _filled(how, fields[n]) for n, how in declared if n in fields}
-    return STORE.types[kind](**(blank | given))
+    values = {**blank, **fields}
+    for name, (inner, many) in nested.items():
+        if name in fields:
+            given = fields[name]
+            values[name] = [message(inner, v) for v in given] if many else message(inner, given)
+    return make(**values)
 
 
-def _filled(declared: tuple[Nodetype, Any], value: Any) -> Any:
-    how, what = declared
-    if how is Nodetype.NAME:
-        return message(what, value)
-    if how is not Nodetype.BASE and what[0][0] is Nodetype.NAME:
-        return [message(what[0][1], item) for item in value]
-    return value
+class _Plan(NamedTuple):
+    """How messages of a type are made: its class, what is left out, and the types of fields."""
+
+    make: Any
+    blank: dict[str, Any]
+    nested: dict[str, tuple[str, bool]]  # whether there are many
+
+
+@cache
+def _plan(kind: str) -> _Plan:
+    nested = {}
+    for name, (how, what) in STORE.fielddefs[kind][1]:
+        if how is Nodetype.NAME:
+            nested[name] = str(what), False
+        elif how is not Nodetype.BASE and what[0][0] is Nodetype.NAME:
+            nested[name] = str(what[0][1]), True
+    return _Plan(STORE.types[kind], _blank(kind), nested)
 
 
 @cache

@@ -15,7 +15,8 @@ pytest.importorskip("sklearn", reason="boosting is a rival")
 pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 
 from evaluation.foresight import study, trials
-from evaluation.foresight.study import HERE, MARK, Question, ahead, answer, shown, table_of
+from evaluation.foresight.study import HERE, Question, ahead, answer
+from evaluation.foresight.tables import earlier, shown, standing, table_of, write_page
 from evaluation.harness.classifiers import LAGS, Floats, logistic, with_history
 from evaluation.harness.page import PAGE, replaced
 from evaluation.harness.runs import Pass, pass_over
@@ -167,8 +168,23 @@ def test_a_class_of_crashes_is_judged_where_a_tenth_of_the_safe_trials_alarm() -
     assert trials.classes_of([strict, their_row], ["Forewarn", "other"]).count("\n") == 4
 
 
-def test_the_page_has_the_figures_of_the_study() -> None:
+def test_the_last_figures_of_a_study_and_size_stand() -> None:
+    sizes = {"a, first": (25, 50), "a": (25, 100), "b": (25,), "a, third": (25,)}
+    found = {name: {str(size): {"of": name} for size in some} for name, some in sizes.items()}
+    stands = [(name, list(some)) for name, some in standing(found).items()]
+    assert stands == [("a, third", ["25"]), ("a, first", ["50"]), ("a", ["100"]), ("b", ["25"])]
+    assert {name: list(some) for name, some in earlier(found).items()} == {
+        "a, first": ["25"],
+        "a": ["25"],
+    }
+
+
+def test_the_page_has_the_figures_of_the_study(tmp_path: Path) -> None:
     found = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
-    page = PAGE.read_text(encoding="utf-8")
-    assert replaced(page, MARK, table_of(found)) == page
-    assert replaced(page, trials.MARK, trials.text_of(found)) == page
+    page = tmp_path / "RESULTS.md"
+    page.write_bytes(PAGE.read_bytes())
+    write_page(found, page)
+    assert page.read_bytes() == PAGE.read_bytes()
+    assert replaced(PAGE.read_text("utf-8"), trials.MARK, trials.text_of(found)) == page.read_text(
+        "utf-8"
+    )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluation.harness.command import Seeds, command, seeds_of
-from evaluation.harness.episodes import Episodes
+from evaluation.harness.episodes import Episodes, read_lines
 from evaluation.harness.messages import STORE, Message, Topic, header, message, write_bag
 from evaluation.harness.page import put, table, write_json
 from evaluation.harness.runs import learn_from, leave_one_out, pass_over, with_risk
@@ -145,6 +145,40 @@ def test_episodes_are_driven_once_unless_what_they_depend_on_changes(tmp_path: P
     assert driven == ["nobody", "at 0.2", "at 0.2"]
     found = episodes.by_arm([7, 8])
     assert [e["end"] for side in found["at 0.2"] for e in side] == ["AT 0.2", "NOBODY"]
+
+
+def test_episodes_that_are_kept_are_not_driven_again_elsewhere(tmp_path: Path) -> None:
+    kept, keys = tmp_path / "kept.jsonl.gz", {"nobody": "", "nobody else": "1"}
+    here = Episodes(tmp_path / "here", keys, kept)
+    for seed in (7, 8):
+        here.drive(seed, keys, lambda arm: {"end": arm})
+    here.keep(kept)
+    assert [one["seed"] for one in read_lines(kept)] == [7, 7, 8, 8]
+    there = Episodes(tmp_path / "there", keys, kept)
+    assert there.by_arm([7, 8]) == here.by_arm([7, 8])
+    # What depends on something else is neither taken nor kept.
+    other = Episodes(tmp_path / "other", keys | {"nobody else": "2"}, kept)
+    assert other.load(7, "nobody else") is None and other.load(7, "nobody") is not None
+    before = kept.read_bytes()
+    there.keep(kept)
+    assert kept.read_bytes() == before
+    other.keep(kept)
+    assert {one["arm"] for one in read_lines(kept)} == {"nobody"}
+
+
+@pytest.mark.parametrize(
+    ("said", "arms"),
+    [
+        ([""], ["nobody", "nobody; lawful", "at 0.2"]),
+        (["nobody"], ["nobody"]),
+        (["nobody;", "at"], ["nobody; lawful", "at 0.2"]),
+    ],
+)
+def test_a_whole_name_means_that_arm_alone(
+    tmp_path: Path, said: list[str], arms: list[str]
+) -> None:
+    episodes = Episodes(tmp_path, dict.fromkeys(["nobody", "nobody; lawful", "at 0.2"], ""))
+    assert episodes.chosen(said) == arms
 
 
 def test_a_table_replaces_what_stands_between_its_marks(tmp_path: Path) -> None:
