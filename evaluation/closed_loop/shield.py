@@ -1,10 +1,11 @@
 """A shield for the town's ego: actions are tried, learned from, and recommended.
 
-    python -m evaluation.closed_loop.shield --folder DIR --learned FILE --tries 3001:3031
-    python -m evaluation.closed_loop.shield --folder DIR --learned FILE --seeds 4001:4101 --write
+    python -m evaluation.closed_loop.shield --folder DIR --tries 3001:3031
+    python -m evaluation.closed_loop.shield --folder DIR --seeds 4001:4101 --write
 
-The first command drives trips with actions at random moments, and writes the model that learned on
-from there; the second drives the same trips by all arms.
+The first command drives trips with actions at random moments, and adds what happened to `--tried`;
+the second drives the same trips by all arms. What was tried and which trips were driven is kept in
+this folder, so that neither is driven again: with `--write` the trips are added to `--kept`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +35,22 @@ from evaluation.closed_loop.study import drive_once
 from evaluation.closed_loop.summary import HERE, collisions, duration, per_km, red_lights
 from evaluation.closed_loop.town import RATE, town_scenario
 from evaluation.closed_loop.trip import LIMIT
-from evaluation.harness.advice import Advised, Exploring, Log, held_process, with_shield
+from evaluation.harness.advice import (
+    Advised,
+    Exploring,
+    Log,
+    held_process,
+    learned_on,
+    with_shield,
+)
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library
-from evaluation.harness.episodes import Episodes
+from evaluation.harness.episodes import Episodes, read_lines, write_lines
 from evaluation.harness.page import put, resampled, rounded, table, told, write_json
 from evaluation.sumo.network import EGO_TYPE, Scenario
 from forewarn.config.sections import BoundsSpec, ShieldSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel, load_model, save_model
+from forewarn.models import CountModel
 from monitor_node.actuators.interface import Demand
 
 MARK = "evaluation.closed_loop.shield"
@@ -88,7 +97,8 @@ def keys_of(
     compared: Arms, compiled: CompiledSpec, model: CountModel, logs: Sequence[Log]
 ) -> dict[str, str]:
     """Return what the trips of each arm depend on; those that learned on, on what was tried."""
-    tried = hashlib.sha256(json.dumps(logs).encode()).hexdigest()
+    told = f"{json.dumps(logs)} {SHIELD!r} {ASKED!r} {TICKS} {VISITS}"
+    tried = hashlib.sha256(told.encode()).hexdigest()
     return {
         name: key_of(arm, compiled, model)
         + (tried if isinstance(arm, Advised) or name.startswith(LEARNED_ON) else "")
@@ -168,17 +178,28 @@ def table_of(rows: Mapping[str, Mapping[str, Any]]) -> str:
     return table(HEAD, lines)
 
 
+def tried_in(lines: Sequence[Any]) -> list[Log]:
+    """Return the logs of a file of tries, in which runs of equal ticks are one entry each."""
+    return [[(s, done) for s, done, ticks in line["log"] for _ in range(ticks)] for line in lines]
+
+
+def packed(log: Log) -> list[tuple[int | None, str, int]]:
+    """Return a log as `tried_in` reads it."""
+    return [(*tick, len(list(same))) for tick, same in groupby(log)]
+
+
 def main(
     folder: Path,
-    learned: Path,
     tries: Seeds = (),
     seeds: Seeds = (),
     only: Sequence[str] = ("",),
+    tried: Path = HERE / "tries.jsonl.gz",
+    kept: Path = HERE / "trips.jsonl.gz",
     config: Path = CONFIG,
     output: Path = HERE / "shield.json",
     write: bool = False,
 ) -> None:
-    """Try actions and learn on (`--tries`); drive what is missing of `--seeds`, and sum up."""
+    """Try actions (`--tries`); drive what is missing of `--seeds`, and sum up."""
     acting, model = load_acting(config)
     # What acts is the estimate: its bounds, which take a while to solve, are left out.
     plain = acting.spec.model_copy(update={"bounds": BoundsSpec(kind="none")})
@@ -189,36 +210,32 @@ def main(
         where, ego = ("lawful", HEEDS_LIGHTS) if lawful else ("scenarios", EGO_TYPE)
         return town_scenario(seed, LIMIT, folder / where, ego)
 
-    if tries:
-        trying = Exploring(compiled, model, ASKED)
-        for seed in tries:
-            trying.seed = seed
-            found = drive_once(scenario(seed), seed, trying, BEYOND)
-            print(seed, found.get("end", found), found["cpu"], flush=True)
-            log = {"seed": seed, "end": found.get("end"), "log": trying.log}
-            with learned.with_suffix(".jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(log) + "\n")
-            save_model(trying.learner.model(), learned)
+    trying = Exploring(compiled, model, ASKED) if tries else None
+    for seed in tries if trying else ():
+        trying.seed = seed
+        found = drive_once(scenario(seed), seed, trying, BEYOND)
+        print(seed, found.get("end", found), found["cpu"], flush=True)
+        log = {"seed": seed, "end": found.get("end"), "log": packed(trying.log)}
+        write_lines(tried, [*read_lines(tried), log])
     if not seeds:
         return
-    known = load_model(learned)
-    lines = learned.with_suffix(".jsonl").read_text("utf-8").splitlines()
-    logs = [json.loads(line)["log"] for line in lines]
-    compared = compared_arms(compiled, model, known, logs)
-    trips = Episodes(folder, keys_of(compared, compiled, model, logs))
-    wanted = [name for name in compared if name.startswith(tuple(only))]
+    logs = tried_in(read_lines(tried))
+    learned = learned_on(compiled, model, logs)
+    compared = compared_arms(compiled, model, learned, logs)
+    trips = Episodes(folder, keys_of(compared, compiled, model, logs), kept)
     for seed in seeds:
         trips.drive(
             seed,
-            wanted,
+            trips.chosen(only),
             lambda arm, seed=seed: drive_once(scenario(seed, arm == LAWFUL), seed, compared[arm]),
         )
     pairs = {name: list(zip(*pair, strict=True)) for name, pair in trips.by_arm(seeds).items()}
     rows = {name: summary(pair) for name, pair in pairs.items()}
     driven = [one["seed"] for one, _ in pairs[NOBODY]]
-    write_json(output, {"seeds": driven, "model": known.fingerprint, "arms": rows})
+    write_json(output, {"seeds": driven, "model": learned.fingerprint, "arms": rows})
     print(table_of(rows))
     if write:
+        trips.keep(kept)
         put(MARK, table_of(rows))
 
 

@@ -48,6 +48,24 @@ def as_driven_on(model: CountModel) -> CountModel:
     return replace(model, steps=ordered(steps))
 
 
+class Tried(NamedTuple):
+    """What a tick of a log says of the state; all of it counts."""
+
+    state: int | None
+    ended: bool = False
+    active: bool = True
+    intervened: bool = False
+
+
+def learned_on(compiled: CompiledSpec, model: CountModel, logs: Sequence[Log]) -> CountModel:
+    """Return a model that learned on from what was tried; ticks of driving on were not imposed."""
+    learner = OnlineLearner(compiled, model if model.steps else as_driven_on(model))
+    for log in logs:
+        for tick, (state, done) in enumerate(log):
+            learner.observe(tick, Tried(state), intervened=done != DRIVE_ON, action=done)
+    return learner.model()
+
+
 def with_shield(
     spec: MonitorSpec,
     shield: ShieldSpec,
@@ -197,12 +215,10 @@ def _ends(failure: str, space: StateSpace, logs: Sequence[Log]) -> set[int]:
 
 
 class Exploring(Library):
-    """Tries actions at random moments, more often in danger, and counts what follows them."""
+    """Tries actions at random moments, more often in danger, and logs what follows them."""
 
     def __init__(self, compiled: CompiledSpec, model: CountModel, asked: Sequence[Demand]) -> None:
         super().__init__(compiled, model)
-        known = model if model.steps else as_driven_on(model)
-        self.learner = OnlineLearner(compiled, known)
         self._asked = tuple(asked)
         self._rate = float(compiled.spec.rate)
         self.seed = 0
@@ -221,11 +237,7 @@ class Exploring(Library):
             self._draw(result)
         self._left -= 1
         done = DRIVE_ON if self._demand is NOTHING else self._demand.action
-        observation = result.verdict.observation
-        self.log.append((observation.state, done))
-        self.learner.observe(
-            number, observation, intervened=self._demand is not NOTHING, action=done
-        )
+        self.log.append((result.verdict.observation.state, done))
         return self._demand
 
     def _draw(self, result: TickResult) -> None:

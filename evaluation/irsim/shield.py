@@ -15,7 +15,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.harness.advice import Advised, Exploring, Log, held_process, with_shield
+from evaluation.harness.advice import (
+    Advised,
+    Exploring,
+    Log,
+    held_process,
+    learned_on,
+    with_shield,
+)
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
 from evaluation.harness.episodes import Episodes
@@ -57,7 +64,13 @@ def explore(model: CountModel, seeds: Seeds, learned: Path) -> None:
             log = {"seed": seed, "end": how, "log": trying.log}
             with learned.with_suffix(".jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(log) + "\n")
-            save_model(trying.learner.model(), learned)
+    save_model(learned_on(compiled, model, tried(learned)), learned)
+
+
+def tried(learned: Path) -> list[Log]:
+    """Return the logs beside a model that learned on from them."""
+    lines = learned.with_suffix(".jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line)["log"] for line in lines]
 
 
 def _try(world: Simulator, seed: int, governed: Governed) -> str:
@@ -171,23 +184,23 @@ def main(
     if not seeds:
         return
     known = load_model(learned)
-    lines = learned.with_suffix(".jsonl").read_text("utf-8").splitlines()
-    compared = arms(base, known, [json.loads(line)["log"] for line in lines])
+    compared = arms(base, known, tried(learned))
     keys = dict.fromkeys(compared, f"{base.fingerprint} {known.fingerprint}")
     episodes = Episodes(folder, keys)
-    wanted = [name for name in compared if name.startswith(tuple(only))]
     with simulator() as world:
         for seed in seeds:
             episodes.drive(
-                seed, wanted, lambda arm, seed=seed: run_episode(world, seed, compared[arm])
+                seed,
+                episodes.chosen(only),
+                lambda arm, seed=seed: run_episode(world, seed, compared[arm]),
             )
     pairs = episodes.by_arm(seeds)
     rows = {name: summary(list(zip(*pair, strict=True))) for name, pair in pairs.items()}
     driven = [episode["seed"] for episode in pairs[NOBODY][0]]
-    tried: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
     for step, count in known.steps:
-        tried[step.action] += count if step.imposed else 0
-    found = {"seeds": driven, "tried": dict(+tried), "arms": rows}
+        asked[step.action] += count if step.imposed else 0
+    found = {"seeds": driven, "tried": dict(+asked), "arms": rows}
     write_json(output, found, within="shield")
     print(table_of(rows))
     if write:

@@ -16,6 +16,7 @@ from evaluation.harness.advice import (
     Exploring,
     as_driven_on,
     held_process,
+    learned_on,
     with_shield,
 )
 from evaluation.harness.page import replaced
@@ -72,7 +73,6 @@ def test_where_nobody_intervened_all_that_was_done_is_to_drive_on(model: CountMo
 def test_what_is_tried_depends_on_the_seed_alone_and_is_counted_once(model: CountModel) -> None:
     trying = Exploring(acting(SPEC), model, ASKED)
     governed, frames = Governed(trying, Steering()), towards(60, start=6.0)
-    before = Counter(trying.learner.model().steps)
     logs = []
     for seed in (5, 6, 5):
         trying.seed = seed
@@ -82,7 +82,7 @@ def test_what_is_tried_depends_on_the_seed_alone_and_is_counted_once(model: Coun
     done = Counter(action for log in logs for _, action in log)
     assert set(done) > {DRIVE_ON} and set(done) <= {DRIVE_ON, *(one.action for one in ASKED)}
     learned = Counter()
-    for step, count in trying.learner.model().steps:
+    for step, count in learned_on(acting(SPEC), model, logs).steps:
         learned[step.action, step.imposed] += count
     for step, count in as_driven_on(model).steps:
         learned[step.action, step.imposed] -= count
@@ -94,7 +94,7 @@ def test_what_is_tried_depends_on_the_seed_alone_and_is_counted_once(model: Coun
         if None not in (state, following) and (action == after or action != DRIVE_ON)
     )
     assert +learned == pairs
-    assert before  # there was something to begin with
+    assert learned_on(acting(SPEC), model, []).steps == as_driven_on(model).steps
 
 
 def test_actions_that_are_held_count_from_one_decision_to_the_next(model: CountModel) -> None:

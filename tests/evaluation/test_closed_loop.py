@@ -16,7 +16,15 @@ from evaluation.closed_loop.demands import (
     stops_for_everything,
     time_to_conflict,
 )
-from evaluation.closed_loop.shield import MARK, compared_arms, keys_of, summary, table_of
+from evaluation.closed_loop.shield import (
+    MARK,
+    compared_arms,
+    keys_of,
+    packed,
+    summary,
+    table_of,
+    tried_in,
+)
 from evaluation.closed_loop.summary import (
     FIGURES,
     bootstrap,
@@ -334,6 +342,12 @@ def test_the_town_has_a_shield_that_knows_what_was_tried(repository: Path) -> No
     keys = [keys_of(compared, compiled, model, tried) for tried in (logs, logs * 2)]
     changed = {name for name in compared if keys[0][name] != keys[1][name]}
     assert changed == {"shield each 0.5 s, Forewarn at 0.2", "learned on, Forewarn at 0.2"}
+
+
+def test_a_log_of_tries_is_read_as_it_was_written() -> None:
+    logs = [[(1, "a"), (1, "a"), (None, "a"), (1, "b"), (1, "b")], []]
+    assert packed(logs[0]) == [(1, "a", 2), (None, "a", 1), (1, "b", 2)]
+    assert tried_in([{"log": packed(log)} for log in logs]) == logs
 
 
 @pytest.mark.parametrize(
