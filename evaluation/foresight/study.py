@@ -84,6 +84,8 @@ class Question:
         The monitor file.
     quantities : sequence of rivals.Quantity
         Single quantities that somebody would watch.
+    groups : Path or None
+        A table of the recordings that belong together, with the column ``group``.
     """
 
     by_hand: Path
@@ -92,6 +94,7 @@ class Question:
     quantities: Sequence[rivals.Quantity]
     training: Sequence[Path]
     judged: Sequence[Path]
+    groups: Path | None = None
 
     def variables(self, one: Pass) -> list[str]:
         """Return the signals that who learns is given."""
@@ -123,6 +126,9 @@ def stacked(question: Question, variables: Sequence[str], path: Path) -> Path:
         content["include"] = [_absolute(part, beside) for part in content["include"]]
     content["danger"] = {"danger": {"for": question.name, "from": list(variables), "history": 1.0}}
     content.setdefault("properties", {}).setdefault(question.name, {})["estimator"] = "auto"
+    if question.groups is not None:
+        together = {"together": "group", "groups": str(question.groups.resolve())}
+        content["learning"] = {**content.get("learning", {}), **together}
     path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     return path
 

@@ -56,8 +56,8 @@ def in_turn(asked: Question, parts: Parts, folder: Path) -> tuple[list[Contender
     made_of = []
     for number, judged in enumerate(parts):
         known = [one for part in parts if part is not judged for one in part]
-        paths = ([one.path for one in some] for some in (known, judged))
-        split = replace(asked, **dict(zip(("training", "judged"), paths, strict=True)))
+        training, unseen = ([one.path for one in some] for some in (known, judged))
+        split = replace(asked, training=training, judged=unseen)
         some, said = contenders(split, known, judged, folder / str(number))
         found.append(some)
         made_of.append(said)
@@ -183,10 +183,20 @@ def classes_of(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     return table(head, lines)
 
 
+def mirrored(passes: Sequence[Pass], table: Path) -> Path:
+    """Write which trials are one and its mirror image, as ``learning: {together: group}`` reads."""
+    number: dict[Any, int] = {}
+    rows = [(one.path.name, number.setdefault(sequor.likeness(one), len(number))) for one in passes]
+    lines = ["recording,group", *(f"{name},{group}" for name, group in rows)]
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return table
+
+
 def warehouse(data: Path, folder: Path) -> dict[str, Any]:
     """Return the figures of the warehouse robot."""
     asked = question(sequor.HERE / "sequor_hand.yaml", sequor.PROPERTY, sequor.SINGLE)
     passes = [pass_over(asked.compiled, p) for p in sequor.write_traces(data, folder / "trials")]
+    asked = replace(asked, groups=mirrored(passes, folder / "trials.csv"))
     parts = sequor.parts_of(passes)
     done, found = answer(asked, parts, folder / "foresight")
     return done | {"classes": Trials([one for part in parts for one in part]).rows(found)}

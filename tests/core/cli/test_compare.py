@@ -44,7 +44,9 @@ def test_figures_are_those_of_models_that_did_not_learn_the_recording(
     [(name, rows)] = list(document["properties"].items())[:1]
     assert [row["name"] for row in rows] == [config.stem, "coarse", "near"]
     paths = sorted(bags.iterdir())
-    [(monitor, runs)] = folded_runs(load_compiled(config), paths, 2, Here(), Output(quiet=True))
+    [(monitor, runs)] = folded_runs(
+        load_compiled(config), paths, [*map(str, paths)], 2, Here(), Output(quiet=True)
+    )
     own = precision_recall(
         scored_runs(monitor, runs, name), monitor.spec.properties[name].unseen
     ).area

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 pytest.importorskip("sklearn", reason="the extra `learn` is not installed")
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -21,11 +23,13 @@ from threadpoolctl import threadpool_limits
 from forewarn.assessment.ranking import curve_of
 from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError
-from forewarn.learning import danger_fit
+from forewarn.learning import danger_fit, danger_members
 from forewarn.learning.danger_fit import FittedScore, Rows, fit_score, thinned
 from forewarn.learning.danger_line import RIDGES, Line, fit_line
 from forewarn.learning.danger_trees import PARAMETERS
 from forewarn.learning.folds import fold_of
+from forewarn.models.checked_json import Reader
+from forewarn.models.danger_file import dump_danger, parse_danger
 from forewarn.states.danger import Scoring
 from forewarn.states.danger.fit import features_of, lags_of
 from forewarn.states.danger.score import compiled_trees
@@ -58,12 +62,13 @@ def parts(recordings: int = 12, ticks: int = 120, unknown: float = 0.05) -> tupl
     return tuple(sorted(found, key=lambda one: one.digest))
 
 
-TREES = 40
+TREES = 25
 
 
 def fit_to(parts: Sequence[Rows], scoring: Scoring = SCORING) -> FittedScore:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(danger_fit, "MOST_TREES", TREES)
+        patch.setattr(danger_fit, "FOLDS", range(4, 21))
         return fit_score(scoring, DIRECTIONS, "p", SECTION, parts)
 
 
@@ -81,28 +86,48 @@ def constraints() -> list[int]:
     ]
 
 
-def sklearn_model(chosen: list[Rows], trees: int) -> Any:
-    x = np.concatenate([part.features for part in chosen])
-    y = np.concatenate([part.followed for part in chosen])
+WIDTH = len(features_of("x", LAGS, MOMENTS))
+PRESENT = np.arange(WIDTH * len(NAMES)) % WIDTH == 0
+ALL = np.ones_like(PRESENT)
+MEMBERS = ["trees", "trees of the present", "line", "line of the present"]
+
+
+def sklearn_model(chosen: list[Rows], trees: int, columns: Any = ALL) -> Any:
+    x, y = features_and_outcomes(chosen)
     model = HistGradientBoostingClassifier(
-        max_iter=trees, monotonic_cst=constraints(), **PARAMETERS
+        max_iter=trees,
+        monotonic_cst=[sign for sign, use in zip(constraints(), columns, strict=True) if use],
+        **PARAMETERS,
     )
     with threadpool_limits(1):
-        return model.fit(x, y)
+        return model.fit(x[:, columns], y)
 
 
-def the_line(chosen: list[Rows]) -> Line:
-    """Return the line of some recordings, made in the way in which the whole one was."""
-    whole = np.array(fitted().fit.ensemble.line)[:, 0] / fitted().line
-    x, y = features_and_outcomes([*parts()])
-    present = np.arange(x.shape[1]) % (x.shape[1] // len(NAMES)) == 0
-    way = next(
-        (ridge, used)
-        for used in (present, None)
-        for ridge in RIDGES
-        if np.allclose(fit_line(x, y, constraints(), ridge, used).slope, whole)
-    )
-    return fit_line(*features_and_outcomes(chosen), constraints(), *way)
+@cache
+def ridges() -> tuple[float, ...]:
+    """Return for each line the ridge that loses least on recordings left out, tried one by one."""
+    found = []
+    for columns in (ALL, PRESENT):
+        lost = []
+        for ridge in RIDGES:
+            odds = crossed(lambda some, x, r=ridge, c=columns: the_line(some, r, c).logit(x))
+            lost.append(log_loss(fitted().followed, 1 / (1 + np.exp(-odds))))
+        found.append(RIDGES[int(np.argmin(lost))])
+    return tuple(found)
+
+
+def the_line(chosen: list[Rows], ridge: float, columns: Any) -> Line:
+    return fit_line(*features_and_outcomes(chosen), constraints(), ridge, columns)
+
+
+def crossed(says: Any) -> Any:
+    """Return what is said of each recording by what was fitted without its fold."""
+    folds, found = len(fitted().fit.unseeing), []
+    for part in parts():
+        own = fold_of(part.digest, folds)
+        others = [one for one in parts() if fold_of(one.digest, folds) != own]
+        found.append(says(others, part.features))
+    return np.concatenate(found)
 
 
 def features_and_outcomes(chosen: list[Rows]) -> tuple[Any, Any]:
@@ -110,39 +135,106 @@ def features_and_outcomes(chosen: list[Rows]) -> tuple[Any, Any]:
     return x, np.concatenate([part.followed for part in chosen])
 
 
-def expected(chosen: list[Rows], trees: int, x: Any) -> Any:
-    """Return what scikit-learn's trees and the line of some recordings say together."""
-    bent = sklearn_model(chosen, trees).decision_function(x)
-    share = fitted().line
-    return 1 / (1 + np.exp(-((1 - share) * bent + share * the_line(chosen).logit(x))))
+def members(chosen: list[Rows], trees: int, x: Any) -> Any:
+    """Return the log-odds of scikit-learn's trees and of lines, shape (n, 4)."""
+    bent = [
+        sklearn_model(chosen, trees, own).decision_function(x[:, own]) for own in (ALL, PRESENT)
+    ]
+    lines = [the_line(chosen, r, own) for r, own in zip(ridges(), (ALL, PRESENT), strict=True)]
+    return np.column_stack([*bent, *(line.logit(x) for line in lines)])
 
 
-def test_the_score_is_the_mean_of_scikit_learns_log_odds_and_a_lines() -> None:
-    fit = fitted().fit
-    assert fitted().line == 0.5
+def trees_of_each(found: FittedScore) -> int:
+    number, odd = divmod(len(found.fit.ensemble.roots), 2)
+    assert not odd
+    return number
+
+
+def chances(odds: Any) -> Any:
+    return 1 / (1 + np.exp(-odds))
+
+
+def test_the_score_is_a_weighted_sum_of_scikit_learns_log_odds_and_lines() -> None:
+    fit, weights = fitted().fit, fitted().members
+    assert [*weights] == MEMBERS and all(0 < weight < 0.8 for weight in weights.values())
     x = np.concatenate([part.features for part in parts()])
     trees = compiled_trees(3, MOMENTS, LAGS, fit.ensemble)
     found = np.array([trees.judge(row.copy()) for row in x])
-    wanted = expected([*parts()], len(fit.ensemble.roots), x)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+    odds = members([*parts()], trees_of_each(fitted()), x) @ [*weights.values()]
+    apart = np.log(found / (1 - found)) - odds
+    np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)  # the intercept
+    assert abs(apart[0]) < 1
     assert [oracle.score(fit.ensemble, row) for row in x[::40]] == found[::40].tolist()
 
 
-def test_every_recording_is_judged_by_trees_that_did_not_see_it() -> None:
-    found = fitted()
-    folds = len(found.fit.unseeing)
-    trees = len(found.fit.ensemble.roots)
-    wanted, bent = [], []
-    for part in parts():
-        own = fold_of(part.digest, folds)
-        others = [one for one in parts() if fold_of(one.digest, folds) != own]
-        wanted.append(expected(others, trees, part.features))
-        bent.append(sklearn_model(others, trees).predict_proba(part.features)[:, 1])
-    np.testing.assert_allclose(found.scores, np.concatenate(wanted), rtol=0, atol=1e-12)
-    alone = log_loss(found.followed, np.concatenate(bent))
-    assert found.losses[trees - 1] == pytest.approx(alone)
-    assert log_loss(found.followed, found.scores) < alone
+def test_every_recording_is_judged_by_members_that_did_not_see_it() -> None:
+    found, trees = fitted(), trees_of_each(fitted())
+    odds = crossed(lambda others, x: members(others, trees, x))
+    apart = np.log(found.scores / (1 - found.scores)) - odds @ [*found.members.values()]
+    np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)
+    of_mean = log_loss(found.followed, chances(odds @ danger_members.PRIOR))
+    assert found.losses[trees - 1] == pytest.approx(of_mean)
     assert found.losses[trees - 1] == found.losses.min()
+    assert log_loss(found.followed, found.scores) < of_mean
+    for member in odds.T:
+        assert of_mean < log_loss(found.followed, chances(member)) + 0.01
+
+
+def test_weights_are_those_of_the_penalised_loss() -> None:
+    """The optimum by a general method: none below 0, held near what is known before."""
+    found, y = fitted(), fitted().followed
+    odds = crossed(lambda others, x: members(others, trees_of_each(fitted()), x))
+    hold = danger_members.HOLD / sum(part.followed.any() for part in parts())
+
+    def loss(at: Any) -> float:
+        z = at[0] + odds @ at[1:]
+        held = hold / 2 * (at[0] ** 2 + ((at[1:] - danger_members.PRIOR) ** 2).sum())
+        return float(np.mean(np.logaddexp(0, z) - y * z) + held)
+
+    bounds = [(None, None), *[(0, None)] * 4]
+    wanted = minimize(loss, [0, *danger_members.PRIOR], bounds=bounds, method="L-BFGS-B", tol=1e-12)
+    np.testing.assert_allclose([*found.members.values()], wanted.x[1:], atol=2e-3)
+
+
+def test_without_a_past_there_are_trees_and_a_line() -> None:
+    flat = [part._replace(features=part.features[:, PRESENT]) for part in parts()]
+    found = fit_to(flat, replace(SCORING, moments=0))
+    assert [*found.members] == ["trees", "line"]
+    assert len(found.fit.ensemble.line) == 3 and found.fit.features == [*NAMES]
+
+
+def test_recordings_of_a_group_are_left_out_together() -> None:
+    """A recording and its mirror image, of another digest, must not teach each other."""
+    names = {part.digest: f"g{i // 2}" for i, part in enumerate(parts())}
+    grouped = [part._replace(group=names[part.digest]) for part in parts()]
+    found = fit_to(grouped)
+    fit, folds = found.fit, len(found.fit.unseeing)
+    assert fit.groups == tuple(part.group for part in grouped)
+    assert {fit.group_of(digest) for digest in names} == {*names.values()}
+    assert fit.group_of("elsewhere") == "elsewhere" and fitted().fit.group_of("run1") == "run1"
+    trees = trees_of_each(found)
+    for part in grouped[:4]:
+        own = fold_of(part.group, folds)
+        others = [one for one in grouped if fold_of(one.group, folds) != own]
+        assert not any(one.group == part.group for one in others)
+        ours = fit.unseeing[own]
+        with_them = sklearn_model(others, trees).decision_function(part.features)
+        bent = compiled_trees(3, MOMENTS, LAGS, replace(ours, line=()))
+        of_present = sklearn_model(others, trees, PRESENT).decision_function(
+            part.features[:, PRESENT]
+        )
+        wanted = [found.members[name] for name in MEMBERS[:2]] @ np.array([with_them, of_present])
+        odds = np.array([bent.judge(row.copy()) for row in part.features])
+        apart = np.log(odds / (1 - odds)) - wanted
+        np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)
+
+
+def test_groups_are_part_of_what_is_frozen() -> None:
+    plain = fitted().fit
+    one, other = (replace(plain, groups=(name, *["b"] * 11)) for name in "ab")
+    assert len({plain.digest, one.digest, other.digest}) == 3
+    (back,) = parse_danger([Reader(json.loads(json.dumps(dump_danger([one])[0])), "danger[0]")])
+    assert back == one and "groups" not in dump_danger([plain])[0]
 
 
 def test_it_ranks_what_it_did_not_see_and_says_how_well() -> None:
@@ -170,17 +262,6 @@ def test_a_line_may_keep_to_some_features() -> None:
     assert (line.slope[~used] == 0).all() and (line.slope[used] != 0).all()
     alone = fit_line(x[:, used], y, [0] * int(used.sum()), 1e-2)
     np.testing.assert_allclose(line.slope[used], alone.slope, rtol=1e-3)
-
-
-@pytest.mark.parametrize(("sign", "share"), [(1.0, 0.0), (-1.0, 1.0)])
-def test_who_predicts_better_alone_is_taken_alone(sign: float, share: float) -> None:
-    rng = np.random.default_rng(4)
-    y = rng.random(900) < 0.3
-    good, bad = np.where(y, 3.0, -3.0), np.where(y, -1.0, 1.0)
-    bent, straight = (good, bad) if sign > 0 else (bad, good)
-    recording = np.arange(900) // 30
-    assert danger_fit._share_of_line(bent, straight, y, recording) == share
-    assert danger_fit._share_of_line(good, good, y, recording) == 0.5
 
 
 def test_the_fit_is_the_same_bits_again() -> None:
@@ -236,7 +317,7 @@ def test_from_too_many_rows_every_second_tick_is_left_out() -> None:
 
 def test_what_is_known_at_all_times_is_needed() -> None:
     fit = fitted().fit
-    width = len(features_of("x", LAGS, MOMENTS))
+    width = WIDTH
     asked = {i for i, row in enumerate(fit.ensemble.line) if row[0]}
     asked |= {*fit.ensemble.feature} - {-1}
     assert {i for i, needed in enumerate(fit.ensemble.needed) if needed} == {

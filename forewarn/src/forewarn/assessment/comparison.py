@@ -41,6 +41,7 @@ from forewarn.errors import InputError, ModelError
 from forewarn.learning.calibration_fit import fit_platt
 
 Floats = NDArray[np.float64]
+Figure = Callable[[Sequence[int]], float]
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ def compare(
     alert_share: float = math.inf,
     resamples: int = 500,
     seed: int = 1,
+    clusters: Sequence[str] | None = None,
 ) -> list[Judged]:
     """Judge contenders on the same runs.
 
@@ -135,6 +137,8 @@ def compare(
         False alarms in an hour (or 3,600 steps) at most, for the lead time.
     alert_share : float
         Share of the time that may be spent in alert: one alarm that never ends is a single one.
+    clusters : sequence of str, optional
+        The group of each run: runs of a group are drawn together. By default each is alone.
 
     Raises
     ------
@@ -149,7 +153,10 @@ def compare(
         _Figures.of(one, found, known, folds, choose)
         for one, found in zip(shared, probabilities, strict=True)
     ]
-    drawn = [_drawn(found, len(folds), resamples, seed) for found in figures]
+    alike: dict[Any, list[int]] = {}
+    for run, name in enumerate(range(len(folds)) if clusters is None else clusters):
+        alike.setdefault(name, []).append(run)
+    drawn = [_drawn(found, [*alike.values()], resamples, seed) for found in figures]
     return [
         Judged(
             one.name,
@@ -183,11 +190,18 @@ class _Drawn(NamedTuple):
         return _Drawn(self.value - other.value, self.resamples - other.resamples)
 
 
-def _drawn(figures: _Figures, size: int, resamples: int, seed: int) -> dict[str, _Drawn]:
-    """Return area, Brier score and lead of a contender, each over the same resamples."""
-    runs = range(size)
+def _drawn(
+    figures: _Figures, groups: Sequence[Sequence[int]], resamples: int, seed: int
+) -> dict[str, _Drawn]:
+    """Return area, Brier score and lead of a contender, each over the same resamples of groups."""
+
+    def over(figure: Figure) -> Callable[[Sequence[Sequence[int]]], float]:
+        return lambda drawn: figure([run for group in drawn for run in group])
+
     return {
-        name: _Drawn(figure(runs), resampled(runs, figure, resamples=resamples, seed=seed))
+        name: _Drawn(
+            over(figure)(groups), resampled(groups, over(figure), resamples=resamples, seed=seed)
+        )
         for name, figure in (
             ("area", figures.area),
             ("brier", figures.brier),

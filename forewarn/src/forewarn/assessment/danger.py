@@ -25,10 +25,12 @@ from forewarn.learning.danger_fit import (
 )
 from forewarn.learning.danger_trees import need_sklearn
 from forewarn.learning.executors import Executor, Here, Progress
+from forewarn.learning.folds import grouping_of
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session
 from forewarn.recordings import open_recording
+from forewarn.recordings.groups import Grouping
 from forewarn.states.abstraction import Abstraction, Past
 from forewarn.states.danger import Scoring
 from forewarn.states.danger.fit import DIRECTIONS
@@ -74,7 +76,7 @@ def fit_scores(
         return compiled, []
     need_sklearn()
     bare = compile_spec(spec)
-    work = (bare, allow_missing)
+    work = (bare, grouping_of(spec), allow_missing)
     reading = (executor or Here()).each(paths, _rows_of, work, progress)
     with closing(reading):
         parts, stride = thinned(rows for _, rows in reading)
@@ -101,6 +103,7 @@ def fit_scores(
 def _rows_of(
     path: Path,
     compiled: CompiledSpec,
+    grouping: Grouping | None,
     allow_missing: bool,
     progress: Callable[[float], None] | None = None,
 ) -> list[Rows]:
@@ -120,10 +123,13 @@ def _rows_of(
             for column in columns:
                 column.add(past, verdict.values)
         digest = recording.digest()
+        group = "" if grouping is None else grouping.of(recording)
     tracks = dict(zip(compiled.spec.properties, history.tracks(), strict=True))
     blocked = np.array(intervened, dtype=bool)
     return [
-        column.rows(digest, tracks[compiled.spec.danger[name].property], blocked)
+        column.rows(digest, tracks[compiled.spec.danger[name].property], blocked)._replace(
+            group=group
+        )
         for (name, _), column in zip(scores, columns, strict=True)
     ]
 

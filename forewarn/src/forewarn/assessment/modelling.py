@@ -124,6 +124,13 @@ def learn_model(
     if any(section.estimator != "chain" for section in compiled.spec.properties.values()):
         with bars("choosing what risks are made of"):
             model = with_estimates(compiled, model)
+    groups = {report.group for report in counted.reports} - {""}
+    if groups:
+        together = compiled.spec.learning.together
+        notes += (
+            f"{plural(len(counted.reports), 'recording')} in {plural(len(groups), 'group')} of "
+            f"{together}: those of a group are left out together",
+        )
     remark = copies.remark()
     warnings = (*((remark,) if remark else ()), *remarks(counted.reports))
     return LearnedModel(compiled, model, counted, scored, notes, warnings)

@@ -33,6 +33,7 @@ from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError, InputError
 from forewarn.files.outputs import check_output
 from forewarn.learning.executors import Executor
+from forewarn.learning.folds import clusters_of, dealt
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.given import existing_recordings
@@ -152,10 +153,13 @@ def run(options: Options, output: Output) -> int:
     names = _shared_properties(options, compiled)
     compiled[0] = _with_rivals(compiled[0], rivals)
     readers = Readers(options, recordings)
+    clusters = clusters_of(compiled[0].spec, recordings)
     judged = [
         found
         for one in compiled
-        for found in _judged(one, recordings, options, readers.executor, output, bool(rivals))
+        for found in _judged(
+            one, recordings, clusters, options, readers.executor, output, bool(rivals)
+        )
     ]
     readers.warn(output)
     # One that a monitor file cannot read is judged by none.
@@ -164,10 +168,9 @@ def run(options: Options, output: Output) -> int:
         for monitor, runs in judged
     ]
     labels = _labels(configs, options.estimators)
-    number = min(options.folds, len(recordings))
-    folds = [
-        index % number for index, path in enumerate(recordings) if path not in readers.left_out
-    ]
+    read = [place for place, path in enumerate(recordings) if path not in readers.left_out]
+    parts = dealt(clusters, min(options.folds, len({*clusters})))
+    folds, clusters = [parts[place] for place in read], [clusters[place] for place in read]
     found: dict[str, list[Judged]] = {}
     curves: dict[str, list[Contender]] = {}
     for name in names:
@@ -185,6 +188,7 @@ def run(options: Options, output: Output) -> int:
             options.false_alarms_per_hour,
             alert_share=options.alert_share,
             resamples=options.resamples,
+            clusters=clusters,
         )
         curves[name] = contenders
         _show(name, found[name], judged[0][0].clock, output)
@@ -248,6 +252,7 @@ Replayed = tuple[Monitor, list[RecordedRun]]
 def _judged(
     compiled: CompiledSpec,
     recordings: Sequence[Path],
+    clusters: Sequence[str],
     options: Options,
     executor: Executor,
     output: Output,
@@ -271,6 +276,7 @@ def _judged(
         found = folded_runs(
             compiled,
             recordings,
+            clusters,
             options.folds,
             executor,
             output,

@@ -37,6 +37,7 @@ from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.executors import Executor
+from forewarn.learning.folds import clusters_of
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.incident_file import PREFIX
 from forewarn.monitoring.step import Monitor
@@ -250,6 +251,7 @@ def _runs(
         (found,) = folded_runs(
             compiled,
             recordings,
+            clusters_of(compiled.spec, recordings),
             options.folds,
             executor,
             output,

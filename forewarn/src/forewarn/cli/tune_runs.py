@@ -17,6 +17,7 @@ from forewarn.cli.replay_command import replay_all
 from forewarn.config.sections import Estimator
 from forewarn.errors import InputError, ModelError
 from forewarn.learning.executors import Executor
+from forewarn.learning.folds import dealt
 from forewarn.learning.pipeline import learn
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
@@ -81,6 +82,7 @@ Folded = tuple[Monitor, list[RecordedRun]]
 def folded_runs(
     compiled: CompiledSpec,
     recordings: Sequence[Path],
+    clusters: Sequence[str],
     folds: int,
     executor: Executor,
     output: Output,
@@ -92,10 +94,10 @@ def folded_runs(
 ) -> list[Folded]:
     """Replay every recording with a model learned from the other folds.
 
-    Recording i belongs to fold i modulo `folds`.
-
     Parameters
     ----------
+    clusters : sequence of str
+        The group of each recording; group i belongs to fold i modulo `folds`.
     store : ShardStore, optional
         Where what each recording gives to models is kept.
     estimators : sequence of str
@@ -111,16 +113,20 @@ def folded_runs(
     Raises
     ------
     InputError
-        If there are fewer recordings than folds.
+        If there are fewer groups than folds.
     """
-    if len(recordings) < folds:
+    number = len({*clusters})
+    if number < folds:
+        what = "recordings" if number == len(recordings) else "groups of recordings"
         raise InputError(
-            f"{folds} folds of {len(recordings)} recordings",
+            f"{folds} folds of {number} {what}",
             key="--folds",
-            accepted=(f"2 to {len(recordings)}" if len(recordings) > 1 else "more recordings")
+            accepted=(f"2 to {number}" if number > 1 else f"more {what}")
             + "; or --blocks SECONDS, which deals blocks of recordings out to the folds",
         )
-    parts = [list(recordings[index::folds]) for index in range(folds)]
+    parts: list[list[Path]] = [[] for _ in range(folds)]
+    for path, fold in zip(recordings, dealt(clusters, folds), strict=True):
+        parts[fold].append(path)
     # Who counts for `auto` counts for all.
     counts_all = bool({*estimators} - {"chain"})
     learned = _learned(

@@ -308,6 +308,14 @@ class LearningSpec(Section):
     calibration : str
         How ``learn --calibrate BAG...`` maps risks to the frequencies that held-out recordings
         show: ``isotonic`` (linear between pools), ``platt`` (a logistic curve), ``none``.
+    together : str or None
+        Keys with commas between them, such as ``robot,day``: recordings that have the same values
+        of all of them belong together. Whatever is judged by recordings that were left out, leaves
+        them out together, and draws them together: danger scores, what risks are made of, bounds
+        of the kind ``clustered``, ``compare``, ``tune --folds``.
+    groups : str or None
+        Where these values come from: a table in CSV with a column ``recording``, or a pattern of
+        paths such as ``bags/{robot}/*``. Where not given: the metadata of recordings.
     """
 
     alpha: Annotated[Finite, Field(ge=0)] | Literal["sparse", "none"] = "sparse"
@@ -318,6 +326,14 @@ class LearningSpec(Section):
     candidates: Literal["observed", "admissible"] = "observed"
     end: Literal["drop", "absorb"] = "drop"
     calibration: Literal["none", "isotonic", "platt"] = "none"
+    together: Annotated[str, Field(min_length=1)] | None = None
+    groups: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _by_something(self) -> LearningSpec:
+        if self.groups is not None and self.together is None:
+            raise ValueError("groups says where the values of `together` come from; name its keys")
+        return self
 
 
 class ShieldSpec(Section):

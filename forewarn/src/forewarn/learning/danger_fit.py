@@ -1,34 +1,25 @@
-"""Fit a danger score: boosted trees and a line, judged on recordings that they did not see.
+"""Fit a danger score: boosted trees and lines, judged on recordings that they did not see.
 
-How many trees there are, and how steep the line may be, is what predicts recordings best that were
-left out, fold by fold; the log-odds are the mean of both, unless one of them predicts better by
-itself. The fits of a fold then judge its recordings: where these are counted, and where cuts are
-chosen.
+How many trees there are, how steep a line may be and what each counts is what predicts recordings
+best that were left out, fold by fold (`danger_members`). The fits of a fold then judge its
+recordings: where these are counted, and where cuts are chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError
-from forewarn.learning.danger_line import RIDGES, Line, fit_line
-from forewarn.learning.danger_trees import (
-    MOST_TREES,
-    boosted,
-    ensemble_of,
-    logits_of,
-    losses_of,
-    lost,
-    need_sklearn,
-)
+from forewarn.learning.danger_members import columns_of, fit_members
+from forewarn.learning.danger_trees import MOST_TREES, need_sklearn
 from forewarn.learning.folds import fold_of
-from forewarn.states.danger import DangerFit, Ensemble, Scoring, lags_of
+from forewarn.states.danger import DangerFit, Scoring, lags_of
 from forewarn.states.danger.fit import features_of
 from forewarn.states.danger.score import compiled_trees
 
@@ -66,6 +57,8 @@ class Rows(NamedTuple):
         Ticks whose outcome is not known.
     others : frozenset of str
         Signals with a value that is no number.
+    group : str
+        Name of the group of recordings that it belongs to; empty if it is in none.
     """
 
     digest: str
@@ -74,6 +67,12 @@ class Rows(NamedTuple):
     followed: Bools
     censored: int
     others: frozenset[str]
+    group: str = ""
+
+    @property
+    def cluster(self) -> str:
+        """What is left out as a whole: the group, or the recording alone."""
+        return self.group or self.digest
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +94,9 @@ class FittedScore:
     left_out : tuple of str
         Signals that it does not use: texts, arrays, and what was never known.
     losses : ndarray of float64, shape (trees,)
-        Mean log loss on the recordings that were left out, after each tree, of trees alone.
-    line : float
-        Share of the line in the log-odds: 0, a half or 1.
+        Mean log loss on the recordings that were left out, after each tree.
+    members : mapping of str to float
+        What trees and lines count in the sum of log-odds.
     """
 
     fit: DangerFit
@@ -107,10 +106,14 @@ class FittedScore:
     stride: int
     left_out: tuple[str, ...]
     losses: Floats
-    line: float = 0.0
+    members: Mapping[str, float]
 
 
 Tell = Callable[[int, int], None]
+
+
+def _silent(done: int, of: int) -> None:
+    """Tell nobody."""
 
 
 def thinned(
@@ -190,29 +193,20 @@ def fit_score(
     x = np.concatenate([part.features for part in parts])[:, columns]
     y = np.concatenate([part.followed for part in parts])
     folds = _folds(scoring.name, name, parts)
-    fold = np.concatenate([np.full(len(p.ticks), fold_of(p.digest, folds)) for p in parts])
+    fold = np.concatenate([np.full(len(p.ticks), fold_of(p.cluster, folds)) for p in parts])
     signs = [directions[scoring.signals.index(one)] for one in used]
-    constraints = _constraints(signs, len(lags), scoring.moments)
-    models, lines, losses = [], [], np.zeros(MOST_TREES)
-    ways = _ways_of_lines(width, len(used))
-    straight = np.zeros((len(ways), len(y)))
-    for index in range(folds):
-        here = fold == index
-        models.append(boosted(x[~here], y[~here], constraints, MOST_TREES))
-        losses += losses_of(models[-1], x[here], y[here])
-        lines.append([fit_line(x[~here], y[~here], constraints, *way) for way in ways])
-        straight[:, here] = [line.logit(x[here]) for line in lines[-1]]
-        if tell is not None:
-            tell(index + 1, folds + 1)
-    count = int(np.argmin(losses)) + 1
-    way = int(np.argmin([lost(logits, y).sum() for logits in straight]))
-    bent = np.zeros(len(y))
-    for index, model in enumerate(models):
-        bent[fold == index] = logits_of(model, x[fold == index], count)
-    recording = np.concatenate([np.full(len(p.ticks), i) for i, p in enumerate(parts)])
-    share = _share_of_line(bent, straight[way], y, recording)
+    chosen = fit_members(
+        x,
+        y,
+        fold,
+        folds,
+        len({part.cluster for part in parts if part.followed.any()}),
+        _constraints(signs, len(lags), scoring.moments),
+        columns_of(width, len(used)),
+        MOST_TREES,
+        tell or _silent,
+    )
     known = ~np.isnan(x).any(axis=0)
-    whole = fit_line(x, y, constraints, *ways[way])
     blank = DangerFit(
         name=scoring.name,
         foresees=name,
@@ -223,12 +217,12 @@ def fit_score(
         moments=scoring.moments,
         lags=lags,
         directions=tuple(signs),
-        ensemble=_both(boosted(x, y, constraints, count), count, whole, share, known),
+        ensemble=chosen.whole.ensemble(chosen.count, chosen.weights, known),
         recordings=tuple(part.digest for part in parts),
+        groups=tuple(part.group for part in parts) if any(part.group for part in parts) else (),
         fitted_with=f"scikit-learn {need_sklearn().__version__}",
         unseeing=tuple(
-            _both(model, count, line[way], share, known)
-            for model, line in zip(models, lines, strict=True)
+            one.ensemble(chosen.count, chosen.weights, known) for one in chosen.unseeing
         ),
     )
     scores = _crossed(blank, x, fold)
@@ -236,7 +230,7 @@ def fit_score(
     if tell is not None:
         tell(folds + 1, folds + 1)
     censored = sum(part.censored for part in parts)
-    return FittedScore(fit, scores, y, censored, stride, left_out, losses / len(y), share)
+    return FittedScore(fit, scores, y, censored, stride, left_out, chosen.losses, chosen.shares)
 
 
 def cuts_of(scores: Floats) -> tuple[float, ...]:
@@ -279,9 +273,10 @@ def _usable(scoring: Scoring, parts: Sequence[Rows]) -> tuple[tuple[str, ...], t
 
 def _folds(score: str, name: str, parts: Sequence[Rows]) -> int:
     """Return a number of folds such that something can be fitted without each of them."""
-    violations = sum(bool(part.followed.any()) for part in parts)
+    clusters = {part.cluster for part in parts}
+    violations = len({part.cluster for part in parts if part.followed.any()})
     for folds in FOLDS:
-        fold = [fold_of(part.digest, folds) for part in parts]
+        fold = [fold_of(part.cluster, folds) for part in parts]
         beside = (
             [part.followed for part, own in zip(parts, fold, strict=True) if own != index]
             for index in {*fold}
@@ -289,8 +284,8 @@ def _folds(score: str, name: str, parts: Sequence[Rows]) -> int:
         if len({*fold}) > 1 and all(_parted(others) for others in beside):
             return folds
     raise ConfigError(
-        f"violations of {name} follow ticks of {violations} of {len(parts)} recordings, which is "
-        "too few to fit a score without one of them",
+        f"violations of {name} follow ticks of {violations} of {len(clusters)} recordings "
+        "(those of a group count as one), which is too few to fit a score without one of them",
         key=f"danger.{score}.for",
         accepted="recordings of at least two violations, in different recordings, and of what is "
         "no violation",
@@ -309,30 +304,6 @@ def _constraints(signs: Sequence[int], lags: int, moments: int) -> list[int]:
     return found
 
 
-def _ways_of_lines(width: int, signals: int) -> list[tuple[float, Bools | None]]:
-    """Return ridges, and features that lines may use: the present ones alone, or all.
-
-    Few recordings cannot tell what the many features of the past are worth.
-    """
-    present: Bools = np.arange(width * signals) % width == 0
-    choices = (present, None) if width > 1 else (None,)
-    return [(ridge, chosen) for chosen in choices for ridge in RIDGES]
-
-
-def _share_of_line(bent: Floats, straight: Floats, y: Bools, recording: NDArray[np.int64]) -> float:
-    """Return how much the line counts beside the trees: a half, unless one alone is better.
-
-    It is better if it loses less by more than a standard error over recordings.
-    """
-    mean = lost((bent + straight) / 2, y)
-    gains = []
-    for alone in (bent, straight):
-        gained = np.bincount(recording, mean - lost(alone, y))
-        sure = gained.sum() - float(np.std(gained)) * len(gained) ** 0.5
-        gains.append(max(float(sure), 0.0))
-    return 0.5 if not any(gains) else float(gains[1] > gains[0])
-
-
 def _crossed(fit: DangerFit, x: Floats, fold: NDArray[np.int64]) -> Floats:
     """Return what the trees of each row's fold say, by the code that runs in the step."""
     found = np.full(len(x), np.nan)
@@ -349,19 +320,3 @@ def _weights(fit: DangerFit, x: Floats) -> tuple[float, ...]:
     chosen = x[:: max(1, len(x) // MOST_WEIGHED)]
     shares = [trees.explain(np.ascontiguousarray(row)) for row in chosen]
     return tuple(np.abs(np.array(shares)).mean(axis=0)[1:].tolist())
-
-
-def _both(model: Any, count: int, line: Line, share: float, known: Bools) -> Ensemble:
-    """Return trees and line as plain data, the line with so large a share of the log-odds."""
-    trees = ensemble_of(model, count if share < 1 else 0, known)
-    slopes = share * line.slope
-    needed = np.array(trees.needed, dtype=bool) | (known & (slopes != 0))
-    scale = line.scale
-    rows = np.column_stack((slopes, scale.centre, scale.low, scale.high)).tolist()
-    return replace(
-        trees,
-        base=(1 - share) * trees.base + share * line.intercept,
-        value=tuple((1 - share) * value for value in trees.value),
-        needed=tuple(map(int, needed)),
-        line=tuple(map(tuple, rows)) if share else (),
-    )

@@ -65,24 +65,20 @@ def boosted(x: Floats, y: Bools, constraints: Sequence[int], trees: int) -> Any:
         return model.fit(x, y)
 
 
-def _stages(model: Any, x: Floats) -> Iterator[Floats]:
+def stages(model: Any, x: Floats) -> Iterator[Floats]:
     """Yield the log-odds of rows after each tree, shape (n,)."""
     from threadpoolctl import threadpool_limits
 
+    if not len(x):
+        yield from np.zeros((model.n_iter_, 0))
+        return
     with threadpool_limits(1):
         yield from (np.ravel(found) for found in model.staged_decision_function(x))
 
 
-def losses_of(model: Any, x: Floats, y: Bools) -> Floats:
-    """Return the summed log loss after each tree, shape (trees,)."""
-    if not len(y):
-        return np.zeros(model.n_iter_)
-    return np.array([lost(logits, y).sum() for logits in _stages(model, x)])
-
-
 def logits_of(model: Any, x: Floats, count: int) -> Floats:
     """Return the log-odds of rows after so many trees, shape (n,)."""
-    return next(islice(_stages(model, x), count - 1, None)) if len(x) else np.zeros(0)
+    return next(islice(stages(model, x), count - 1, None))
 
 
 def lost(logits: Floats, y: Bools) -> Floats:
@@ -90,26 +86,33 @@ def lost(logits: Floats, y: Bools) -> Floats:
     return np.asarray(np.logaddexp(0.0, np.where(y, -logits, logits)))
 
 
-def ensemble_of(model: Any, count: int, known: Bools) -> Ensemble:
-    """Return the first trees of a model of scikit-learn as plain data.
+def joined(
+    models: Sequence[tuple[Any, NDArray[np.int64], float]], count: int, known: Bools
+) -> Ensemble:
+    """Return the weighted sum of the first trees of models of scikit-learn as plain data.
 
     Parameters
     ----------
+    models : sequence of (model, ndarray of int64, float)
+        Each with the numbers of the features that it was fitted to, and its weight.
     known : ndarray of bool, shape (features,)
         Which features were known in all rows.
     """
     columns: dict[str, list[Any]] = {key: [] for key in _COLUMNS}
     roots: list[int] = []
-    for (predictor,) in model._predictors[:count]:
-        roots.append(len(columns["feature"]))
-        for row in _tree(predictor.nodes, roots[-1]):
-            for key, value in zip(_COLUMNS, row, strict=True):
-                columns[key].append(value)
-    asked = {*columns["feature"]}
+    for model, features, weight in models:
+        for (predictor,) in model._predictors[:count]:
+            roots.append(len(columns["feature"]))
+            for feature, *row, value in _tree(predictor.nodes, roots[-1]):
+                asked = -1 if feature < 0 else int(features[feature])
+                for key, part in zip(_COLUMNS, (asked, *row, weight * value), strict=True):
+                    columns[key].append(part)
+    asked_about = {*columns["feature"]}
+    bases = (weight * float(np.ravel(model._baseline_prediction)[0]) for model, _, weight in models)
     return Ensemble(
-        base=float(np.ravel(model._baseline_prediction)[0]),
+        base=sum(bases, 0.0),
         roots=tuple(roots),
-        needed=tuple(int(bool(known[i]) and i in asked) for i in range(len(known))),
+        needed=tuple(int(bool(known[i]) and i in asked_about) for i in range(len(known))),
         **{key: tuple(values) for key, values in columns.items()},
     )
 

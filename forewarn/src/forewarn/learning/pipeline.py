@@ -18,7 +18,7 @@ from forewarn.learning.actions import KEY
 from forewarn.learning.copies import Copies
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.executors import Executor, Here, Progress
-from forewarn.learning.folds import unseeing
+from forewarn.learning.folds import grouping_of, unseeing
 from forewarn.learning.observing import observe
 from forewarn.learning.recording_report import RecordingReport, Watch
 from forewarn.learning.shard_key import Keep, Question, question_digest, shard_key
@@ -178,7 +178,7 @@ def learn(
     RecordingError
         If a recording cannot be read or lacks a topic, or two of them hold the same data.
     """
-    question = Question(spec, abstraction, allow_missing, keep, watch)
+    question = Question(spec, abstraction, allow_missing, keep, watch, grouping_of(spec))
     validity = question.validity
     address = None if store is None else question_digest(question)
     total = Sum(spec, abstraction, validity)
@@ -266,6 +266,7 @@ def _shard(report: RecordingReport, model: CountModel) -> Shard:
     shard = Shard(
         source.digest or source.recording,
         np.array(moves, dtype=np.int64).reshape(-1, 3),
+        group=report.group,
     )
     places = np.array([index.get(code, -1) for code in report.watched.codes], dtype=np.int64)
     about = of_outcomes(report.watched.outcomes).moved(places)
@@ -301,19 +302,33 @@ def _shard_of(
     progress: Callable[[float], None] | None,
 ) -> FoundShard:
     with open_recording(path) as recording:
-        digest = recording.digest()
-        if store is None or address is None:
-            return FoundShard(count_recording(recording, digest, question, progress))
-        key, problems = shard_key(digest, address), list[str]()
-        try:
-            if (found := store.get(key)) is not None:
-                source = replace(found.provenance, recording=recording.path.name)
-                return FoundShard(replace(found, provenance=source), kept=True)
-        except InputError as error:
-            problems.append(f"{error}; it is computed again")
-        report = count_recording(recording, digest, question, progress)
-        try:
-            store.put(key, report)
-        except InputError as error:
-            problems.append(f"{error}; it will be computed again")
-        return FoundShard(report, problems=tuple(problems))
+        found = _found(recording, question, store, address, progress)
+        if question.grouping is None:
+            return found
+        group = question.grouping.of(recording)
+    return found._replace(report=replace(found.report, group=group))
+
+
+def _found(
+    recording: Recording,
+    question: Question,
+    store: ShardStore | None,
+    address: str | None,
+    progress: Callable[[float], None] | None,
+) -> FoundShard:
+    digest = recording.digest()
+    if store is None or address is None:
+        return FoundShard(count_recording(recording, digest, question, progress))
+    key, problems = shard_key(digest, address), list[str]()
+    try:
+        if (found := store.get(key)) is not None:
+            source = replace(found.provenance, recording=recording.path.name)
+            return FoundShard(replace(found, provenance=source), kept=True)
+    except InputError as error:
+        problems.append(f"{error}; it is computed again")
+    report = count_recording(recording, digest, question, progress)
+    try:
+        store.put(key, report)
+    except InputError as error:
+        problems.append(f"{error}; it will be computed again")
+    return FoundShard(report, problems=tuple(problems))

@@ -58,6 +58,9 @@ class RecordingReport:
         What followed its moments, if somebody watched.
     whole : bool
         Whether all its counts are here; not once they were added up (`summed`).
+    group : str
+        Name of the group of recordings that it belongs to; empty if it is in none. A store does not
+        keep it: it may change.
     """
 
     provenance: Provenance
@@ -69,6 +72,7 @@ class RecordingReport:
     warnings: tuple[str, ...] = ()
     watched: Watched | None = None
     whole: bool = True
+    group: str = ""
 
     def summed(self) -> RecordingReport:
         """Return what is still to be known of a recording when its counts have been added up.

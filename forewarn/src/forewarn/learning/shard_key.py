@@ -22,6 +22,7 @@ import numpy as np
 import forewarn
 from forewarn.config import MonitorSpec
 from forewarn.learning.recording_report import Watch
+from forewarn.recordings.groups import Grouping
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission
 
@@ -41,6 +42,7 @@ class Question:
     allow_missing: bool = False
     keep: Keep | None = None
     watch: Watch | None = None
+    grouping: Grouping | None = None
 
     @cached_property
     def validity(self) -> Admission:
@@ -49,7 +51,8 @@ class Question:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave what was computed behind: rules cannot travel."""
-        return Question, (self.spec, self.abstraction, self.allow_missing, self.keep, self.watch)
+        content = (self.spec, self.abstraction, self.allow_missing, self.keep, self.watch)
+        return Question, (*content, self.grouping)
 
 
 def question_digest(question: Question) -> str:

@@ -27,6 +27,8 @@ def dump_danger(fits: Sequence[DangerFit]) -> list[dict[str, Any]]:
     for fit in fits:
         record = asdict(fit)
         del record["unseeing"]
+        if not fit.groups:
+            del record["groups"]
         ensemble = record["ensemble"]
         ensemble["line"] = [number for row in ensemble["line"] for number in row]
         record["horizon"] = None if math.isinf(fit.horizon) else fit.horizon
@@ -67,6 +69,10 @@ def _fit(reader: Reader) -> DangerFit:
     if len(weights) != len(signals) or any(weight < 0 for weight in weights):
         raise _wrong(reader, "weights", f"{len(signals)} numbers from 0 on")
     horizon = reader.get("horizon", "a number above 0, or null")
+    recordings = reader.texts("recordings", MOST_RECORDINGS)
+    groups = reader.texts("groups", MOST_RECORDINGS) if "groups" in reader.value else ()
+    if groups and len(groups) != len(recordings):
+        raise _wrong(reader, "groups", f"none, or {len(recordings)} names")
     fit = DangerFit(
         name=reader.text("name"),
         foresees=reader.text("foresees"),
@@ -80,7 +86,8 @@ def _fit(reader: Reader) -> DangerFit:
         ensemble=_ensemble(reader.child("ensemble")),
         cuts=cuts,
         weights=weights,
-        recordings=reader.texts("recordings", MOST_RECORDINGS),
+        recordings=recordings,
+        groups=groups,
         fitted_with=reader.text("fitted_with"),
     )
     problem = fit.ensemble.problem(len(fit.features))

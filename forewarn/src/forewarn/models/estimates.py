@@ -127,8 +127,8 @@ class Estimate:
 
 
 def source_of(shards: Iterable[Shard]) -> str:
-    """Return the SHA-256 of the names of recordings, in whatever order."""
-    names = "\n".join(sorted(shard.recording for shard in shards))
+    """Return the SHA-256 of the names of recordings and of their groups, in whatever order."""
+    names = "\n".join(sorted(f"{shard.recording} {shard.group}".rstrip() for shard in shards))
     return hashlib.sha256(names.encode()).hexdigest()
 
 

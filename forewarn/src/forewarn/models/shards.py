@@ -83,11 +83,19 @@ class Shard:
         Digest of the recording, or its name where there is none.
     transitions : ndarray of int64, shape (k, 3)
         State, next state, count.
+    group : str
+        Name of the group of recordings that it belongs to; empty if it is in none.
     """
 
     recording: str
     transitions: Counts
     outcomes: Mapping[Judged, Outcomes] = field(default_factory=dict)
+    group: str = ""
+
+    @property
+    def cluster(self) -> str:
+        """What is drawn and left out as a whole: the group, or the recording alone."""
+        return self.group or self.recording
 
     def moved(self, target: NDArray[np.int64]) -> Shard:
         """Return the shard with state i called ``target[i]``; -1 drops what is about it."""
@@ -153,6 +161,8 @@ def digest_of(shards: Sequence[Shard]) -> str:
     digest = hashlib.sha256()
     for shard in shards:
         digest.update(shard.recording.encode() + b"\0")
+        if shard.group:
+            digest.update(shard.group.encode() + b"\0")
         digest.update(_bytes(shard.transitions))
         for judged, found in shard.outcomes.items():
             digest.update(repr(tuple(judged)).encode())
@@ -179,6 +189,7 @@ def dump(shard: Shard, judged: Sequence[Judged]) -> dict[str, Any]:
     """Return a shard as JSON can hold it: tables are lists of columns."""
     return {
         "recording": shard.recording,
+        **({"group": shard.group} if shard.group else {}),
         "transitions": shard.transitions.T.tolist(),
         "outcomes": [
             {
@@ -227,7 +238,8 @@ def parse(readers: Sequence[Reader], heads: Sequence[Reader], n: int) -> tuple[S
                 )
             outcomes[head] = _outcomes(part, len(head.scores), n)
         transitions = reader.columns("transitions", ((0, n - 1), (0, n - 1), (1, MAX_COUNT)))
-        found.append(Shard(reader.text("recording"), transitions, outcomes))
+        group = reader.text("group") if "group" in reader.value else ""
+        found.append(Shard(reader.text("recording"), transitions, outcomes, group))
     return tuple(found)
 
 

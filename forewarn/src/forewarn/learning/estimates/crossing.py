@@ -118,7 +118,7 @@ def cross(problem: Problem, names: Sequence[str], whole: Floats) -> Crossed | No
         None if there are not two folds to part.
     """
     rows = problem.rows
-    folds = np.array([fold_of(shard.recording, FOLDS) for shard in problem.model.shards])
+    folds = np.array([fold_of(name, FOLDS) for name in problem.clusters])
     decided = ~((whole > 0) & (whole < 1))
     usable = ~decided[rows.state, rows.automaton]
     fold = folds[rows.recording] if len(folds) else np.zeros(0, dtype=np.int64)

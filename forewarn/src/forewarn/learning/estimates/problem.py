@@ -16,7 +16,7 @@ from forewarn.checking.numeric import risk_table
 from forewarn.checking.product import backward_induction
 from forewarn.models import CountModel, estimate_chain
 from forewarn.models.chain import Chain
-from forewarn.models.shards import ENDED, Judged, Outcomes, logit_of, told_by
+from forewarn.models.shards import ENDED, Judged, Outcomes, Shard, logit_of, told_by
 from forewarn.states.interface import is_terminal
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ class Rows(NamedTuple):
     Attributes
     ----------
     recording, state, automaton : ndarray of int64
-        Where they are.
+        Where they are. Recordings of one group count as one recording.
     visits, followed : ndarray of float64
         How many they are, and how many of them a violation followed.
     scores : ndarray of float64
@@ -74,8 +74,19 @@ class Problem:
 
     @property
     def recordings(self) -> int:
-        """Recordings that were kept apart."""
-        return len(self.model.shards)
+        """Recordings that were kept apart, those of a group as one."""
+        return len(self.clusters)
+
+    @cached_property
+    def clusters(self) -> tuple[str, ...]:
+        """Names of the groups, and digests of recordings that are in none."""
+        return tuple(dict.fromkeys(shard.cluster for shard in self.model.shards))
+
+    @cached_property
+    def _numbered(self) -> list[tuple[int, Shard]]:
+        """Return shards, each with the number of its cluster."""
+        number = {name: i for i, name in enumerate(self.clusters)}
+        return [(number[shard.cluster], shard) for shard in self.model.shards]
 
     @cached_property
     def rows(self) -> Rows:
@@ -100,7 +111,7 @@ class Problem:
         """Return the recordings that tell of the property, and what they tell."""
         return [
             (i, judged, shard.outcomes[judged])
-            for i, shard in enumerate(self.model.shards)
+            for i, shard in self._numbered
             if (judged := told_by(shard.outcomes, self.judged)) is not None
         ]
 
@@ -123,7 +134,7 @@ class Problem:
         """Return transitions with their recording, shape (k, 4), and those of no recording."""
         parts = [
             np.column_stack([np.full(len(shard.transitions), i), shard.transitions])
-            for i, shard in enumerate(self.model.shards)
+            for i, shard in self._numbered
         ]
         table = np.concatenate([np.zeros((0, 4), dtype=np.int64), *parts])
         rest = (self.model.counts - self._matrix(table[:, 1:])).tocoo()

@@ -144,6 +144,9 @@ class DangerFit:
         For each signal by how much it moves the logit, on average over what was fitted to.
     recordings : tuple of str
         Digests of the recordings that it was fitted on.
+    groups : tuple of str
+        For each of them the name of its group, empty for one that is in none; all of this empty
+        where nothing was grouped. Recordings of a group were left out together.
     fitted_with : str
         By which version of what; for information.
     unseeing : tuple of Ensemble
@@ -164,6 +167,7 @@ class DangerFit:
     cuts: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
     recordings: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     fitted_with: str = ""
     unseeing: tuple[Ensemble, ...] = field(default=(), compare=False, repr=False)
 
@@ -180,11 +184,21 @@ class DangerFit:
         found = dict(zip(self.signals, parts, strict=True))
         return dict(sorted(found.items(), key=lambda one: -one[1]))
 
+    def group_of(self, digest: str) -> str:
+        """Return the name of a recording's group, or its digest if it is in none."""
+        return self._groups.get(digest) or digest
+
+    @cached_property
+    def _groups(self) -> dict[str, str]:
+        return dict(zip(self.recordings, self.groups, strict=bool(self.groups)))
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that the score and its bins depend on, and of what it was fitted on."""
         content = asdict(self)
         for key in ("unseeing", "fitted_with"):
             del content[key]
+        if not self.groups:
+            del content["groups"]  # what was fitted before there were groups keeps its digest
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

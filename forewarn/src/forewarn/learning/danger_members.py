@@ -1,0 +1,223 @@
+"""What a danger score is the sum of: boosted trees and lines, of the past and of the present alone.
+
+Trees need many violations to follow what changes smoothly, where a line needs few. The past has
+eight times as many features as the present, which few recordings cannot tell apart; yet it is what
+foresees most where they can. Which of the four predicts recordings to come best, those that are
+there do not tell reliably (evaluation/RESULTS.md): so all count, with weights near fixed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.learning.danger_line import RIDGES, Line, fit_line
+from forewarn.learning.danger_trees import boosted, joined, logits_of, lost, stages
+from forewarn.learning.estimates.stack import fit_weights
+from forewarn.states.danger import Ensemble
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Folds = NDArray[np.int64]
+
+NAMES = ("trees", "trees of the present", "line", "line of the present")
+PRIOR = (0.35, 0.15, 0.35, 0.15)
+"""Weights of the members until recordings tell better: of the present alone less is known."""
+
+HOLD = 1.0
+"""How strongly weights are held near them, divided by the recordings with a violation."""
+
+LEAST = 1e-6
+"""Smaller weights are 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The members that were fitted to some rows.
+
+    Attributes
+    ----------
+    columns : tuple of ndarray of bool, shape (features,)
+        The features of the first trees and line, and of the second: all, the present ones.
+    trees : tuple
+        Models of scikit-learn.
+    lines : tuple of Line
+        Over all features, with slopes for their own.
+    """
+
+    columns: tuple[Bools, ...]
+    trees: tuple[Any, ...]
+    lines: tuple[Line, ...]
+
+    def logits(self, x: Floats, count: int) -> Floats:
+        """Return the log-odds of rows after so many trees, shape (n, members)."""
+        bent = [
+            logits_of(model, x[:, own], count)
+            for own, model in zip(self.columns, self.trees, strict=True)
+        ]
+        return np.column_stack([*bent, *(line.logit(x) for line in self.lines)])
+
+    def ensemble(self, count: int, weights: Floats, known: Bools) -> Ensemble:
+        """Return the weighted sum of log-odds as plain data.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (1 + members,)
+            The intercept first.
+        known : ndarray of bool, shape (features,)
+            Which features were known in all rows.
+        """
+        bent, straight = np.split(weights[1:], [len(self.trees)])
+        found = joined(
+            [
+                (model, np.flatnonzero(own), weight)
+                for own, model, weight in zip(self.columns, self.trees, bent.tolist(), strict=True)
+                if weight > 0
+            ],
+            count,
+            known,
+        )
+        slopes = np.sum([w * line.slope for w, line in zip(straight, self.lines, strict=True)], 0)
+        level = sum(w * line.intercept for w, line in zip(straight, self.lines, strict=True))
+        needed = np.array(found.needed, dtype=bool) | (known & (slopes != 0))
+        scale = self.lines[0].scale  # of all features, and alike for all
+        rows = np.column_stack((slopes, scale.centre, scale.low, scale.high)).tolist()
+        return replace(
+            found,
+            base=float(weights[0] + found.base + level),
+            needed=tuple(map(int, needed)),
+            line=tuple(map(tuple, rows)) if slopes.any() else (),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The members, how many trees there are, and what each counts.
+
+    Attributes
+    ----------
+    whole : Members
+        Fitted to all rows.
+    unseeing : tuple of Members
+        Fitted without the rows of each fold.
+    count : int
+        Trees of each kind.
+    weights : ndarray, shape (1 + members,)
+        The intercept first.
+    losses : ndarray of float64, shape (trees,)
+        Mean log loss on rows of the folds that were left out, after each tree, of the members with
+        their weights in `PRIOR`.
+    """
+
+    whole: Members
+    unseeing: tuple[Members, ...]
+    count: int
+    weights: Floats
+    losses: Floats
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The weight of each member."""
+        return dict(zip(_names(len(self.weights) - 1), self.weights[1:].tolist(), strict=True))
+
+
+def columns_of(width: int, signals: int) -> tuple[Bools, ...]:
+    """Return the features of the members: all, and of each signal the first if there are more."""
+    present: Bools = np.arange(width * signals) % width == 0
+    return (np.ones_like(present), present) if width > 1 else (present,)
+
+
+def fit_members(
+    x: Floats,
+    y: Bools,
+    fold: Folds,
+    folds: int,
+    clusters: int,
+    constraints: Sequence[int],
+    columns: tuple[Bools, ...],
+    most: int,
+    tell: Callable[[int, int], None],
+) -> Chosen:
+    """Fit all members, and choose by recordings that are left out, fold by fold.
+
+    The ridge of a line is the one that predicts them best, the number of trees the one with which
+    all members together do, with their weights in `PRIOR`.
+
+    Parameters
+    ----------
+    x : ndarray of float64, shape (n, features)
+        NaN where unknown.
+    y : ndarray of bool, shape (n,)
+        Whether a violation followed.
+    fold : ndarray of int64, shape (n,)
+        From 0 to `folds` - 1.
+    clusters : int
+        Recordings with a violation, those of a group as one.
+    constraints : sequence of int
+        For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
+    most : int
+        Trees of each kind at the most.
+    tell : callable
+        Told how many of how many fits are done.
+    """
+    prior = _prior(2 * len(columns))
+    bent = np.zeros((most, len(y)))
+    tried = np.zeros((len(columns), len(RIDGES), len(y)))
+    forests, lines = [], []
+    for index in range(folds):
+        here = fold == index
+        forests.append(_trees(x[~here], y[~here], constraints, columns, most))
+        lines.append(
+            [
+                [fit_line(x[~here], y[~here], constraints, ridge, own) for ridge in RIDGES]
+                for own in columns
+            ]
+        )
+        for own, model, weight in zip(columns, forests[-1], prior.tolist(), strict=False):
+            for row, found in zip(bent, stages(model, x[here][:, own]), strict=True):
+                row[here] += weight * found
+        tried[:, :, here] = [[line.logit(x[here]) for line in some] for some in lines[-1]]
+        tell(index + 1, folds + 1)
+    best = [int(np.argmin([lost(logits, y).sum() for logits in some])) for some in tried]
+    straight = prior[len(columns) :] @ [some[at] for some, at in zip(tried, best, strict=True)]
+    losses = np.array([lost(row + straight, y).mean() for row in bent])
+    count = int(np.argmin(losses)) + 1
+    unseeing = tuple(
+        Members(columns, trees, tuple(some[at] for some, at in zip(found, best, strict=True)))
+        for trees, found in zip(forests, lines, strict=True)
+    )
+    logits = np.zeros((len(y), len(prior)))
+    for index, one in enumerate(unseeing):
+        logits[fold == index] = one.logits(x[fold == index], count)
+    weights = fit_weights(
+        logits, y.astype(np.float64), np.ones(len(y)), prior, HOLD / max(clusters, 1)
+    )
+    weights[1:][weights[1:] < LEAST] = 0.0
+    chosen = [
+        fit_line(x, y, constraints, RIDGES[at], own) for at, own in zip(best, columns, strict=True)
+    ]
+    whole = Members(columns, _trees(x, y, constraints, columns, count), tuple(chosen))
+    return Chosen(whole, unseeing, count, weights, losses)
+
+
+def _names(members: int) -> tuple[str, ...]:
+    return NAMES if members == len(NAMES) else NAMES[::2]
+
+
+def _prior(members: int) -> Floats:
+    found = dict(zip(NAMES, PRIOR, strict=True))
+    weights = np.array([found[name] for name in _names(members)])
+    return np.asarray(weights / weights.sum())
+
+
+def _trees(
+    x: Floats, y: Bools, constraints: Sequence[int], columns: Sequence[Bools], count: int
+) -> tuple[Any, ...]:
+    return tuple(
+        boosted(x[:, own], y, [constraints[i] for i in np.flatnonzero(own)], count)
+        for own in columns
+    )

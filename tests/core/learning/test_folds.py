@@ -1,0 +1,208 @@
+"""Recordings that belong together: left out together, drawn together, kept in the model."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.assessment.outcome_counts import watch_for
+from forewarn.checking.credible import Question
+from forewarn.checking.labels import label_states
+from forewarn.checking.numeric import risk_table
+from forewarn.cli import main
+from forewarn.config import load_spec, parse_spec
+from forewarn.config.yaml_text import parse_document
+from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingError
+from forewarn.learning.estimates.crossing import FOLDS, cross
+from forewarn.learning.estimates.problem import Problem
+from forewarn.learning.folds import clusters_of, dealt, fold_of, grouping_of
+from forewarn.learning.pipeline import learn
+from forewarn.learning.shard_store import ShardStore
+from forewarn.logic.specification import compile_spec
+from forewarn.models import CountModel, estimate_chain, load_model, merge_models, save_model
+from forewarn.models.estimates import source_of
+from forewarn.monitoring.estimated import judged_property
+
+TEXT = """
+rate: 1
+startup: 0
+signals: {x: {timeout: never}}
+predicates: {near: x < 2}
+terminal: {crash: x < 0}
+bounds: {kind: none}
+properties: {p: {formula: always(not crash), horizon: 5, estimator: auto}}
+learning: {together: trial, groups: trials.csv}
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with 12 trials, each recorded twice, a table of them and a monitor file."""
+    folder = tmp_path_factory.mktemp("trials")
+    lines = ["recording,trial,by"]
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        gaps = np.clip(3 + np.cumsum(rng.normal(0, 0.8, 40)), None, 6)
+        end = int(np.argmax(gaps < 0)) or len(gaps) - 1
+        for by, shift in (("one", 0.0), ("other", 0.001)):
+            name = f"{by}{seed:02}.jsonl"
+            rows = [{"t": float(t), "x": x + shift} for t, x in enumerate(gaps[: end + 1].tolist())]
+            rows[-1]["x"] = gaps[end]
+            (folder / name).write_text("\n".join(map(json.dumps, rows)) + "\n")
+            lines.append(f"{name},t{seed},{by}")
+    (folder / "trials.csv").write_text("\n".join(lines) + "\n")
+    (folder / "monitor.yaml").write_text(TEXT)
+    (folder / "alone.yaml").write_text(TEXT[: TEXT.index("learning")])
+    return folder
+
+
+def recordings(world: Path) -> list[Path]:
+    return sorted(world.glob("*.jsonl"))
+
+
+def learned(world: Path, name: str = "monitor.yaml", **options: Any) -> CountModel:
+    compiled = compile_spec(load_spec(world / name))
+    watch = watch_for(compiled)
+    found = learn(recordings(world), compiled.spec, compiled.abstraction, watch=watch, **options)
+    return found.model
+
+
+def problem(world: Path, model: CountModel) -> Problem:
+    compiled = compile_spec(load_spec(world / "monitor.yaml"))
+    automaton = compiled.automata[0]
+    question = Question(automaton, label_states(automaton, model.vocabulary, model.states), 5)
+    return Problem(model, question, judged_property(compiled.spec, "p", automaton))
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1), st.integers(2, 6))
+def test_groups_are_dealt_out_whole_and_evenly(clusters: list[str], folds: int) -> None:
+    found = dealt(clusters, folds)
+    of = dict(zip(clusters, found, strict=True))
+    assert [of[name] for name in clusters] == found
+    sizes = Counter(of.values())
+    assert max(sizes.values()) - min(sizes[fold] for fold in range(folds)) <= 1
+    alone = [str(i) for i in range(len(clusters))]
+    assert dealt(alone, folds) == [i % folds for i in range(len(clusters))]
+
+
+def test_a_table_beside_the_monitor_file_says_what_belongs_together(world: Path) -> None:
+    spec = load_spec(world / "monitor.yaml")
+    names = clusters_of(spec, recordings(world))
+    assert names == [f"trial=t{seed}" for seed in range(12)] * 2
+    alone = clusters_of(load_spec(world / "alone.yaml"), recordings(world))
+    assert alone == [str(path) for path in recordings(world)]
+
+
+def test_paths_may_say_it(world: Path) -> None:
+    (world / "paths.yaml").write_text(TEXT.replace("trials.csv", "'{trial}.jsonl'"))
+    spec = load_spec(world / "paths.yaml")
+    assert clusters_of(spec, recordings(world)[:2]) == ["trial=one00", "trial=one01"]
+
+
+def test_what_cannot_be_read_is_its_own_group(world: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.mcap"
+    broken.write_bytes(b"no recording")
+    assert clusters_of(load_spec(world / "monitor.yaml"), [broken]) == [str(broken)]
+
+
+def test_a_recording_without_a_value_is_refused(world: Path) -> None:
+    (world / "short.yaml").write_text(TEXT.replace("trials.csv", "short.csv"))
+    (world / "short.csv").write_text("recording,trial\none00.jsonl,t0\n")
+    spec = load_spec(world / "short.yaml")
+    with pytest.raises(RecordingError, match=r"one01\.jsonl: trial: has no value"):
+        clusters_of(spec, recordings(world))
+
+
+@pytest.mark.parametrize(
+    ("learning", "key"),
+    [
+        ("{together: 'a b'}", "learning.together"),
+        ("{together: a, groups: '{a}/{a}'}", "learning.groups"),
+        ("{groups: trials.csv}", "line 9: learning"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_key(learning: str, key: str) -> None:
+    text = f"{TEXT[: TEXT.index('learning')]}learning: {learning}\n"
+    with pytest.raises((ConfigError, ConfigErrors)) as caught:
+        grouping_of(parse_spec(parse_document(text)))
+    assert caught.value.key == key
+
+
+def test_a_table_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "monitor.yaml").write_text(TEXT)
+    with pytest.raises(InputError, match=r"trials\.csv.*cannot be read"):
+        grouping_of(load_spec(tmp_path / "monitor.yaml"))
+
+
+def test_estimates_leave_out_a_group_as_a_whole(world: Path) -> None:
+    model = learned(world)
+    assert [shard.group for shard in model.shards] == [f"trial=t{seed}" for seed in range(12)] * 2
+    found = problem(world, model)
+    assert found.recordings == 12 == len(found.clusters)
+    times = np.arange(12)
+    half = found.sample(times)
+    apart = sum(
+        int(times[found.clusters.index(shard.cluster)]) * int(shard.transitions[:, 2].sum())
+        for shard in model.shards
+    )
+    assert int(half.model.counts.sum()) == apart
+    everything = found.sample(np.ones(12, dtype=np.int64))
+    risk = risk_table(estimate_chain(everything.model), *found.question).values
+    crossed = cross(found, ("chain", "shrunk"), risk)
+    assert crossed is not None
+    names = [found.clusters[i] for i in crossed.recording.tolist()]
+    assert crossed.fold.tolist() == [fold_of(name, FOLDS) for name in names]
+
+
+def test_counts_are_those_without_groups_and_groups_travel_with_the_model(
+    world: Path, tmp_path: Path
+) -> None:
+    grouped, alone = learned(world), learned(world, "alone.yaml")
+    assert (grouped.counts != alone.counts).nnz == 0 and grouped.digest == alone.digest
+    assert grouped.fingerprint != alone.fingerprint
+    assert source_of(grouped.shards) != source_of(alone.shards)
+    for model in (grouped, alone):
+        save_model(model, tmp_path / "model.json")
+        back = load_model(tmp_path / "model.json")
+        assert back.fingerprint == model.fingerprint
+        groups = {shard.recording: shard.group for shard in model.shards}
+        assert {shard.recording: shard.group for shard in back.shards} == groups
+    assert '"group"' not in (tmp_path / "model.json").read_text()
+    assert {shard.group for shard in merge_models([grouped]).shards} == {*groups_of(grouped)}
+
+
+def groups_of(model: CountModel) -> list[str]:
+    return [shard.group for shard in model.shards]
+
+
+def test_a_store_keeps_no_groups_for_they_may_change(world: Path, tmp_path: Path) -> None:
+    store = ShardStore(tmp_path / "store")
+    assert not any(groups_of(learned(world, "alone.yaml", store=store)))
+    assert learned(world, store=store).fingerprint == learned(world).fingerprint
+
+
+def test_learn_and_compare_say_and_use_them(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def forewarn(*words: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    config = world / "monitor.yaml"
+    code, _, told = forewarn(
+        "learn", *recordings(world), "-c", config, "-o", tmp_path / "m.json", "-j1"
+    )
+    assert code == 0 and "24 recordings in 12 groups of trial" in told
+    words = ("compare", config, *recordings(world), "--folds", 3, "--resamples", 2, "-j1", "--json")
+    code, said, told = forewarn(*words)
+    assert code == 0, told
+    assert json.loads(said)["folds"] == [0, 1, 2] * 4 * 2
+    code, _, told = forewarn("compare", config, *recordings(world), "--folds", 13, "-j1")
+    assert code == 2 and "13 folds of 12 groups of recordings" in told
