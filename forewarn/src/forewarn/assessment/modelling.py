@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.assessment.danger import fit_scores
+from forewarn.assessment.group_differences import LEVEL
+from forewarn.assessment.grouped_models import GroupedModels, grouped_models
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
@@ -26,6 +28,7 @@ from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import compile_for, with_estimates
+from forewarn.recordings.groups import Grouping
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class LearnedModel:
         The danger scores that were fitted.
     notes, warnings : tuple of str
         What the user should know.
+    groups : GroupedModels or None
+        A model for each group, where recordings are grouped.
     """
 
     compiled: CompiledSpec
@@ -52,6 +57,7 @@ class LearnedModel:
     scored: list[FittedScore]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    groups: GroupedModels | None = None
 
 
 def learn_model(
@@ -64,9 +70,11 @@ def learn_model(
     apart: bool = True,
     allow_missing: bool = False,
     until: Requirement | None = None,
+    grouping: Grouping | None = None,
+    level: float = LEVEL,
     bars: Bars = unseen,
 ) -> LearnedModel:
-    """Learn a model.
+    """Learn a model, and one for each group of recordings if they are grouped.
 
     Parameters
     ----------
@@ -87,6 +95,10 @@ def learn_model(
         Go on without topics that a recording lacks.
     until : Requirement, optional
         No more recordings are read once the model meets it.
+    grouping : Grouping, optional
+        Tells the group of each recording.
+    level : float
+        False discovery rate of what differs between groups.
     bars : callable
         Shows how far the work is.
 
@@ -113,6 +125,7 @@ def learn_model(
             copies=copies,
             store=store,
             apart=apart,
+            grouping=grouping,
         )
     if not any(report.provenance.transitions for report in counted.reports):
         raise RecordingError(
@@ -121,19 +134,24 @@ def learn_model(
             accepted="recordings in which two consecutive ticks have all predicates known",
         )
     model = merge_models([counted.model, *others]) if others else counted.model
+    groups = None
+    if counted.groups is not None:
+        with bars("comparing groups"):
+            groups = grouped_models(counted.groups, model, level)
     if any(section.estimator != "chain" for section in compiled.spec.properties.values()):
         with bars("choosing what risks are made of"):
             model = with_estimates(compiled, model)
-    groups = {report.group for report in counted.reports} - {""}
-    if groups:
+            groups = groups and groups.with_estimates(compiled)
+    apart_from = {report.group for report in counted.reports} - {""}
+    if apart_from:
         together = compiled.spec.learning.together
         notes += (
-            f"{plural(len(counted.reports), 'recording')} in {plural(len(groups), 'group')} of "
+            f"{plural(len(counted.reports), 'recording')} in {plural(len(apart_from), 'group')} of "
             f"{together}: those of a group are left out together",
         )
     remark = copies.remark()
     warnings = (*((remark,) if remark else ()), *remarks(counted.reports))
-    return LearnedModel(compiled, model, counted, scored, notes, warnings)
+    return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)
 
 
 def _with_scores(

@@ -194,7 +194,7 @@ class PosteriorSampler:
         successors = valid_successors(model, smoothing, with_terminals=True)
         weights = np.array([smoothing.weight(int(k)) for k in successors.numbers])
         weights[model.terminal] = 0.0
-        seen = model.counts.copy()
+        seen = model.weights.copy()
         seen.eliminate_zeros()
         if (weights * successors.numbers > HEAVY).any():
             seen = _with_all(seen, successors, model.terminal)
@@ -208,7 +208,8 @@ class PosteriorSampler:
         self._others = [
             _others(seen, successors.masks[successors.group[i]], int(i)) for i in self._rows
         ]
-        self._unseen = (model.visits == 0) & (successors.numbers == 0) & ~model.terminal
+        empty = np.asarray(model.weights.sum(axis=1)).ravel() == 0
+        self._unseen = empty & (successors.numbers == 0) & ~model.terminal
 
     @property
     def affordable(self) -> int:

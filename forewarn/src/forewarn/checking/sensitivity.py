@@ -31,7 +31,7 @@ def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> f
     float
         B; infinite without a horizon if the chain does not surely end.
     """
-    seen = np.bincount(model.counts.tocoo().row, minlength=model.size)
+    seen = np.bincount(model.weights.tocoo().row, minlength=model.size)
     spread = np.where(chain.live, (seen + 1) // 2, 0).astype(np.float64)
     if horizon is None:
         error = total_error(chain, spread)

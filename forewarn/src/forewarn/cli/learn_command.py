@@ -39,6 +39,13 @@ from forewarn.cli.common import (
 from forewarn.cli.danger_step import print_scores, scores_record
 from forewarn.cli.estimates_step import estimates_record, print_estimates
 from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
+from forewarn.cli.groups import (
+    add_grouping,
+    group_file,
+    grouping_of,
+    groups_record,
+    print_groups,
+)
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import Censoring
 from forewarn.errors import plural
@@ -60,14 +67,17 @@ once they have. Markov test: does what comes next depend on more than the state?
 does the risk depend on it? A danger score of the monitor file is fitted before all that, by
 scikit-learn. Where a property names an `estimator`, what its risk is made of is chosen by how well
 it predicts recordings that were left out. With --calibrate, risks are then mapped to the
-frequencies that other recordings show."""
+frequencies that other recordings show. With --group-by, each group has a model of its own beside
+that of all recordings; it borrows from other groups as much as predicts best, and states in which
+groups do not go on alike are named."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
 
 examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
           forewarn learn bags/ -c monitor.yaml -o model.json --epsilon 0.05 --per-transition
-          forewarn learn bags/ -c monitor.yaml -o model.json --calibrate held_out/"""
+          forewarn learn bags/ -c monitor.yaml -o model.json --calibrate held_out/
+          forewarn learn bags/ -c monitor.yaml -o model.json --group-by robot --groups fleet.csv"""
 
 
 COLUMNS = (
@@ -93,6 +103,8 @@ class Options(FleetOptions):
     output: Path
     add_to: list[Path]
     store: Path | None
+    group_by: str | None
+    groups: str | None
     epsilon: float | None
     delta: float | None
     per_transition: bool
@@ -121,6 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "processes to use; by default one per core, and one for a few small recordings", 0
     )
     add_store(parser)
+    add_grouping(parser, "learn a model for each group of recordings, too")
     add_requirement(parser)
     parser.add_argument(
         "--assess",
@@ -136,6 +149,9 @@ def run(options: Options, output: Output) -> int:
     check_output(options.output)
     compiled = load_bare(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
+    grouping = grouping_of(options.group_by, options.groups)
+    if grouping is not None:
+        check_output(group_file(options.output, "any"))
     recordings = existing_recordings(
         options.recordings, compiled.spec, Part(options.begin, options.end)
     )
@@ -152,6 +168,7 @@ def run(options: Options, output: Output) -> int:
         apart=False,
         allow_missing=options.allow_missing,
         until=requirement if _asked(options) else None,
+        grouping=grouping,
         bars=output.progress,
     )
     for note in learned.notes:
@@ -166,6 +183,8 @@ def run(options: Options, output: Output) -> int:
     for path, other in zip(options.add_to, others, strict=True):
         if other.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
+        if other.borrowed is not None:
+            output.note(f"note: what {path} borrows from other groups is left out")
     model, fitted = learned.model, list[Fitted]()
     if options.calibrate:
         model, fitted = calibrate_model(
@@ -180,6 +199,8 @@ def run(options: Options, output: Output) -> int:
         )
     readers.warn(output)
     save_model(model, options.output)
+    for name, group in (learned.groups.models if learned.groups else {}).items():
+        save_model(group, group_file(options.output, name))
     print_scores(learned.scored, output)
     _report(learned, model, requirement, options, output, fitted, readers.record())
     return 0
@@ -227,6 +248,10 @@ def _report(
     output.say(
         f"{plural(model.size, 'state')}, {plural(transitions, 'transition')} -> {options.output}"
     )
+    groups = learned.groups
+    files = [group_file(options.output, name) for name in (groups.models if groups else ())]
+    if groups is not None:
+        print_groups(groups, files, output)
     output.emit(
         {
             "model": options.output,
@@ -244,6 +269,7 @@ def _report(
             "estimates": estimates_record(model),
             "calibration": calibration_record(fitted),
             "danger": scores_record(model.danger, learned.scored),
+            "groups": groups_record(groups, files),
         }
     )
 

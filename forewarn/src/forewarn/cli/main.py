@@ -24,6 +24,7 @@ COMMANDS = {
     "abstract": "learn a tree whose leaves are the states",
     "refine": "split the leaves of a tree by counterexamples of a bound",
     "learn": "learn a model from recordings",
+    "drift": "tell in which states robots, versions or weeks do not go on alike",
     "merge": "add up models that were learned with the same monitor file",
     "inspect": "show the states of a model, their coverage and risk",
     "check": "ask a model a question in PCTL or CTL",

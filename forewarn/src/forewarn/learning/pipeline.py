@@ -19,6 +19,7 @@ from forewarn.learning.copies import Copies
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.executors import Executor, Here, Progress
 from forewarn.learning.folds import grouping_of, unseeing
+from forewarn.learning.group_counts import GroupCounts
 from forewarn.learning.observing import observe
 from forewarn.learning.recording_report import RecordingReport, Watch
 from forewarn.learning.shard_key import Keep, Question, question_digest, shard_key
@@ -26,8 +27,9 @@ from forewarn.learning.shard_store import ShardStore
 from forewarn.models import CountModel, Provenance, Smoothing
 from forewarn.models.shards import Shard, of_outcomes
 from forewarn.recordings import Recording, open_recording
+from forewarn.recordings.groups import Grouping
 from forewarn.states.abstraction import Abstraction
-from forewarn.states.interface import Admission
+from forewarn.states.interface import Admission, StateSpace
 
 Enough = Callable[[CountModel], float]
 
@@ -50,6 +52,8 @@ class Learned:
         Bytes that came over the network.
     problems : tuple of str
         What went wrong with the store; the model is right nevertheless.
+    groups : GroupCounts or None
+        What each group has counted, where recordings are grouped.
     """
 
     model: CountModel
@@ -59,6 +63,7 @@ class Learned:
     kept: int = 0
     fetched: int = 0
     problems: tuple[str, ...] = ()
+    groups: GroupCounts | None = None
 
 
 class FoundShard(NamedTuple):
@@ -72,12 +77,15 @@ class FoundShard(NamedTuple):
         Bytes that came over the network meanwhile, to this process.
     problems : tuple of str
         What went wrong with the store.
+    group : str
+        The group of the recording, where recordings are grouped.
     """
 
     report: RecordingReport
     kept: bool = False
     fetched: int = 0
     problems: tuple[str, ...] = ()
+    group: str = ""
 
 
 def count_recording(
@@ -145,6 +153,7 @@ def learn(
     copies: Copies | None = None,
     store: ShardStore | None = None,
     apart: bool = True,
+    grouping: Grouping | None = None,
 ) -> Learned:
     """Learn a model from recordings.
 
@@ -170,6 +179,8 @@ def learn(
     apart : bool
         Keep the counts of each recording in its report. Without them, memory hardly grows with
         the number of recordings (`RecordingReport.summed`).
+    grouping : Grouping, optional
+        Tells the group of each recording; the counts of groups are then added up as well.
 
     Raises
     ------
@@ -182,9 +193,10 @@ def learn(
     validity = question.validity
     address = None if store is None else question_digest(question)
     total = Sum(spec, abstraction, validity)
+    groups = None if grouping is None else GroupCounts(total.vocabulary)
     copies, last = copies or Copies(allowed=False), len(paths)
     kept, over_network, problems = 0, 0, list[str]()
-    work = (question, store, address)
+    work = (question, store, address, grouping)
     reading = (executor or Here()).each(paths, shard_of, work, progress)
     with closing(reading):
         for path, found in reading:
@@ -193,6 +205,8 @@ def learn(
             if not copies.is_new(path, found.report.provenance.digest):
                 continue
             kept += found.kept
+            if groups is not None:
+                groups.add(found.group, found.report)
             total.add(found.report, apart=apart)
             if enough is not None and enough(total.learned().model) >= 1.0:
                 last = paths.index(path) + 1
@@ -203,6 +217,7 @@ def learn(
         kept=kept,
         fetched=over_network,
         problems=tuple(problems),
+        groups=groups,
     )
 
 
@@ -213,6 +228,11 @@ class Sum:
         self._spec, self._abstraction, self._validity = spec, abstraction, validity
         self._total = TransitionCounter(abstraction.vocabulary, spec.learning.end)
         self._reports: list[RecordingReport] = []
+
+    @property
+    def vocabulary(self) -> StateSpace:
+        """The states that are counted, with one for the end where there is one."""
+        return self._total.vocabulary
 
     def add(self, report: RecordingReport, *, apart: bool = True) -> None:
         """Add what a recording gave, and keep its counts apart if that is wanted.
@@ -278,6 +298,7 @@ def shard_of(
     question: Question,
     store: ShardStore | None,
     address: str | None,
+    grouping: Grouping | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> FoundShard:
     """Return what a recording gives: from the store, or by reading the recording.
@@ -288,28 +309,20 @@ def shard_of(
         Where the shard may be, and is put if it is not.
     address : str or None
         The digest of the question (`question_digest`), with which a store is asked.
+    grouping : Grouping, optional
+        Tells the group of the recording; no part of the shard.
     """
     before = fetched()
-    found = _shard_of(path, question, store, address, progress)
-    return found._replace(fetched=fetched() - before)
+    with open_recording(path) as recording:
+        group = "" if grouping is None else grouping.of(recording)
+        found = _shard_of(recording, question, store, address, progress)
+        if question.grouping is not None:
+            together = question.grouping.of(recording)
+            found = found._replace(report=replace(found.report, group=together))
+    return found._replace(fetched=fetched() - before, group=group)
 
 
 def _shard_of(
-    path: Path,
-    question: Question,
-    store: ShardStore | None,
-    address: str | None,
-    progress: Callable[[float], None] | None,
-) -> FoundShard:
-    with open_recording(path) as recording:
-        found = _found(recording, question, store, address, progress)
-        if question.grouping is None:
-            return found
-        group = question.grouping.of(recording)
-    return found._replace(report=replace(found.report, group=group))
-
-
-def _found(
     recording: Recording,
     question: Question,
     store: ShardStore | None,

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from forewarn.learning.counting import Counts
 from forewarn.models import Provenance
 from forewarn.models.shards import Judged, Outcomes
 from forewarn.signals.feed import Snapshot
 from forewarn.states.abstraction import Abstraction
+
+NOTHING: Counter[Any] = Counter()
+"""In the place of counts that are gone, one for all recordings: there may be millions."""
 
 
 class Watcher(Protocol):
@@ -79,7 +82,14 @@ class RecordingReport:
 
         Where its moments were watched, the model keeps its transitions by themselves.
         """
-        counts = self.counts._replace(triples=Counter(), starts=Counter(), steps=Counter())
+        counts = self.counts._replace(triples=NOTHING, starts=NOTHING, steps=NOTHING)
         if self.watched is None:
-            counts = counts._replace(transitions=Counter())
-        return replace(self, counts=counts, whole=False)
+            counts = counts._replace(transitions=NOTHING)
+        counts = counts._replace(refused=counts.refused or NOTHING)
+        return replace(
+            self,
+            counts=counts,
+            stale=self.stale or NOTHING,
+            failures=self.failures or NOTHING,
+            whole=False,
+        )

@@ -14,6 +14,8 @@ from scipy import sparse
 
 from forewarn.config.fields import Rate, is_rate
 from forewarn.errors import ModelError
+from forewarn.models import borrowing
+from forewarn.models.borrowing import Borrowed
 from forewarn.models.calibration_map import Recalibration
 from forewarn.models.estimates import Estimate
 from forewarn.models.process import DecisionProcess, Steps, check_steps, estimate_process
@@ -136,6 +138,8 @@ class CountModel:
         Danger scores, which the abstraction's digest covers.
     estimates : tuple of Estimate
         What the risk of some properties is made of.
+    borrowed : Borrowed or None
+        What a group takes from the recordings of others; not part of `counts`.
     """
 
     vocabulary: StateSpace
@@ -155,6 +159,7 @@ class CountModel:
     shards: tuple[Shard, ...] = ()
     danger: tuple[DangerFit, ...] = ()
     estimates: tuple[Estimate, ...] = ()
+    borrowed: Borrowed | None = None
 
     def __post_init__(self) -> None:
         n = len(self.states)
@@ -184,10 +189,16 @@ class CountModel:
         return np.asarray(self.counts.sum(axis=1)).ravel().astype(np.int64)
 
     @cached_property
+    def weights(self) -> sparse.csr_matrix:
+        """What is known of each transition, in visits: counts, and what is borrowed; float64."""
+        own = self.counts.astype(np.float64)
+        return own if self.borrowed is None else sparse.csr_matrix(own + self.borrowed.weights)
+
+    @cached_property
     def observed(self) -> NDArray[np.bool_]:
-        """Mask of the states that occur in the recordings, shape (n,)."""
-        entered = np.asarray(self.counts.sum(axis=0)).ravel()
-        return np.asarray((self.visits + entered + self.starts) > 0)
+        """Mask of the states that occur in the recordings, borrowed ones included, shape (n,)."""
+        left, entered = (np.asarray(self.weights.sum(axis=axis)).ravel() for axis in (1, 0))
+        return np.asarray((left + entered + self.starts) > 0)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -208,6 +219,11 @@ class CountModel:
             for part in (matrix.indptr, matrix.indices, matrix.data):
                 digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
         digest.update(np.ascontiguousarray(self.starts, dtype="<i8").tobytes())
+        if self.borrowed is not None:
+            weights = self.borrowed.weights
+            for part in (weights.indptr, weights.indices):
+                digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
+            digest.update(np.ascontiguousarray(weights.data, dtype="<f8").tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -270,7 +286,9 @@ def _check(model: CountModel, n: int) -> None:
                 accepted="at most as many transitions of each kind",
                 key="shards",
             )
-    clash = model.counts.multiply(model.forbidden).tocoo()
+    if model.borrowed is not None:
+        borrowing.check(model.borrowed, model.terminal)
+    clash = sparse.coo_matrix(model.weights.multiply(model.forbidden))
     if clash.nnz and clash.data.any():
         row, column = int(clash.row[0]), int(clash.col[0])
         raise ModelError(
@@ -301,6 +319,7 @@ def with_states(model: CountModel, states: Sequence[int]) -> CountModel:
         starts=starts,
         forbidden=_moved(model.forbidden, target, len(states), np.bool_),
         shards=tuple(shard.moved(target) for shard in model.shards),
+        borrowed=None if model.borrowed is None else model.borrowed.moved(target, len(states)),
     )
 
 

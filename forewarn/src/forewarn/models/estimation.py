@@ -72,7 +72,7 @@ def estimate_chain(model: CountModel, smoothing: Smoothing | None = None) -> Cha
 
     The sum of the denominator and the prior run over the ``k[i]`` valid successors of i only;
     a forbidden transition has probability 0, a terminal state stays where it is. A state with
-    neither counts nor prior is unseen: its row is zero.
+    neither counts nor prior is unseen: its row is zero. What is borrowed counts like visits.
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ def estimate_chain(model: CountModel, smoothing: Smoothing | None = None) -> Cha
     weights = np.array([choice.weight(int(k)) for k in successors.numbers])
     prior = weights * successors.numbers
     prior[model.terminal] = 0.0
-    total = model.visits + prior
+    total = np.asarray(model.weights.sum(axis=1)).ravel() + prior
     unseen = (total == 0) & ~model.terminal
     scale = np.divide(1.0, total, out=np.zeros(model.size), where=total > 0)
-    counted = sparse.diags(scale) @ model.counts.astype(np.float64)
+    counted = sparse.diags(scale) @ model.weights
     stay = sparse.diags(model.terminal.astype(np.float64))
     matrix = sparse.csr_matrix(counted + stay)
     matrix.eliminate_zeros()

@@ -17,8 +17,8 @@ from forewarn.config.fields import Rate
 from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import check_output, write_output
+from forewarn.models import borrowing, estimates, shards
 from forewarn.models import calibration_map as recalibration
-from forewarn.models import estimates, shards
 from forewarn.models.checked_json import MAX_BYTES, Reader, parse_json, read_json
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
@@ -37,7 +37,8 @@ VERSION = 1
 RECALIBRATED = 2  # who does not know of maps must not take the chain's risk for the model's
 OTHER_STATES = 3  # who does not know of kinds must not take the states for predicates
 ESTIMATED = 4  # who does not know of estimates, or of danger scores, must not take the chain's risk
-VERSIONS = (VERSION, RECALIBRATED, OTHER_STATES, ESTIMATED)
+BORROWED = 5  # who does not know of priors must not take a group's own counts for all it knows
+VERSIONS = (VERSION, RECALIBRATED, OTHER_STATES, ESTIMATED, BORROWED)
 DANGER = "danger"
 RECALIBRATION = "recalibration"
 MAX_STATES = 1 << 17
@@ -109,8 +110,8 @@ def parse_model(data: bytes) -> CountModel:
 def merge_models(models: Iterable[CountModel]) -> CountModel:
     """Add up the counts of models of one abstraction.
 
-    Maps that calibrate risks, and what risks are made of, are left out: they were fitted to one of
-    the models alone.
+    Maps that calibrate risks, what risks are made of, and what is borrowed from others are left
+    out: they were fitted to one of the models alone.
 
     Raises
     ------
@@ -141,6 +142,7 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
         grown=tuple(sorted({mark for part in parts for mark in part.grown})),
         shards=tuple(shard for part in wide for shard in part.shards),
         estimates=(),
+        borrowed=None,
     )
 
 
@@ -191,6 +193,7 @@ def dump_model(model: CountModel) -> str:
     other = space.kind != PREDICATES
     version = OTHER_STATES if other else RECALIBRATED if model.recalibration else VERSION
     version = ESTIMATED if model.shards or model.estimates or model.danger else version
+    version = version if model.borrowed is None else BORROWED
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": version,
@@ -230,6 +233,9 @@ def dump_model(model: CountModel) -> str:
     if model.estimates:
         chosen = estimates.dump(model.estimates)
         lists["estimates"] = lambda: chosen
+    if model.borrowed is not None:
+        others = [borrowing.dump(model.borrowed, list(_dump_counts(model.borrowed.counts)))]
+        lists["borrowed"] = lambda: others
     checksum = _checksum({**head, **lists})
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, items in lists.items():
@@ -319,7 +325,7 @@ def _parse(reader: Reader) -> CountModel:
             accepted="a file as `forewarn learn` or `forewarn merge` wrote it",
             key="checksum",
         )
-    other = version == OTHER_STATES or (version == ESTIMATED and "space" in reader.value)
+    other = version == OTHER_STATES or (version >= ESTIMATED and "space" in reader.value)
     vocabulary = _space(reader) if other else reader.space(PREDICATES)
     states = reader.states(vocabulary, MAX_STATES)
     n = len(states)
@@ -347,10 +353,16 @@ def _parse(reader: Reader) -> CountModel:
         recalibration=recalibration.parse(maps),
         steps=parse_steps(steps, vocabulary, MAX_COUNT),
         grown=_grown(reader),
-        shards=_shards(reader, n) if version == ESTIMATED else (),
+        shards=_shards(reader, n) if version >= ESTIMATED else (),
         danger=parse_danger(reader.children(DANGER) if DANGER in reader.value else []),
-        estimates=estimates.parse(_optional(reader, "estimates")) if version == ESTIMATED else (),
+        estimates=estimates.parse(_optional(reader, "estimates")) if version >= ESTIMATED else (),
+        borrowed=_borrowed(reader, n) if version == BORROWED else None,
     )
+
+
+def _borrowed(reader: Reader, n: int) -> borrowing.Borrowed | None:
+    found = _optional(reader, "borrowed")
+    return borrowing.parse(found[0], n) if found else None
 
 
 def parse_provenance(reader: Reader) -> Provenance:

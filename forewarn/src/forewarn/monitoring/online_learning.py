@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, Provenance, Smoothing, merge_models
@@ -92,7 +94,8 @@ class OnlineLearner:
         It may be called in another thread, for a large model takes long to be put together.
 
         Maps that calibrate risks stay, and so does what risks are made of: what they mend comes
-        from the abstraction, and a risk that jumps in mid-session would mislead more.
+        from the abstraction, and a risk that jumps in mid-session would mislead more. What a group
+        borrows stays, too, and matters the less the more is counted.
         """
         self._taken = self._counted
         counts = self._counter.result
@@ -110,8 +113,18 @@ class OnlineLearner:
             danger=self._base.danger,
         )
         base = self._base
-        return lambda: replace(
-            merge_models([base, learned]),
-            recalibration=base.recalibration,
-            estimates=base.estimates,
-        )
+        return lambda: _joined(base, learned)
+
+
+def _joined(base: CountModel, learned: CountModel) -> CountModel:
+    """Return both models' counts with what `base` has beside its own."""
+    found = merge_models([base, learned])
+    index = found.index
+    target = np.array([index[state] for state in base.states], dtype=np.int64)
+    others = base.borrowed
+    return replace(
+        found,
+        recalibration=base.recalibration,
+        estimates=base.estimates,
+        borrowed=None if others is None else others.moved(target, found.size),
+    )

@@ -195,7 +195,7 @@ def _by_metadata(key: str, recording: Recording) -> Iterator[str]:
 
 
 def _regular(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a pattern of paths, at borders between names of folders."""
+    """Return the regular expression of a pattern, which has the last parts of a path or all."""
     kinds: Mapping[str, Callable[[], str]] = {
         "**": lambda: ".*",
         "*": lambda: "[^/]*",
@@ -206,4 +206,4 @@ def _regular(pattern: str) -> re.Pattern[str]:
         text += re.escape(pattern[end : place.start()])
         text += f"(?P<{place[1]}>[^/]+)" if place[1] else kinds[place[0]]()
         end = place.end()
-    return re.compile(rf"(?:^|/){text}{re.escape(pattern[end:])}(?:/|$)")
+    return re.compile(rf"(?:^|/){text}{re.escape(pattern[end:])}/?$")

@@ -82,7 +82,7 @@ def reachable(compiled: CompiledProperty, model: CountModel) -> set[tuple[int, i
 
     waiting = [enter(int(row), initial) for row in np.flatnonzero(model.observed)]
     found = set(waiting)
-    indptr, indices = model.counts.indptr, model.counts.indices
+    indptr, indices = model.weights.indptr, model.weights.indices
     while waiting:
         row, q = waiting.pop()
         for target in indices[indptr[row] : indptr[row + 1]].tolist():

@@ -1,0 +1,108 @@
+"""``forewarn drift``: in which states groups of recordings do not go on alike."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.assessment.group_differences import LEVEL
+from forewarn.assessment.modelling import learn_model
+from forewarn.cli.common import (
+    add_allow_missing,
+    add_config,
+    add_part,
+    add_recordings,
+    add_top,
+    probability,
+)
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
+from forewarn.cli.groups import add_grouping, differences_record, grouping_of, print_differences
+from forewarn.cli.output import Output
+from forewarn.monitoring.loading import load_bare
+from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.parts import Part
+
+DESCRIPTION = """\
+Compare groups of recordings (robots, versions of software, weeks) state by state: where does what
+comes next differ? Whether a difference is chance is judged by recordings that change groups, for
+the ticks of one recording resemble each other; of the states that are named, at most a share
+(--fdr) differ by chance. Recordings are read as by `forewarn learn`, and with --store none is read
+twice."""
+
+EPILOG = """\
+exit codes: 0 no state differs, 1 some do, 2 wrong usage or input.
+
+examples: forewarn drift bags/ -c monitor.yaml --group-by week
+          forewarn drift bags/ -c monitor.yaml --group-by robot --groups 'bags/{robot}/*'"""
+
+
+@dataclass(frozen=True)
+class Options(FleetOptions):
+    """The arguments of ``drift``."""
+
+    recordings: list[Path]
+    begin: str | None
+    end: str | None
+    config: Path
+    group_by: str
+    groups: str | None
+    fdr: float
+    top: int
+    store: Path | None
+    allow_missing: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_recordings(parser)
+    add_part(parser)
+    add_config(parser)
+    add_grouping(parser, "which recordings are compared with which", required=True)
+    parser.add_argument(
+        "--fdr",
+        type=probability,
+        default=LEVEL,
+        metavar="Q",
+        help=f"false discovery rate: share of named states that differ by chance ({LEVEL})",
+    )
+    add_top(parser)
+    add_fleet(parser)
+    add_store(parser)
+    add_allow_missing(parser)
+
+
+def run(options: Options, output: Output) -> int:
+    """Count, compare and report."""
+    compiled = load_bare(options.config)
+    recordings = existing_recordings(
+        options.recordings, compiled.spec, Part(options.begin, options.end)
+    )
+    readers = Readers(options, recordings)
+    learned = learn_model(
+        compiled,
+        recordings,
+        executor=readers.executor,
+        store=store_at(options.store),
+        apart=False,
+        allow_missing=options.allow_missing,
+        grouping=grouping_of(options.group_by, options.groups),
+        level=options.fdr,
+        bars=output.progress,
+    )
+    for problem in learned.counted.problems:
+        output.warn(problem)
+    readers.warn(output)
+    assert learned.groups is not None
+    groups, found = learned.groups.models, learned.groups.differences
+    for line in learned.warnings:
+        output.warn(line)
+    print_differences(found, learned.model, len(groups), output, options.top)
+    output.emit(
+        {
+            "groups": {name: len(model.provenance) for name, model in groups.items()},
+            **differences_record(found, learned.model),
+            "left_out": readers.record(),
+        }
+    )
+    return int(bool(found.moved))

@@ -1,0 +1,168 @@
+"""Options and output of commands that compare groups of recordings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from forewarn.assessment.group_differences import Differences
+from forewarn.assessment.grouped_models import GroupedModels
+from forewarn.cli.common import share
+from forewarn.cli.output import Output
+from forewarn.cli.tables import changed
+from forewarn.errors import InputError, plural
+from forewarn.files.outputs import is_stdout
+from forewarn.learning.borrowing import Strength
+from forewarn.models import CountModel
+from forewarn.models.borrowing import Borrowed
+from forewarn.recordings.groups import PERIODS, Grouping, grouping
+from forewarn.signals.clock_kinds import clock_of
+
+GROUPS_HELP = (
+    "where the values of --group-by are: a table in CSV with a column `recording` (a name, a path, "
+    "or a pattern of paths), or a pattern of paths such as 'bags/{robot}/{software}/*'; without "
+    "it, the metadata of recordings"
+)
+
+
+def add_grouping(parser: argparse.ArgumentParser, text: str, *, required: bool = False) -> None:
+    """Add ``--group-by`` and ``--groups``."""
+    periods = ", ".join(f"`{name}`" for name in PERIODS)
+    parser.add_argument(
+        "--group-by",
+        metavar="KEYS",
+        required=required,
+        help=f"{text}, by these values, such as robot,software; {periods}: when they began (UTC)",
+    )
+    parser.add_argument("--groups", metavar="FROM", help=GROUPS_HELP)
+
+
+def grouping_of(keys: str | None, source: str | None) -> Grouping | None:
+    """Return how recordings are grouped, if they are; raises InputError."""
+    if keys is not None:
+        return grouping(keys, source)
+    if source is not None:
+        raise InputError("says what nobody asks for", key="--groups", accepted="--group-by as well")
+    return None
+
+
+def group_file(model: Path, group: str) -> Path:
+    """Return where the model of a group is written, beside that of all.
+
+    Raises
+    ------
+    InputError
+        If that of all is written to stdout.
+    """
+    if is_stdout(model):
+        raise InputError(
+            "has no files beside it", file=model, key="--group-by", accepted="a file for -o"
+        )
+    name = quote(group.replace(", ", ","), safe="=,+ ")
+    return model.with_name(f"{model.stem}.{name}{model.suffix}")
+
+
+def print_groups(found: GroupedModels, files: Sequence[Path], output: Output) -> None:
+    """Print the models of groups and what differs between them."""
+    rows = []
+    for (name, model), path in zip(found.models.items(), files, strict=True):
+        assert model.borrowed is not None
+        spent = sum(source.duration for source in model.provenance)
+        rows.append(
+            [
+                name,
+                str(len(model.provenance)),
+                clock_of(model.rate).span(spent),
+                f"{int(model.counts.sum()):,}",
+                str(int((model.visits > 0).sum())),
+                share(model.borrowed.share(model.visits)),
+                path.name,
+            ]
+        )
+    columns = ("group", ">recordings", ">length", ">transitions", ">states", ">borrowed", "model")
+    output.say()
+    output.table(columns, rows)
+    output.say(strength_in_words(found.strength))
+    model = next(iter(found.models.values()))
+    print_differences(found.differences, model, len(found.models), output)
+
+
+def strength_in_words(strength: Strength) -> str:
+    """Say how much groups borrow, and how well that predicts."""
+    losses = f"{strength.loss:.4f} with it, {strength.alone:.4f} without, {strength.together:.4f} "
+    return (
+        f"borrowed from other groups: a row of theirs counts for {strength.visits:g} visits at "
+        f"most. Loss on recordings left out: {losses}with all of theirs"
+    )
+
+
+def print_differences(
+    found: Differences, model: CountModel, groups: int, output: Output, top: int = 10
+) -> None:
+    """Print in which states groups do not go on alike."""
+    about = f"{plural(groups, 'group')}, {plural(found.tested, 'state')} compared"
+    if found.untold:
+        about += f", {found.untold} with too few recordings to tell"
+    if not found.moved:
+        output.say(f"no state goes on differently ({about}; false discovery rate {found.level:g})")
+        return
+    rows = []
+    for one in found.moved[: top or None]:
+        name = model.name(one.state)
+        following = "stays" if one.to == one.state else changed(name, model.name(one.to))
+        told = [f"{one.q:.2g}", str(one.recordings), one.group, following]
+        rows.append([name, *told, share(one.share), share(one.elsewhere)])
+    number = len(found.moved)
+    goes = "state goes" if number == 1 else "states go"
+    output.say(
+        f"{number} {goes} on differently ({about}; false discovery rate {found.level:g}"
+        f"{f'; the surest {len(rows)}' if len(rows) < number else ''}):"
+    )
+    columns = ("state", ">q", "?>recordings", "most in", "next", ">there", ">elsewhere")
+    output.table(columns, rows)
+
+
+def differences_record(found: Differences, model: CountModel) -> dict[str, Any]:
+    """Return what differs, for ``--json``."""
+    moved = [
+        {**one._asdict(), "state": model.name(one.state), "to": model.name(one.to)}
+        for one in found.moved
+    ]
+    return {**found._asdict(), "moved": moved}
+
+
+def groups_record(found: GroupedModels | None, files: Sequence[Path]) -> dict[str, Any] | None:
+    """Return the models of groups, for ``--json``."""
+    if found is None:
+        return None
+    models = {
+        name: {
+            "model": path,
+            "recordings": len(model.provenance),
+            "transitions": int(model.counts.sum()),
+            "borrowed": borrowed_record(model.borrowed, model),
+        }
+        for (name, model), path in zip(found.models.items(), files, strict=True)
+    }
+    model = next(iter(found.models.values()))
+    return {
+        "models": models,
+        "strength": found.strength,
+        "differences": differences_record(found.differences, model),
+    }
+
+
+def borrowed_record(borrowed: Borrowed | None, model: CountModel) -> dict[str, Any] | None:
+    """Return what a model borrows, for ``--json``."""
+    if borrowed is None:
+        return None
+    return {
+        "group": borrowed.group,
+        "share": borrowed.share(model.visits),
+        "strength": borrowed.strength,
+        "recordings": borrowed.recordings,
+        "duration": borrowed.duration,
+    }
