@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +17,16 @@ from forewarn.cli.common import (
     add_output,
     add_part,
     add_recordings,
+    add_top,
 )
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
+from forewarn.cli.fleet_report import FleetReport
+from forewarn.cli.groups import add_grouping, grouping_of
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import replay_all
+from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
-from forewarn.learning.executors import Here
+from forewarn.learning.executors import Executor
 from forewarn.learning.refinement_file import load_refinement
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.live_anomaly import Detector
@@ -37,16 +43,20 @@ Replay recordings and write one self-contained HTML page: timeline of risk with 
 interventions, violations, states and raw signals, down to every tick; events; what other thresholds
 would give; calibration; coverage; how violations come about; states and process where they were
 learned; surprise where the monitor file has `anomaly`. A record of the node, or a bag with
-its topics, is compared with what it published live. The page needs no network to be read."""
+its topics, is compared with what it published live. With --fleet the page is about many recordings:
+violations and near ones an hour with intervals, by group, coverage, and the worst incidents, each
+with a clip. The page needs no network to be read."""
 
 EPILOG = """\
 exit codes: 0 the page was written, 2 wrong usage or input.
 
-example: forewarn report held_out.mcap -c monitor.yaml -m monitor.model.json -o report.html"""
+examples: forewarn report held_out.mcap -c monitor.yaml -m monitor.model.json -o report.html
+          forewarn report 'bags/*/*.mcap' -c monitor.yaml -o fleet.html --fleet --clips clips \\
+              --group-by robot --groups 'bags/{robot}/*'"""
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(FleetOptions):
     """The arguments of ``report``."""
 
     recordings: list[Path]
@@ -56,6 +66,11 @@ class Options:
     model: Path | None
     output: Path
     refinement: Path | None
+    fleet: bool
+    group_by: str | None
+    groups: str | None
+    clips: Path | None
+    top: int
     allow_missing: bool
 
 
@@ -72,34 +87,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="what `forewarn refine --save` kept: its rounds and counterexamples",
     )
+    parser.add_argument(
+        "--fleet",
+        action="store_true",
+        help="a page about all recordings together, without a picture of each",
+    )
+    add_grouping(parser, "with --fleet, compare groups of recordings")
+    parser.add_argument(
+        "--clips",
+        type=Path,
+        metavar="FOLDER",
+        help="with --fleet, cut each of the worst incidents out: a page that opens on the moment, "
+        "and an MCAP file if there are messages",
+    )
+    add_top(parser, "incidents")
+    add_fleet(parser)
     add_allow_missing(parser)
 
 
 def run(options: Options, output: Output) -> int:
     """Replay and write the page."""
     check_output(options.output)
+    _check_fleet(options)
     refinement = None if options.refinement is None else load_refinement(options.refinement)
     monitor, model = make_monitor(options.config, options.model)
     recordings = existing_recordings(
         options.recordings, monitor.spec, Part(options.begin, options.end)
     )
+    readers = Readers(options, recordings)
+    grouping = grouping_of(options.group_by, options.groups)
+    if options.fleet:
+        compiled = load_compiled(options.config, model)
+        fleet = FleetReport(
+            monitor, model, compiled, options.output, options.clips, options.top or sys.maxsize,
+            grouping, options.allow_missing,
+        )  # fmt: skip
+        fleet.write(recordings, readers, output)
+        return 0
     runs = replay_all(
         monitor,
         recordings,
         output,
+        readers.executor,
         learned_from=model.provenance if model else (),
         allow_missing=options.allow_missing,
         keep_signals=True,
     )
+    readers.warn(output)
     further = [] if refinement is None else refinement_parts(refinement)
     if monitor.detector is not None:
         compiled = load_compiled(options.config, model)
-        found = _surprise(monitor.detector, compiled, recordings, options, output)
+        found = _surprise(monitor.detector, compiled, recordings, options, output, readers.executor)
         further += surprise_parts(found, compiled)
     write_output(options.output, render(monitor, model, runs, further))
     output.say(f"report: {options.output}")
-    output.emit({"report": options.output, **result(monitor, runs)})
+    output.emit({"report": options.output, **result(monitor, runs), "left_out": readers.record()})
     return 0
+
+
+def _check_fleet(options: Options) -> None:
+    """Refuse what speaks of a fleet's page alone; raises InputError."""
+    only = {"--group-by": options.group_by, "--groups": options.groups, "--clips": options.clips}
+    given = [name for name, value in only.items() if value is not None]
+    if given and not options.fleet:
+        raise InputError("is of a fleet's page", key=given[0], accepted="--fleet as well")
+    if options.fleet and options.refinement is not None:
+        raise InputError("is of no fleet's page", key="--refinement", accepted="no --fleet")
 
 
 def _surprise(
@@ -108,6 +161,7 @@ def _surprise(
     recordings: list[Path],
     options: Options,
     output: Output,
+    executor: Executor,
 ) -> Surprise:
     """Judge the runs by what the monitor file names for live ones."""
     calibration = detector.calibration
@@ -117,7 +171,7 @@ def _surprise(
         compiled,
         predictor,
         calibration.what,
-        Here(),
+        executor,
         output,
         allow_missing=options.allow_missing,
     )
