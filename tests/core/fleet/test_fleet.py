@@ -165,6 +165,33 @@ def test_a_store_that_fails_one_write_in_five_costs_only_time(
     assert same(model, given, tmp_path)
 
 
+def test_groups_and_the_report_of_a_cluster_are_those_of_this_process(
+    fleet: Any, given: Given, tmp_path: Path
+) -> None:
+    scheduler = fleet.scheduler()
+    fleet.worker(scheduler, tmp_path / "a")
+    found = []
+    for name, recordings, on in (
+        ("there", [given.url], ("--on", scheduler.found)),
+        ("here", sorted(given.folder.glob("*.mcap")), ("-j", 1)),
+    ):
+        model, page = tmp_path / f"{name}.json", tmp_path / f"{name}.html"
+        groups = ("--group-by", "robot", "--groups", "{robot}-*")
+        told = fleet.learned(*recordings, "-c", given.config, "-o", model, *groups, *on)["groups"]
+        paths = [one.pop("model") for one in told["models"].values()]
+        result = fleet.forewarn(
+            "report", *recordings, "-c", given.config, "-m", model, "-o", page, "--fleet",
+            *groups, *on, "--json",
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        rates = json.loads(result.stdout)["groups"]
+        found.append((told, [counted(Path(path)) for path in paths], rates))
+    (_, models, rates), here = found
+    assert found[0] == here
+    assert [model["borrowed"][0]["group"] for model in models] == ["robot=robot0", "robot=robot1"]
+    assert [group["name"] for group in rates] == ["all", "robot=robot0", "robot=robot1"]
+
+
 def test_an_unreadable_object_is_named_counted_and_left_out_by_choice(
     fleet: Any, given: Given, bucket: Any, tmp_path: Path
 ) -> None:

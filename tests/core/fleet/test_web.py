@@ -60,3 +60,11 @@ def test_a_pattern_on_a_web_server_gives_what_the_disk_gives(
     fleet.learned(f"{site}/{pattern}", "-c", config, "-o", remote)
     here, there = (json.loads(path.read_text()) for path in (local, remote))
     assert all(there[key] == here[key] for key in ("states", "starts", "transitions"))
+    both = (f"{site}/{pattern}", paths[0], "-c", config, "-o", tmp_path / "both.json")
+    result = fleet.forewarn("learn", *both)
+    if pattern.endswith("mcap"):  # read by ranges: its digest is not that of its content
+        assert result.returncode == 0
+        assert "give the same counts to the last one: they may be one recording" in result.stderr
+    else:
+        assert there["provenance"] == here["provenance"]
+        assert result.returncode == 2 and "holds the same data as" in result.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.errors import RecordingError
+from forewarn.files.remote import address
 from forewarn.learning.copies import Copies
 
 A, B = Path("a.jsonl"), Path("b.jsonl")
@@ -44,3 +45,17 @@ def test_any_other_recording_twice_is_refused(path: Path, allowed: bool) -> None
     assert copies.is_new(A, "0")
     with pytest.raises(RecordingError, match=ACCEPTED):
         copies.is_new(path, "0")
+
+
+def test_a_remote_recording_that_gives_the_same_counts_may_be_a_copy() -> None:
+    there = address("s3://bucket/b.mcap")
+    for paths in ((A, there), (there, A)):
+        copies = Copies(allowed=True)
+        assert all(copies.is_new(path, str(path), "counts") for path in paths)
+        assert copies.alike == [paths[::-1]]
+        assert f"{paths[1]} and {paths[0]} give the same counts" in copies.remark()
+    # The digests of files on this machine tell: these are two recordings.
+    copies = Copies(allowed=True)
+    assert copies.is_new(A, "0", "counts") and copies.is_new(B, "1", "counts")
+    assert copies.is_new(there, "2") and copies.is_new(there.with_name("c.mcap"), "3", "others")
+    assert (copies.alike, copies.remark()) == ([], "")

@@ -211,3 +211,10 @@ def test_negative_counts_are_refused() -> None:
 
 def test_the_fingerprint_changes_with_a_count() -> None:
     assert model().fingerprint != model(((5, 1, 2), (0, 2, 0), (0, 0, 0))).fingerprint
+
+
+def test_a_model_of_a_fleet_names_all_its_recordings(tmp_path: Path) -> None:
+    many = tuple(Provenance(f"{i}.mcap", f"{i:064x}", 1.0, 10, 0) for i in range(70_000))
+    path = tmp_path / "fleet.json"
+    save_model(replace(model(), provenance=many), path)
+    assert load_model(path).provenance == many

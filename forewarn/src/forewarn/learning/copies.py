@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from forewarn.errors import RecordingError
+from forewarn.files.remote import RemotePath
 from forewarn.recordings.runs import trace_of
 
 
@@ -22,20 +23,34 @@ class Copies:
     ----------
     left_out : list of (Path, Path)
         Runs that are left out, each with the one that stays.
+    alike : list of (Path, Path)
+        Recordings of which one is remote, and known by what its store says of it: they give the
+        same counts, and may be copies in two places.
     """
 
     def __init__(self, *, allowed: bool) -> None:
         self.left_out: list[tuple[Path, Path]] = []
+        self.alike: list[tuple[Path, Path]] = []
         self._allowed = allowed
         self._seen: dict[str, Path] = {}
+        self._counted: dict[str, Path] = {}
         self._traces: set[Path] = set()
 
-    def is_new(self, path: Path, digest: str) -> bool:
-        """Tell whether a recording counts; raise RecordingError if it must not be there."""
+    def is_new(self, path: Path, digest: str, counts: str = "") -> bool:
+        """Tell whether a recording counts; raise RecordingError if it must not be there.
+
+        Parameters
+        ----------
+        counts : str
+            A digest of what it gives, if that is known.
+        """
         first = self._seen.setdefault(digest, path)
         trace = trace_of(path)
         if first == path:
             self._traces.add(path if trace is None else trace)
+            other = self._counted.setdefault(counts, path) if counts else path
+            if other != path and any(isinstance(one, RemotePath) for one in (path, other)):
+                self.alike.append((path, other))
             return True
         if trace is None or not self._allowed:
             raise _twice(path, first)
@@ -53,6 +68,20 @@ class Copies:
         for path, first in self.left_out:
             if trace_of(path) not in self._traces:
                 raise _twice(path, first)
+        return "; ".join(filter(None, (self._told_alike(), self._told_left_out())))
+
+    def _told_alike(self) -> str:
+        if not self.alike:
+            return ""
+        path, first = self.alike[0]
+        more = f", and {len(self.alike) - 1} more pairs like them" if self.alike[1:] else ""
+        return (
+            f"{path} and {first} give the same counts to the last one{more}: they may be one "
+            "recording in two places, which then counts twice and feigns certainty; give it from "
+            "one place only"
+        )
+
+    def _told_left_out(self) -> str:
         if not self.left_out:
             return ""
         path, first = self.left_out[0]

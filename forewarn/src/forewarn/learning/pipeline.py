@@ -13,7 +13,7 @@ import numpy as np
 
 from forewarn.config import MonitorSpec
 from forewarn.errors import InputError
-from forewarn.files.remote import fetched
+from forewarn.files.remote import RemotePath, fetched
 from forewarn.learning.actions import KEY
 from forewarn.learning.copies import Copies
 from forewarn.learning.counting import TransitionCounter, build_model
@@ -196,13 +196,15 @@ def learn(
     groups = None if grouping is None else GroupCounts(total.vocabulary)
     copies, last = copies or Copies(allowed=False), len(paths)
     kept, over_network, problems = 0, 0, list[str]()
+    far = any(isinstance(path, RemotePath) for path in paths)
     work = (question, store, address, grouping)
     reading = (executor or Here()).each(paths, shard_of, work, progress)
     with closing(reading):
         for path, found in reading:
             problems += found.problems
             over_network += found.fetched
-            if not copies.is_new(path, found.report.provenance.digest):
+            counts = found.report.likeness if far else ""
+            if not copies.is_new(path, found.report.provenance.digest, counts):
                 continue
             kept += found.kept
             if groups is not None:

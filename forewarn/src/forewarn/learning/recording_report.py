@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,6 +77,16 @@ class RecordingReport:
     watched: Watched | None = None
     whole: bool = True
     group: str = ""
+
+    @property
+    def likeness(self) -> str:
+        """A digest of length and counts; empty if nothing was counted."""
+        counts, source = self.counts, self.provenance
+        if not counts.transitions:
+            return ""
+        parts = (counts.transitions, counts.triples, counts.starts, counts.steps)
+        told = (source.duration, counts.ticks, *(sorted(part.items()) for part in parts))
+        return hashlib.sha256(repr(told).encode()).hexdigest()
 
     def summed(self) -> RecordingReport:
         """Return what is still to be known of a recording when its counts have been added up.

@@ -43,6 +43,7 @@ DANGER = "danger"
 RECALIBRATION = "recalibration"
 MAX_STATES = 1 << 17
 MAX_COUNT = 1 << 40
+MAX_RECORDINGS = 1 << 21
 MAX_CHOICES = 1 << 20
 """States with an action each: what a model file may say of actions."""
 
@@ -331,7 +332,7 @@ def _parse(reader: Reader) -> CountModel:
     n = len(states)
     smoothing = reader.child("smoothing")
     steps = reader.children("actions", MAX_CHOICES) if "actions" in reader.value else []
-    provenance = tuple(map(parse_provenance, reader.children("provenance")))
+    provenance = tuple(map(parse_provenance, reader.children("provenance", MAX_RECORDINGS)))
     starts = np.zeros(n, dtype=np.int64)
     for index, count in reader.pairs("starts", n, MAX_COUNT):
         starts[index] = count
@@ -381,4 +382,5 @@ def _optional(reader: Reader, key: str) -> list[Reader]:
 
 
 def _shards(reader: Reader, n: int) -> tuple[shards.Shard, ...]:
-    return shards.parse(_optional(reader, "shards"), _optional(reader, "judged"), n)
+    kept = reader.children("shards", MAX_RECORDINGS) if "shards" in reader.value else []
+    return shards.parse(kept, _optional(reader, "judged"), n)

@@ -46,6 +46,8 @@ class BagRecording(Recording):
         Called when the recording is closed.
     custom : mapping of str to str, optional
         What whoever recorded it has written beside the files (rosbag2's ``custom_data``).
+    copies : mapping of Path to Path, optional
+        Copies on this machine of remote files, which tell their digests.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class BagRecording(Recording):
         warnings: Sequence[str] = (),
         cleanup: Callable[[], None] | None = None,
         custom: Mapping[str, str] | None = None,
+        copies: Mapping[Path, Path] | None = None,
     ) -> None:
         self.path = path
         self.kind = kind
@@ -65,6 +68,7 @@ class BagRecording(Recording):
         self._files = [storage.path for storage in storages]
         self._cleanup = cleanup
         self._custom = dict(custom or {})
+        self._copies = dict(copies or {})
         self._collect_warnings()
         filled = [storage for storage in storages if storage.count]
         self.start_ns = min((segment.start_ns for segment in filled), default=0)
@@ -166,7 +170,7 @@ class BagRecording(Recording):
 
     def digest(self) -> str:
         """See `Recording.digest`."""
-        return digest_files(self._files)
+        return digest_files([self._copies.get(file, file) for file in self._files])
 
     def metadata(self) -> Mapping[str, Mapping[str, str]]:
         """Return the named tables of text that the files hold beside their messages."""

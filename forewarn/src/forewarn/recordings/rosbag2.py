@@ -107,6 +107,7 @@ def open_file(path: Path) -> BagRecording:
 def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecording:
     warnings = list(metadata.warnings)
     storages: list[Storage] = []
+    copies: dict[Path, Path] = {}
     with ExitStack() as stack:
         folder = (
             Path(stack.enter_context(TemporaryDirectory(prefix="forewarn-")))
@@ -123,7 +124,7 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
                     source = folder / f"{number}_{file.stem}"
                     _unpack(file, source, warnings)
                 elif staged is not None and isinstance(file, RemotePath) and _is_staged(file):
-                    source = staged.copy(file)
+                    source = copies[file] = staged.copy(file)
                 storage = _open_storage(file, source)
             except RecordingError as error:
                 if len(files) == 1:

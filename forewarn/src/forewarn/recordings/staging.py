@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from forewarn.errors import InputError, RecordingError
 from forewarn.files.remote import RemotePath
-from forewarn.recordings.interface import Recording, Sample, digest_files, is_timed
+from forewarn.recordings.interface import Recording, Sample, is_timed
 
 QUOTA = "FOREWARN_STAGING_QUOTA"
 DEFAULT_GB = 20.0
@@ -94,8 +94,8 @@ class StagedRecording(Recording):
         return self._whole.read(topics)
 
     def digest(self) -> str:
-        """Return the SHA-256 of what identifies the remote file."""
-        return digest_files([self.path])
+        """Return that of the copy, which is that of the file wherever it lies."""
+        return self._whole.digest()
 
     def metadata(self) -> Mapping[str, Mapping[str, str]]:
         """Return those of the copy."""
