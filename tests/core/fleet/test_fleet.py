@@ -171,16 +171,13 @@ def test_groups_and_the_report_of_a_cluster_are_those_of_this_process(
     scheduler = fleet.scheduler()
     fleet.worker(scheduler, tmp_path / "a")
     found = []
-    for name, recordings, on in (
-        ("there", [given.url], ("--on", scheduler.found)),
-        ("here", sorted(given.folder.glob("*.mcap")), ("-j", 1)),
-    ):
+    for name, on in (("there", ("--on", scheduler.found)), ("here", ("-j", 1))):
         model, page = tmp_path / f"{name}.json", tmp_path / f"{name}.html"
         groups = ("--group-by", "robot", "--groups", "{robot}-*")
-        told = fleet.learned(*recordings, "-c", given.config, "-o", model, *groups, *on)["groups"]
+        told = fleet.learned(given.url, "-c", given.config, "-o", model, *groups, *on)["groups"]
         paths = [one.pop("model") for one in told["models"].values()]
         result = fleet.forewarn(
-            "report", *recordings, "-c", given.config, "-m", model, "-o", page, "--fleet",
+            "report", given.url, "-c", given.config, "-m", model, "-o", page, "--fleet",
             *groups, *on, "--json",
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
