@@ -1,7 +1,7 @@
 """A shield for the town's ego: actions are tried, learned from, and recommended.
 
     python -m evaluation.closed_loop.shield --folder DIR --tries 3001:3031
-    python -m evaluation.closed_loop.shield --folder DIR --seeds 4001:4101 --write
+    python -m evaluation.closed_loop.shield --folder DIR --seeds 4022:4101 --write
 
 The first command drives trips with actions at random moments, and adds what happened to `--tried`;
 the second drives the same trips by all arms. What was tried and which trips were driven is kept in

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.closed_loop.arms import AT_LIGHTS, CONFIG, HOLD, adapted
+from evaluation.closed_loop.arms import AT_LIGHTS, CONFIG, HOLD, adapted, load_acting
 from evaluation.closed_loop.demands import (
     physical_quantities,
     stops_for_everything,
@@ -27,15 +27,16 @@ from evaluation.closed_loop.shield import (
 )
 from evaluation.closed_loop.summary import (
     FIGURES,
+    HERE,
     bootstrap,
     bounded_rate,
     counts,
     plot_trade_off,
 )
 from evaluation.closed_loop.trip import Brakes, Referee, role_of
-from evaluation.harness.advice import as_driven_on
+from evaluation.harness.advice import as_driven_on, learned_on
 from evaluation.harness.control import QuantityRules, moving
-from evaluation.harness.episodes import paired
+from evaluation.harness.episodes import paired, read_lines
 from evaluation.harness.page import replaced
 from evaluation.sumo.simulation import Frame
 from forewarn.config import load_spec
@@ -350,8 +351,28 @@ def test_a_log_of_tries_is_read_as_it_was_written() -> None:
     assert tried_in([{"log": packed(log)} for log in logs]) == logs
 
 
+def test_the_figures_of_the_shield_are_those_of_what_is_kept() -> None:
+    compiled, model = load_acting(CONFIG)
+    logs = tried_in(read_lines(HERE / "tries.jsonl.gz"))
+    published = json.loads((HERE / "shield.json").read_text(encoding="utf-8"))
+    learned = learned_on(compiled, model, logs)
+    assert learned.fingerprint == published["model"]
+    trips = read_lines(HERE / "trips.jsonl.gz")
+    trips = [trip for trip in trips if trip["seed"] in published["seeds"]]
+    assert trips
+    for name, (members, reference) in paired(trips, list(published["arms"])).items():
+        assert [one["seed"] for one in members] == published["seeds"]
+        found = summary(list(zip(members, reference, strict=True)))
+        assert json.loads(json.dumps(found)) == published["arms"][name]
+
+
 @pytest.mark.parametrize(
-    ("file", "mark"), [("lights.json", "heeding lights"), ("shield.json", MARK)]
+    ("file", "mark"),
+    [
+        ("lights.json", "heeding lights"),
+        ("shield.json", MARK),
+        ("shield_first.json", f"{MARK}, first"),
+    ],
 )
 def test_the_page_says_what_lights_and_the_shield_cost(
     repository: Path, file: str, mark: str
