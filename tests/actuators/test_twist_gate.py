@@ -43,17 +43,17 @@ def test_each_action_over_topics(gate: Callable[..., Robot], stamped: bool) -> N
     monitor = Monitor(robot.probe)
     robot.wait_for(1.0, "nothing is asked for")
     monitor.ask(Intervention.LIMIT_SPEED, speed_limit=0.25)
-    robot.wait_for(0.25, "the monitor")
+    robot.wait_for(0.25, "asked for by the monitor")
     assert robot.obeyed[-1][1].angular.z == pytest.approx(0.125)
     assert robot.applied[-1].action == Intervention.LIMIT_SPEED
     assert robot.applied[-1].id == 1
     monitor.ask(Intervention.EMERGENCY_STOP)
-    robot.wait_for(0.0, "the monitor")
+    robot.wait_for(0.0, "asked for by the monitor")
     assert robot.obeyed[-1][1].angular.z == 0.0
     monitor.withdraw()
     robot.wait_for(1.0, "nothing is asked for")
     monitor.ask(Intervention.COMFORTABLE_STOP)
-    robot.wait_for(0.0, "the monitor")
+    robot.wait_for(0.0, "asked for by the monitor")
     monitor.withdraw()
     robot.wait_for(1.0, "nothing is asked for")
     monitor.ask(200)  # what this gate has never heard of
@@ -68,7 +68,7 @@ def test_a_monitor_that_only_observes_lets_pass(gate: Callable[..., Robot]) -> N
     seen, told = len(robot.obeyed), len(robot.applied)
     robot.probe.wait(lambda: len(robot.obeyed) > seen + 25, "commands")
     assert not [item for item in robot.applied[told:] if "unknown" in item.reason]
-    assert not [item for item in robot.applied[told:] if item.reason == "the monitor"]
+    assert not [item for item in robot.applied[told:] if item.reason == "asked for by the monitor"]
 
 
 def test_an_observing_twin_does_not_lift_a_stop(gate: Callable[..., Robot]) -> None:
@@ -77,13 +77,15 @@ def test_an_observing_twin_does_not_lift_a_stop(gate: Callable[..., Robot]) -> N
     monitor = Monitor(robot.probe)
     robot.wait_for(1.0, "nothing is asked for")
     monitor.ask(Intervention.EMERGENCY_STOP)
-    robot.wait_for(0.0, "the monitor")
+    robot.wait_for(0.0, "asked for by the monitor")
     stood = len(robot.obeyed)
     twin = Monitor(robot.probe, "7819", Intervention.OBSERVE)
     robot.probe.wait(lambda: "another" in robot.applied[-1].reason, "the gate to notice")
     robot.probe.wait_for_status("gate", "ERROR", "another", node="twist_gate")
     twin.close()
-    robot.probe.wait(lambda: robot.applied[-1].reason == "the monitor", "trust in the first")
+    robot.probe.wait(
+        lambda: robot.applied[-1].reason == "asked for by the monitor", "trust in the first"
+    )
     monitor.withdraw()
     robot.probe.wait(lambda: robot.applied[-1].action == Intervention.NONE, "the end of the stop")
     ended = len(robot.obeyed)
@@ -129,7 +131,7 @@ def test_a_stopped_robot_backs_away_as_far_as_it_may_while_the_way_is_clear(
     monitor = Monitor(robot.probe)
     robot.wait_for(1.0, "nothing is asked for")
     monitor.ask(Intervention.EMERGENCY_STOP)
-    robot.wait_for(0.0, "the monitor")
+    robot.wait_for(0.0, "asked for by the monitor")
     robot.command.linear.x = -1.0
     stood = len(robot.obeyed)
     monitor.ask(Intervention.EMERGENCY_STOP, escape_turn=True)
@@ -142,7 +144,7 @@ def test_a_stopped_robot_backs_away_as_far_as_it_may_while_the_way_is_clear(
     robot.probe.wait(
         lambda: {twist.linear.x for _, twist in robot.obeyed[-50:]} == {0.0}, "the end of its way"
     )
-    assert robot.applied[-1].reason == "the monitor"
+    assert robot.applied[-1].reason == "asked for by the monitor"
     assert {twist.angular.z for _, twist in robot.obeyed[stood:]} == {0.0}
     moved = [(at, -twist.linear.x) for at, twist in robot.obeyed[stood:]]
     way = sum(speed * (b - a) for (a, speed), (b, _) in itertools.pairwise(moved))
@@ -264,7 +266,7 @@ def test_a_first_intervention_that_the_middleware_refuses_stops_the_robot(
     probe.wait(lambda: len(said) > first + 5, "more attempts")
     assert {kind for kind, *_ in said[first:]} == {"refused"}, "no risk without its intervention"
     refuses = False
-    probe.wait(lambda: robot.applied[-1].reason == "the monitor", "what was asked for")
+    probe.wait(lambda: robot.applied[-1].reason == "asked for by the monitor", "what was asked for")
     assert robot.speed == 0.0
     after = next(place for place, (kind, *_) in enumerate(said[first:], first) if kind != "refused")
     assert said[after][:2] == ("intervention", True)

@@ -83,7 +83,7 @@ def test_what_it_asks_for_is_done(told: Told) -> None:
     for said in (LIMIT, STOP, EMERGENCY):
         told.tick(10.1, **said)
         wanted = Demand(said["action"], said.get("speed_limit", math.nan), said["id"])
-        assert repr(told.watchdog.demand(10.2)) == repr((wanted, "the monitor"))
+        assert repr(told.watchdog.demand(10.2)) == repr((wanted, "asked for by the monitor"))
     told.tick(10.3, id=9)
     assert told.watchdog.demand(10.3)[0] == NOTHING
 
@@ -118,7 +118,7 @@ def test_an_intervention_left_alone_stops_the_robot(told: Told) -> None:
     assert told.action(11.1) == "COMFORTABLE_STOP"
     assert told.reason(11.1) == "an intervention is neither repeated nor withdrawn"
     told.intervene(11.1, **LIMIT)
-    assert told.watchdog.demand(11.1) == (Demand("LIMIT_SPEED", 1.0, 7), "the monitor")
+    assert told.watchdog.demand(11.1) == (Demand("LIMIT_SPEED", 1.0, 7), "asked for by the monitor")
 
 
 # Content
@@ -208,7 +208,10 @@ def test_only_the_session_that_asked_lifts_a_stop(told: Told) -> None:
         assert told.reason(now + 0.05) == "another monitor speaks as well"
     for k in range(8):
         told.tick(12.3 + 0.1 * k, **STOP)
-    assert (told.action(13.0), told.reason(13.0)) == ("COMFORTABLE_STOP", "the monitor")
+    assert (told.action(13.0), told.reason(13.0)) == (
+        "COMFORTABLE_STOP",
+        "asked for by the monitor",
+    )
     told.tick(13.1, id=8)
     assert told.action(13.1) == "NONE"
 
@@ -266,7 +269,7 @@ def test_nobody_speaks_in_the_name_of_another() -> None:
     assert told.reason(10.2) == "somebody else speaks in the name of the monitor"
     for k in range(8):
         told.tick(10.3 + 0.1 * k, writer=b"right", **STOP)
-    assert told.reason(11.0) == "the monitor"
+    assert told.reason(11.0) == "asked for by the monitor"
     told.tick(11.1, writer=b"right", id=8)
     assert told.action(11.1) == "NONE"
 
@@ -288,7 +291,7 @@ def test_a_forged_number_does_not_keep_the_robot_for_ever(told: Told) -> None:
     assert told.reason(11.0) == "the monitor's numbers fall: somebody has spoken in its name"
     for k in range(1, 7):
         told.tick(11.0 + 0.1 * k, **STOP)
-    assert told.reason(11.6) == "the monitor"
+    assert told.reason(11.6) == "asked for by the monitor"
     told.tick(11.7, id=8)
     assert told.action(11.7) == "NONE"
 
@@ -370,7 +373,7 @@ def test_no_limit_here_and_no_limit_there_is_no_contradiction(told: Told) -> Non
         said: dict[str, Any] = {**STOP, "speed_limit": float("nan")}
         told.intervene(10.1 + 0.1 * k, **said)
         told.judge(10.1 + 0.1 * k, **{**said, "speed_limit": float("nan")})
-    assert told.reason(10.45) == "the monitor"
+    assert told.reason(10.45) == "asked for by the monitor"
 
 
 def test_a_second_monitor_whose_numbers_stand_still_is_one_all_the_same(told: Told) -> None:
@@ -385,7 +388,7 @@ def test_a_second_monitor_whose_numbers_stand_still_is_one_all_the_same(told: To
 def test_a_second_message_of_the_same_number_withdraws_nothing(told: Told) -> None:
     told.tick(10.1, sequence=50, **STOP)
     told.tick(10.2, sequence=50, id=8)
-    assert told.reason(10.2) == "the monitor"
+    assert told.reason(10.2) == "asked for by the monitor"
     assert told.watchdog.late == 2
 
 
@@ -464,7 +467,7 @@ def test_a_successor_is_afraid_of_the_old_one_for_the_whole_timeout(told: Told) 
 def test_an_intervention_may_be_left_alone_for_the_whole_timeout(told: Told) -> None:
     told.tick(10.0, **LIMIT)
     told.judge(10.25, **LIMIT)
-    assert told.reason(10.5) == "the monitor"
+    assert told.reason(10.5) == "asked for by the monitor"
 
 
 def test_topics_may_differ_for_the_whole_period() -> None:

@@ -23,7 +23,7 @@ from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.statements import Statement, strongest
 
 NOTHING_ASKED = "nothing is asked for"
-BY_MONITOR = "the monitor"
+BY_MONITOR = "asked for by the monitor"
 TWO = "another monitor speaks as well"
 COUNTED_BACK = "the monitor's numbers fall: somebody has spoken in its name"
 NEVER = -math.inf

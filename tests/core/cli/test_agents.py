@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_the_page_shows_how_an_agent_is_talked_into_something(
 def test_a_first_file_is_proposed_and_a_run_can_be_replayed_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call(capsys, "init", "runs.jsonl", "--rate", "steps", "-o", "first.yaml")
+    call(capsys, "init", "runs.jsonl", "-o", "first.yaml")
     assert "first.yaml: valid" in call(capsys, "validate", "first.yaml", "--bag", "runs.jsonl")
     call(capsys, "learn", "runs.jsonl", "-c", "monitor.yaml", "-o", "model.json")
     said = call(capsys, "replay", "runs.jsonl::run=1", "-c", "monitor.yaml", "-m", "model.json")
@@ -165,7 +166,7 @@ def test_a_score_of_0_or_1_is_a_label_and_what_few_runs_say_is_none(
     spec = load_spec(folder / "scored.yaml")
     assert spec.terminal == {"was_reward": "reward == 1", "over": "proposed == ''"}
     text = (folder / "scored.yaml").read_text()
-    assert "a label, not a variable; 0 to 3, median" in text
+    assert "grade" not in spec.signals and re.search(r"^  #   .*\bgrade\b", text, re.M)
     assert "3.0            # steps that the risk looks ahead" in text
     assert "seconds" not in text and " min " not in text and "steps long" in text
     call(capsys, "learn", "scored.jsonl", "-c", "scored.yaml", "-o", "scored.json")

@@ -168,10 +168,10 @@ def test_validate_inspect_explain_check(
 
 def test_init_drafts_a_file_of_steps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace, draft = folder / "learn.jsonl", folder / "draft.yaml"
-    code, said = call(capsys, "init", trace, "-o", draft)
+    code, said = call(capsys, "init", trace, "-o", draft, "--rate", "10")
     assert code == 2
     assert "no time (key t)" in said and "steps" in said
-    code, said = call(capsys, "init", trace, "-o", draft, "--rate", "steps")
+    code, said = call(capsys, "init", trace, "-o", draft)
     assert code == 0, said
     text = draft.read_text()
     assert "clock: steps" in text and "rate:" not in text.replace("--rate", "")

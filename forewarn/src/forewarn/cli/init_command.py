@@ -16,7 +16,7 @@ from forewarn.cli.common import (
     whole_number,
 )
 from forewarn.cli.drafting.draft import draft
-from forewarn.cli.drafting.writing import compose
+from forewarn.cli.drafting.writing import compose, written
 from forewarn.cli.improving import run_improvement
 from forewarn.cli.output import Output
 from forewarn.config import load_spec, parse_spec
@@ -27,9 +27,12 @@ from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.specification import compile_spec
 from forewarn.recordings import JsonTrace, open_recording
 from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.interface import is_timed
 
 MOST = 200
 """Recordings that are looked at: all of them are open at once."""
+DEFAULT_RATE = 10.0
+"""Hz."""
 
 DESCRIPTION = """\
 Write a commented monitor file from the topics of recordings: signals for the message types that
@@ -59,7 +62,7 @@ class Options:
     most: int
     tries: int
     allow_missing: bool
-    rate: Rate
+    rate: Rate | None
     step: str | None
     seconds: float
     force: bool
@@ -100,9 +103,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate",
         type=hertz_or_steps,
-        default=10.0,
         metavar="HZ",
-        help="ticks a second (default: 10), or steps: one line of a trace, or message, is one step",
+        help="ticks a second, or steps: one line of a trace, or message, is one step (default: 10, "
+        "or steps for runs of agents and other lines without times)",
     )
     parser.add_argument(
         "--step", metavar="TOPIC", help="with --rate steps: the topic whose messages are steps"
@@ -138,15 +141,19 @@ def run(options: Options, output: Output) -> int:
         if len(recordings) < len(found_all):
             left = len(found_all) - len(recordings)
             output.warn(f"{plural(left, 'recording')} not looked at: no file reads both kinds")
-        found = draft(recordings, options.rate, options.seconds, tell, options.step)
+        rate = options.rate
+        if rate is None:
+            rate = DEFAULT_RATE if is_timed(recordings[0]) else "steps"
+        found = draft(recordings, rate, options.seconds, tell, options.step)
         warnings = [f"{each.path}: {text}" for each in recordings for text in each.warnings]
     text = compose(found)
     compile_spec(parse_spec(parse_document(text, options.output)))
     write_output(options.output, text)
     for warning in warnings:
         output.warn(warning)
-    named = ", ".join(signal.name for signal in found.signals)
-    output.say(f"{plural(len(found.signals), 'signal')} ({named}) -> {options.output}")
+    signals = written(found)
+    named = ", ".join(signal.name for signal in signals)
+    output.say(f"{plural(len(signals), 'signal')} ({named}) -> {options.output}")
     output.emit(
         {
             "file": options.output,
@@ -157,7 +164,7 @@ def run(options: Options, output: Output) -> int:
                     "value": signal.proposal.value,
                     "statistics": signal.statistics,
                 }
-                for signal in found.signals
+                for signal in signals
             },
             "unused_topics": [t.info.name for t in found.topics if t.fields or t.info.error],
         }

@@ -163,10 +163,10 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
     used |= abstraction.deciding
     used |= {name for _, score in abstraction.scores for name in score.signals}
     used |= {score for name in spec.properties for score in spec.scores_of(name)}
-    for name in spec.signals:
-        if name not in used:
-            unused = warning(spec, f"signals.{name}", "no predicate and no other signal uses it")
-            yield unused._replace(severity="note")
+    unused = [name for name in spec.signals if name not in used]
+    if unused:
+        problem = f"no predicate and no other signal uses {', '.join(unused)}"
+        yield warning(spec, "signals", problem)._replace(severity="note")
 
 
 def _properties(compiled: CompiledSpec) -> Iterator[Finding]:

@@ -54,7 +54,7 @@ class Action(NamedTuple):
 
     @property
     def agent(self) -> ForAgents | None:
-        """Return what it is to an agent that calls tools; None if that needs a body."""
+        """Return what it is to an agent that calls tools; None for what only a vehicle can do."""
         return None if self.drives_on else FOR_AGENTS[self.effect]
 
     @property

@@ -120,6 +120,6 @@ def memory_bound(parts: tuple[Part, ...]) -> str:
     each = "; ".join(f"{part.name} {said(part.bytes)} ({part.what})" for part in parts)
     total = said(sum(part.bytes for part in parts))
     return (
-        f"what grows takes at most {total}: {each}. Libraries, the model, what is remembered of "
-        "its states, and the newest messages of each topic come on top"
+        f"what grows while it runs takes at most {total}: {each}. Not counted: libraries, the "
+        "model and what is kept for each of its states, the newest messages of each topic"
     )

@@ -36,6 +36,13 @@ def scalar(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def written(draft: Draft) -> list[DraftSignal]:
+    """Return the signals of the file: all but what only a run's end tells and no label reads."""
+    if all(signal.closing for signal in draft.signals):
+        return list(draft.signals)  # Else there were none to make an example of.
+    return [signal for signal in draft.signals if signal.label or not signal.closing]
+
+
 def compose(draft: Draft) -> str:
     """Return the monitor file."""
     running = [signal for signal in draft.signals if not signal.closing]
@@ -43,7 +50,7 @@ def compose(draft: Draft) -> str:
     lines = [
         *_head(draft),
         *_signals(draft),
-        *_truths(draft),
+        *_left_out(draft),
         *_unused(draft),
         *_predicates(example),
     ]
@@ -77,7 +84,7 @@ def _head(draft: Draft) -> Iterator[str]:
 def _signals(draft: Draft) -> Iterator[str]:
     topics = {topic.info.name: topic for topic in draft.topics}
     before = None
-    for signal in draft.signals:
+    for signal in written(draft):
         if signal.topic != before and signal.topic:
             yield f"  # {_describe(topics[signal.topic])}"
         if signal.is_derived and before:
@@ -100,7 +107,11 @@ def _signals(draft: Draft) -> Iterator[str]:
             yield f"    unit: {scalar(signal.proposal.unit)}"
 
 
-def _truths(draft: Draft) -> Iterator[str]:
+def _left_out(draft: Draft) -> Iterator[str]:
+    names = {signal.name for signal in written(draft)}
+    if results := [signal.name for signal in draft.signals if signal.name not in names]:
+        yield "  # Left out: known on the last line of a run only, and read by no terminal label:"
+        yield f"  #   {', '.join(results)}"
     if draft.truths:
         yield f"  # Left out, for only a simulator knows them: {', '.join(draft.truths)}"
 
