@@ -30,7 +30,7 @@ def label_states(
     for atom in automaton.atoms:
         check_known(atom, vocabulary)
     classes = [
-        _class(automaton, vocabulary, state)
+        letter_class(automaton, vocabulary, state)
         if not is_terminal(state) or vocabulary.name(state) in automaton.atoms
         else ENDED
         for state in states
@@ -38,7 +38,8 @@ def label_states(
     return np.array(classes, dtype=np.int64)
 
 
-def _class(automaton: Automaton, vocabulary: StateSpace, state: int) -> int:
+def letter_class(automaton: Automaton, vocabulary: StateSpace, state: int) -> int:
+    """Return the class of the letter of a state whose names are known to hold or not."""
     letter = sum(1 << i for i, atom in enumerate(automaton.atoms) if vocabulary.holds(atom, state))
     return int(automaton.letter_class[letter])
 

@@ -78,4 +78,5 @@ def endless(word: str) -> BeforeValidator:
 class Section(BaseModel):
     """A mapping of the monitor file: unknown keys are errors, values are frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Only the validator of the whole file is built; those of its sections are within it.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

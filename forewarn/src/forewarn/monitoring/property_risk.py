@@ -117,10 +117,12 @@ def uncertain_risk(
     odds : float, optional
         What the scores multiply odds by; `table` is then the property's scored one.
     """
-    found = model.compatible(observation)
-    if observation.state is not None and not observation.ended:
-        rows = np.array([] if row is None else [row])
-        found = Compatible(rows, np.full(rows.shape, -1), True)
+    if observation.state is None or observation.ended:
+        found = model.compatible(observation)
+    elif row is None:
+        return UNSEEN
+    else:
+        found = Compatible(np.array([row]), np.array([-1]), True)
     if not found.rows.size:
         return UNSEEN
     live = compiled.live

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from forewarn.checking.action_risk import RiskOfActions
 from forewarn.checking.interface import RiskTable
-from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.labels import ENDED, letter_class
 from forewarn.checking.process_product import ProcessRisk
 from forewarn.config.sections import PropertySpec
 from forewarn.logic import Automaton
@@ -328,7 +328,7 @@ class CompiledProperty:
             if is_terminal(state):
                 found = (self.live.letter(state),)
             else:
-                found = (int(label_states(self.automaton, self.vocabulary, (state,))[0]),)
+                found = (letter_class(self.automaton, self.vocabulary, state),)
             if len(self._letters) < MAX_MEMO:
                 self._letters[state] = found
         return found
