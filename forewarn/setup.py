@@ -19,7 +19,10 @@ class EggInfo(egg_info):
         super().finalize_options()
 
 
-# Decodes messages, and evaluates trees, some hundred times faster than Python.
+# A product and a sum made one operation would be rounded once, on some machines only.
+EXACTLY = ["-std=c11", "-O2", "-ffp-contract=off"]
+
+# Decodes messages, evaluates trees and looks ahead, some hundred times faster than Python.
 setup(
     ext_modules=[
         Extension(
@@ -31,8 +34,13 @@ setup(
         Extension(
             "forewarn.states.danger._trees",
             ["src/forewarn/states/danger/_trees.c"],
-            # A product and a sum made one operation would be rounded once, on some machines only.
-            extra_compile_args=["-std=c11", "-O2", "-ffp-contract=off"],
+            extra_compile_args=EXACTLY,
+            **ABI,
+        ),
+        Extension(
+            "forewarn.expressions.functions._encounters",
+            ["src/forewarn/expressions/functions/_encounters.c"],
+            extra_compile_args=EXACTLY,
             **ABI,
         ),
     ],

@@ -30,7 +30,7 @@ from forewarn.models.file import parse_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
 from forewarn.recordings import open_recording
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission, StateSpace, is_terminal, terminal_code
 from forewarn.states.kinds import KINDS, parse_states

@@ -104,3 +104,11 @@ class CheckingError(InputError):
 def plural(number: int, noun: str) -> str:
     """Return ``1 message`` or ``2 messages``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def not_built(what: str) -> ImportError:
+    """Return the error of a compiled part that is not there."""
+    return ImportError(
+        f"forewarn's {what} is not built: install forewarn anew (`make setup`, pip or colcon) "
+        "where there are a C compiler and the headers of Python"
+    )

@@ -27,7 +27,7 @@ from forewarn.models.shards import ENDED, VIOLATED, bin_of, judged_in, logit_of
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import PropertyStatus, Verdict
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 
 HORIZON = 4
 TEXT = """

@@ -47,7 +47,7 @@ from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import BOUNDS, Scored
 from forewarn.monitoring.verdict import PropertyVerdict
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.vocabulary import Vocabulary
 
 TEXT = """

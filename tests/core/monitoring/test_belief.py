@@ -22,7 +22,7 @@ from forewarn.monitoring.checkpoint import recall, remember
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
 rate: 10

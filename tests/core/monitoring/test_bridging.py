@@ -13,7 +13,7 @@ from forewarn.logic.specification import compile_spec
 from forewarn.messages import installed_message_type
 from forewarn.monitoring.bridging import divide
 from forewarn.signals.external import EXTERNAL_TYPE, ExternalSignals
-from forewarn.signals.feed import Aged
+from forewarn.signals.snapshots import Aged
 from forewarn.states.inputs import open_feed
 
 MONITOR = """\

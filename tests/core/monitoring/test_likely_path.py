@@ -11,7 +11,7 @@ from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.models import estimate_chain
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.risk_rows import risk_rows
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
 rate: 10

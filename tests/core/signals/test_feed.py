@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +15,8 @@ from forewarn.expressions import parse_expression
 from forewarn.expressions.values import Record
 from forewarn.messages import ForeignType, message_type
 from forewarn.messages.schema import Primitive, Struct
-from forewarn.signals.feed import Aged, Feed, Snapshot, StaleSignal, snapshot_of
+from forewarn.signals.feed import Feed
+from forewarn.signals.snapshots import Aged, Snapshot, StaleSignal, snapshot_of
 from forewarn.signals.sources import SourceSignal
 from forewarn.signals.stamps import stamp_reader
 from forewarn.signals.steps import Steps
@@ -408,6 +410,68 @@ def test_a_recording_is_played_as_a_live_clock_would() -> None:
         assert inputs.counters.received == arrived
         seen.append(tick)
     assert seen == list(range(11))
+
+
+PAYLOADS = st.sampled_from([number(1.0), number(-2.5), number(math.nan), b"", number(0.0)[:-1]])
+ARRIVALS = st.lists(
+    st.tuples(st.integers(0, 12 * TICK), st.sampled_from(["/x", "/y", "/l", ""]), PAYLOADS),
+    max_size=40,
+).map(lambda found: sorted(found, key=lambda one: one[0]))
+
+
+def fed(arrivals: Sequence[tuple[int, str, bytes]]) -> tuple[Feed, Iterator[int]]:
+    sources = (
+        source("x", "/x"),
+        source("y", "/y", -1),
+        replace(source("t", "/y"), expression=parse_expression("data > 0")),
+        SourceSignal("l", "/l", LIST.name, parse_expression("data[0]"), 2 * TICK, None),
+        SourceSignal("n", "", "", None, 2 * TICK, None),
+    )
+    inputs = Feed(sources, {"/x": FLOAT, "/y": FLOAT, "/l": LIST}, Grid(10.0))
+    samples = [(at, topic, data if topic else {"n": at}) for at, topic, data in arrivals]
+    return inputs, inputs.play(samples, 0, 12 * TICK)
+
+
+@given(ARRIVALS)
+def test_blocks_of_a_recording_are_the_snapshots_of_its_ticks(
+    arrivals: list[tuple[int, str, bytes]],
+) -> None:
+    one, ticks = fed(arrivals)
+    singly = [one.snapshot(tick) for tick in ticks]
+    other, ticks = fed(arrivals)
+    at_once = [snapshot for block in other.blocks(ticks) for snapshot in block]
+    assert at_once == singly
+    assert [list(map(type, s.values)) for s in at_once] == [
+        list(map(type, s.values)) for s in singly
+    ]
+    assert other.counters == one.counters
+
+
+def test_a_block_ends_by_its_length_and_by_the_bytes_that_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    samples = [(tick * TICK, "/x", number(float(tick))) for tick in range(600)]
+    inputs = feed()
+    assert [len(block) for block in inputs.blocks(inputs.play(samples, 0, 599 * TICK))] == [
+        256, 256, 88
+    ]  # fmt: skip
+    monkeypatch.setattr("forewarn.signals.feed.BLOCK_BYTES", 100)
+    inputs = feed()
+    lengths = [len(block) for block in inputs.blocks(inputs.play(samples[:20], 0, 19 * TICK))]
+    assert lengths == [9, 9, 2]
+
+
+def test_an_error_comes_after_the_ticks_that_were_before_it() -> None:
+    inputs, seen = feed(), []
+
+    def damaged() -> Iterator[int]:
+        yield from range(3)
+        raise RecordingError("it is damaged")
+
+    with pytest.raises(RecordingError, match="damaged"):
+        for block in inputs.blocks(damaged()):
+            seen += [snapshot.tick for snapshot in block]
+    assert seen == [0, 1, 2]
 
 
 def test_memory_stays_flat_while_nobody_evaluates() -> None:

@@ -19,7 +19,7 @@ from forewarn.models import load_model, save_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
 from forewarn.recordings import open_recording
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
 version: 1

@@ -24,7 +24,7 @@ from forewarn.models.counts import Smoothing
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyVerdict
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 
 NOISE = {"pa": 0.1, "pb": 0.25}
 TEXT = """

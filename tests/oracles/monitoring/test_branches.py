@@ -27,7 +27,7 @@ from forewarn.models import CountModel, Smoothing
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 
 ATOMS = ("pa", "pb", "crashed")
 ENDED, CRASHED = -1, -2  # `ended` comes first in the file

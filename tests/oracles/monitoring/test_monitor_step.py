@@ -23,7 +23,7 @@ from forewarn.monitoring.policy import RESTING
 from forewarn.monitoring.risk_rows import same_bits
 from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
-from forewarn.signals.feed import Failure, Snapshot, StaleSignal
+from forewarn.signals.snapshots import Failure, Snapshot, StaleSignal
 
 K = 2
 TEXT = f"""

@@ -27,7 +27,7 @@ from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyStatus, Verdict
 from forewarn.recordings import open_recording
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
 rate: 10

@@ -22,7 +22,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models.shards import ENDED, VIOLATED, Judged, Outcomes, bin_of
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.estimated import asks_what_followed, judged_property
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
 
 LAGS = (1, 2, 3, 5, 10)

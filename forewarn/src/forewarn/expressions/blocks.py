@@ -10,7 +10,8 @@ left to the caller, who evaluates it moment by moment.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -75,40 +76,53 @@ class Column(NamedTuple):
         ends = np.cumsum(self.counts[self.known]).tolist()
         return [self.values[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
+    def some(self, keep: NDArray[np.bool_]) -> Iterable[Any]:
+        """Return the value at each of some moments, all of them known."""
+        return compress(self.each(), keep[self.known].tolist())
+
 
 def column_of(values: Sequence[Any]) -> Column | None:
     """Return the column of a signal's values; None where they are not of one kind of numbers.
 
     A value None is unknown.
     """
-    first: Any = next((value for value in values if value is not None), None)
-    kind = type(first)
+    kinds = {*map(type, values)}
+    whole = len(kinds) == 1
+    kinds.discard(type(None))
+    kind = kinds.pop() if len(kinds) == 1 else _kind_of(values)
     if kind is np.ndarray:
-        return _column_of_arrays(values, first.dtype)
+        return _column_of_arrays(values)
     if kind not in _DTYPES:
         return None
-    chosen: list[Any] = [value for value in values if type(value) is kind]
-    if kind is int and max(map(abs, chosen)) > EXACT:
+    known = np.array([whole or type(value) is kind for value in values], np.bool_)
+    if not whole:
+        values = [value for value in values if type(value) is kind]
+    if kind is int and max(map(abs, values)) > EXACT:
         return None
-    known = (
-        np.ones(len(values), np.bool_)
-        if len(chosen) == len(values)
-        else np.array([type(value) is kind for value in values], np.bool_)
-    )
-    return Column(np.array(chosen), None, known)
+    return Column(np.array(values), None, known)
 
 
-def _column_of_arrays(values: Sequence[Any], dtype: np.dtype[Any]) -> Column | None:
+def _kind_of(values: Sequence[Any]) -> type:
+    """Return the type of the first value that is there."""
+    return type(next((value for value in values if value is not None), None))
+
+
+def _column_of_arrays(values: Sequence[Any]) -> Column | None:
+    arrays = [value for value in values if type(value) is np.ndarray]
+    dtype = arrays[0].dtype
     if dtype not in (np.float64, np.bool_, np.int64):
         return None
-    fits = [type(v) is np.ndarray and v.dtype == dtype and v.ndim == 1 for v in values]
-    chosen = [value for value, fit in zip(values, fits, strict=True) if fit]
-    if not chosen:
+    if len(arrays) < len(values) or {*((a.dtype, a.ndim) for a in arrays)} != {(dtype, 1)}:
+        fits = [type(v) is np.ndarray and v.dtype == dtype and v.ndim == 1 for v in values]
+        arrays = [value for value, fit in zip(values, fits, strict=True) if fit]
+        known = np.array(fits, np.bool_)
+    else:
+        known = np.ones(len(values), np.bool_)
+    if not arrays:
         return None
-    known = np.array(fits, np.bool_)
     counts = np.zeros(len(values), np.int64)
-    counts[known] = [len(value) for value in chosen]
-    return Column(np.concatenate(chosen), counts, known)
+    counts[known] = [*map(len, arrays)]
+    return Column(np.concatenate(arrays), counts, known)
 
 
 class Lifted(NamedTuple):

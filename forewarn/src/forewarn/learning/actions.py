@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from forewarn.config import MonitorSpec
@@ -38,7 +38,7 @@ class ActionReader:
             If an action is no text.
         """
         for sample in samples:
-            if self._listens and isinstance(sample.data, Mapping):
+            if self._listens and not isinstance(sample.data, (bytes, memoryview)):
                 action = sample.data.get(KEY)
                 if action is None or action != action:
                     action = None

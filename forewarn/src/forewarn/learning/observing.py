@@ -15,7 +15,7 @@ from forewarn.recordings import Recording
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.interface import is_timed
 from forewarn.signals.clock import Clock
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction, Past, Seen
 from forewarn.states.inputs import open_feed
 
@@ -145,7 +145,7 @@ def observe(
     try:
         listened = actions.listen(samples, feed.moments)
         ticks = feed.play(listened, recording.start_ns, recording.end_ns)
-        for snapshot in abstraction.outlook.over(map(feed.snapshot, ticks)):
+        for snapshot in abstraction.outlook.over(feed.blocks(ticks)):
             tick = snapshot.tick
             seen = abstraction.observe(snapshot, past)
             past = seen.past

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from forewarn.learning.counting import Counts
 from forewarn.models import Provenance
 from forewarn.models.shards import Judged, Outcomes
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
 
 NOTHING: Counter[Any] = Counter()

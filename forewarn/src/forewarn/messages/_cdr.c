@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Of the words of a program; decoder.py takes no module with another one. */
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 enum { FIXED = 1, TEXT = 2, REPEAT = 3 };
 enum { FIXED_HEAD = 10, READ_WORDS = 10, TEXT_WORDS = 3, REPEAT_HEAD = 7 };
 enum { MAX_DEPTH = 200, HEADER = 4 };
@@ -430,25 +430,69 @@ static PyObject *take(Slot *slot)
     }
 }
 
-static PyObject *walk_message(const Program *self, Walk *walk)
+static void close_slots(const Program *self, Slot *slots)
 {
     for (Py_ssize_t i = 0; i < self->slots; i++) {
-        Slot *slot = &walk->slots[i];
+        Py_XDECREF(slots[i].texts);
+        if (slots[i].bytes != (uint8_t *)&slots[i].small)
+            PyMem_Free(slots[i].bytes);
+    }
+    PyMem_Free(slots);
+}
+
+/* Prepare the columns of a message, or of many: then none of them is scalar. */
+static Slot *open_slots(const Program *self, int many)
+{
+    Slot *slots = PyMem_Calloc(self->slots > 0 ? (size_t)self->slots : 1, sizeof *slots);
+    if (slots == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < self->slots; i++) {
+        Slot *slot = &slots[i];
         slot->kind = self->kinds[i * 2];
-        slot->scalar = self->kinds[i * 2 + 1];
+        slot->scalar = (char)(!many && self->kinds[i * 2 + 1]);
         slot->bytes = (uint8_t *)&slot->small;
         slot->room = sizeof slot->small;
         if (slot->kind == STR && (slot->texts = PyList_New(0)) == NULL)
-            return NULL;
+            failed = 1;
     }
-    if (run(walk, self->words, self->words + self->length) < 0)
+    if (failed) {
+        close_slots(self, slots);
         return NULL;
-    if (walk->size - walk->at > walk->padding)
-        return PyErr_Format(PyExc_ValueError, "%lld bytes are left over after the last field",
-                            (long long)(walk->size - walk->at));
+    }
+    return slots;
+}
+
+static int walk_message(const Program *self, Slot *slots, PyObject *message)
+{
+    Py_buffer data;
+    if (PyObject_GetBuffer(message, &data, PyBUF_SIMPLE) < 0)
+        return -1;
+    const uint8_t *bytes = data.buf;
+    int failed = -1;
+    if (data.len < HEADER || bytes[0] != 0 || bytes[1] > 1) {
+        PyErr_SetString(PyExc_ValueError, "it does not begin with the header of plain CDR "
+                                          "(0x0000 or 0x0001 and two more bytes)");
+    } else {
+        Walk walk = {bytes + HEADER, data.len - HEADER, 0, PADDING, bytes[1] != !PY_BIG_ENDIAN, slots};
+        failed = run(&walk, self->words, self->words + self->length);
+        if (!failed && walk.size - walk.at > walk.padding) {
+            PyErr_Format(PyExc_ValueError, "%lld bytes are left over after the last field",
+                         (long long)(walk.size - walk.at));
+            failed = -1;
+        }
+    }
+    PyBuffer_Release(&data);
+    return failed;
+}
+
+static PyObject *take_all(const Program *self, Slot *slots)
+{
     PyObject *columns = PyList_New(self->slots);
     for (Py_ssize_t i = 0; columns != NULL && i < self->slots; i++) {
-        PyObject *column = take(&walk->slots[i]);
+        PyObject *column = take(&slots[i]);
         if (column == NULL)
             Py_CLEAR(columns);
         else
@@ -459,48 +503,50 @@ static PyObject *walk_message(const Program *self, Walk *walk)
 
 static PyObject *Program_call(Program *self, PyObject *args, PyObject *keywords)
 {
-    Py_buffer data;
+    PyObject *message;
     if (keywords != NULL && PyDict_Size(keywords) > 0) {
         PyErr_SetString(PyExc_TypeError, "a program takes the bytes of a message only");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "y*", &data))
+    if (!PyArg_ParseTuple(args, "O", &message))
         return NULL;
-    PyObject *columns = NULL;
-    const uint8_t *bytes = data.buf;
-    Slot few[16], *slots = few;
-    if (data.len < HEADER || bytes[0] != 0 || bytes[1] > 1) {
-        PyErr_SetString(PyExc_ValueError, "it does not begin with the header of plain CDR "
-                                          "(0x0000 or 0x0001 and two more bytes)");
-        goto release;
-    }
-    if (self->slots > 16)
-        slots = PyMem_Calloc((size_t)self->slots, sizeof *slots);
-    else
-        memset(few, 0, sizeof few);
-    if (slots == NULL) {
-        PyErr_NoMemory();
-        goto release;
-    }
-    Walk walk = {bytes + HEADER, data.len - HEADER, 0, PADDING, bytes[1] != !PY_BIG_ENDIAN, slots};
-    columns = walk_message(self, &walk);
-    for (Py_ssize_t i = 0; i < self->slots; i++) {
-        Py_XDECREF(slots[i].texts);
-        if (slots[i].bytes != (uint8_t *)&slots[i].small)
-            PyMem_Free(slots[i].bytes);
-    }
-    if (slots != few)
-        PyMem_Free(slots);
-release:
-    PyBuffer_Release(&data);
+    Slot *slots = open_slots(self, 0);
+    if (slots == NULL)
+        return NULL;
+    PyObject *columns = walk_message(self, slots, message) < 0 ? NULL : take_all(self, slots);
+    close_slots(self, slots);
     return columns;
 }
+
+static PyObject *Program_many(Program *self, PyObject *messages)
+{
+    if (!PyList_Check(messages)) {
+        PyErr_SetString(PyExc_TypeError, "many() takes a list of messages");
+        return NULL;
+    }
+    Slot *slots = open_slots(self, 1);
+    if (slots == NULL)
+        return NULL;
+    int failed = 0;
+    for (Py_ssize_t i = 0; !failed && i < PyList_Size(messages); i++)
+        failed = walk_message(self, slots, PyList_GetItem(messages, i));
+    PyObject *columns = failed ? NULL : take_all(self, slots);
+    close_slots(self, slots);
+    return columns;
+}
+
+static PyMethodDef program_methods[] = {
+    {"many", (PyCFunction)(void *)Program_many, METH_O,
+     "many(messages): fill the columns of all messages of a list, those of scalars too end to end."},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyType_Slot program_slots[] = {
     {Py_tp_doc, "Program(words, kinds): call it with the bytes of a message to fill the columns."},
     {Py_tp_new, (void *)Program_new},
     {Py_tp_dealloc, (void *)Program_dealloc},
     {Py_tp_call, (void *)Program_call},
+    {Py_tp_methods, (void *)program_methods},
     {0, NULL},
 };
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from forewarn.expressions.values import NAN
 from forewarn.messages.plan import ALL, Path, Plan
@@ -50,9 +51,8 @@ class _Selection:
     `at` is an index, -1 if there is no such element; an array of these; or None for all.
     """
 
-    def __init__(self) -> None:
-        self.at: Any = 0
-        self.missing = ""
+    def __init__(self, at: Any) -> None:
+        self.at = at
 
     def pick(self, counts: Any, stored: Any, index: int) -> None:
         """Go from sequences to their elements with this index."""
@@ -136,14 +136,10 @@ def recipe(plan: Plan, place: Place, counted: bool) -> Recipe:
     path = flat(place)
     slot = plan.counts[path] if counted else plan.values[path]
     text = describe_place(place)
-    steps = [
-        (place[depth], plan.counts[path[:depth]], plan.caps[path[:depth]])
-        for depth, step in enumerate(path)
-        if step == ALL
-    ]
+    steps = _steps(plan, place)
 
     def cook(columns: Columns) -> tuple[Any, str]:
-        selection = _Selection()
+        selection = _Selection(0)
         if not steps:
             return columns[slot], ""
         for step, counts_slot, cap in steps:
@@ -155,6 +151,47 @@ def recipe(plan: Plan, place: Place, counted: bool) -> Recipe:
                 return NAN, f"there is no {text}: an index is out of range"
         value, complete = selection.of(columns[slot])
         return value, "" if complete else f"there is no {text}: an index is out of range"
+
+    return cook
+
+
+def _steps(plan: Plan, place: Place) -> list[tuple[str | Pick, int, int]]:
+    """Return the steps of a place to elements, each with the slot of the counts, and the cap."""
+    path = flat(place)
+    return [
+        (place[depth], plan.counts[path[:depth]], plan.caps[path[:depth]])
+        for depth, step in enumerate(path)
+        if step == ALL
+    ]
+
+
+def recipe_of_many(
+    plan: Plan, place: Place, counted: bool
+) -> Callable[[Columns], tuple[Any, npt.NDArray[np.bool_]]]:
+    """Return how to get the values of `place` from the columns of many messages.
+
+    Returns
+    -------
+    callable
+        Gives the items of all messages, end to end, and which of them exist. The items are None if
+        a sequence is missing on the way to all elements.
+    """
+    path = flat(place)
+    slot = plan.counts[path] if counted else plan.values[path]
+    steps = _steps(plan, place)
+
+    def cook(columns: Columns) -> tuple[Any, npt.NDArray[np.bool_]]:
+        selection = _Selection(None)
+        for step, counts_slot, cap in steps:
+            counts = columns[counts_slot]
+            stored = np.minimum(counts, cap)
+            if isinstance(step, Pick):
+                selection.pick(counts, stored, step.number)
+            elif not selection.every(stored):
+                return None, np.zeros(0, np.bool_)
+        values, complete = selection.of(columns[slot])
+        exist = np.ones(len(values), np.bool_) if complete else selection.at >= 0
+        return values, exist
 
     return cook
 

@@ -8,18 +8,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from forewarn.errors import not_built
 from forewarn.messages.plan import Plan, encode
 
 try:
     from forewarn.messages import _cdr
 except ImportError as error:
-    raise ImportError(
-        "forewarn's decoder of messages is not built: install forewarn anew (`make setup`, pip or "
-        "colcon) where there are a C compiler and the headers of Python"
-    ) from error
+    raise not_built("decoder of messages") from error
 
-# Of the words that plan.encode() writes.
-FORMAT = 1
+# Of the words that plan.encode() writes, and of what a program can do.
+FORMAT = 2
 KINDS = ("f8", "i8", "u8", "?", "str")
 if _cdr.FORMAT != FORMAT:
     raise ImportError(
@@ -39,8 +37,7 @@ def decoder(plan: Plan) -> Decode:
         Gives one item for each slot: a number or text for a scalar slot, a list of texts, or a
         contiguous vector. It raises ValueError if the bytes do not fit.
     """
-    kinds = bytes(number for slot in plan.slots for number in (KINDS.index(slot.kind), slot.scalar))
-    program = _cdr.Program(array("q", encode(plan.steps)).tobytes(), kinds)
+    program = _program(plan)
     vectors = [
         (at, np.dtype(slot.kind))
         for at, slot in enumerate(plan.slots)
@@ -56,3 +53,29 @@ def decoder(plan: Plan) -> Decode:
         return columns
 
     return decode
+
+
+def decoder_of_many(plan: Plan) -> Callable[[list[Any]], list[Any]]:
+    """Return a function from the bytes of many messages to the columns of `plan`.
+
+    Returns
+    -------
+    callable
+        Gives for each slot what it has in all messages, end to end: a list of texts, or a
+        contiguous vector. It raises ValueError if the bytes of a message do not fit.
+    """
+    program = _program(plan)
+    dtypes = [None if slot.kind == "str" else np.dtype(slot.kind) for slot in plan.slots]
+
+    def decode(messages: list[Any]) -> list[Any]:
+        return [
+            column if dtype is None else np.frombuffer(column, dtype)
+            for column, dtype in zip(program.many(messages), dtypes, strict=True)
+        ]
+
+    return decode
+
+
+def _program(plan: Plan) -> _cdr.Program:
+    kinds = bytes(number for slot in plan.slots for number in (KINDS.index(slot.kind), slot.scalar))
+    return _cdr.Program(array("q", encode(plan.steps)).tobytes(), kinds)

@@ -148,7 +148,7 @@ class _Lifter:
 
     def _Subscript(self, node: ast.Subscript, loops: Loops) -> Part:
         part = self.visit(node.value, loops)
-        index = _constant_index(node.slice)
+        index = constant_index(node.slice)
         if isinstance(part, At) and index is not None and isinstance(self.kinds[node.value], Many):
             return At((*part.place, Pick(index)), part.level)
         if isinstance(part, At) and part.level > 0:
@@ -322,7 +322,8 @@ def _is_choice(node: ast.expr, child: ast.expr) -> bool:
     return isinstance(node, ast.Compare) and isinstance(child, ast.List)
 
 
-def _constant_index(node: ast.expr) -> int | None:
+def constant_index(node: ast.expr) -> int | None:
+    """Return the whole number that an index spells, or None."""
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node, sign = node.operand, -1

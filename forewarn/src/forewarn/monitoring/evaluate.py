@@ -23,7 +23,7 @@ from forewarn.monitoring.shielding import Advice, advise_action
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import Verdict
 from forewarn.plans.signals import verdicts
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 
 NO_MUTES = Mutes({}, {}, {}, {})
 

@@ -28,7 +28,7 @@ from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.agent_calls import Call
 from forewarn.recordings.agent_steps import KNOWN_AFTERWARDS, Progress
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.signals.feed import snapshot_of
+from forewarn.signals.snapshots import snapshot_of
 
 INTERVENED = "intervened"
 """Signal that tells whether a call was imposed; for `intervened_when`."""

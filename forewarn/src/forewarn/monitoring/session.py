@@ -11,7 +11,8 @@ from forewarn.monitoring.verdict import Verdict
 from forewarn.plans.signals import plan_readers
 from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Clock, Payload
-from forewarn.signals.feed import Reader, Snapshot
+from forewarn.signals.feed import Reader
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.inputs import open_feed
 
 
@@ -63,9 +64,16 @@ class Session:
 
     def snapshot(self, tick: int) -> Snapshot:
         """Return all source signals at a tick, with what is done then if somebody asks."""
-        snapshot = self.feed.snapshot(tick)
+        return self._acted(self.feed.snapshot(tick))
+
+    def blocks(self, ticks: Iterable[int]) -> Iterator[list[Snapshot]]:
+        """Yield the snapshots of recorded ticks as `Feed.blocks` does."""
+        for block in self.feed.blocks(ticks):
+            yield list(map(self._acted, block))
+
+    def _acted(self, snapshot: Snapshot) -> Snapshot:
         if self.actions is not None and self.monitor.abstraction.action is None:
-            return snapshot._replace(action=self.actions.at(tick, ())[0])
+            return snapshot._replace(action=self.actions.at(snapshot.tick, ())[0])
         return snapshot
 
     def tick(self, tick: int) -> Verdict:
@@ -98,5 +106,5 @@ def run(
     if session.actions is not None:
         samples = session.actions.listen(samples, session.feed.moments)
     ticks = session.feed.play(samples, start_ns, end_ns)
-    for snapshot in session.monitor.abstraction.outlook.over(map(session.snapshot, ticks)):
+    for snapshot in session.monitor.abstraction.outlook.over(session.blocks(ticks)):
         yield session.step(snapshot)

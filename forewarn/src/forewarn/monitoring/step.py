@@ -43,7 +43,7 @@ from forewarn.monitoring.verdict import (
     Verdict,
 )
 from forewarn.signals.clock import Clock
-from forewarn.signals.feed import Failure, Snapshot
+from forewarn.signals.snapshots import Failure, Snapshot
 from forewarn.states.abstraction import Abstraction, Past
 from forewarn.states.fresh import FreshCondition, clear_ways
 from forewarn.states.interface import Observed

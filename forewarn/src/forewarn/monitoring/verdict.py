@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from forewarn.monitoring.live_anomaly import AnomalyRow
 from forewarn.monitoring.policy import Level
-from forewarn.signals.feed import Failure, StaleSignal
+from forewarn.signals.snapshots import Failure, StaleSignal
 from forewarn.states.interface import Observed
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from forewarn.errors import DecodeError, FieldError
 from forewarn.expressions import Expression, normal_form
 from forewarn.expressions.syntax import shown
-from forewarn.messages import MessageType, compile_extractor
+from forewarn.messages import BlockExtractor, MessageType, block_extractor, compile_extractor
 from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, describe
 from forewarn.signals.clock import Payload
@@ -34,6 +35,8 @@ class Channel:
 
     Attributes
     ----------
+    many : callable
+        Makes what decodes many messages at once, for recordings.
     condition : int or None
         Which condition of the topic tells those messages; None for all.
     pending : deque of (visible tick, moment in ns, payload)
@@ -43,9 +46,56 @@ class Channel:
     topic: str
     slots: tuple[int, ...]
     decode: Decode
+    many: Callable[[], BlockExtractor | None]
     condition: int | None = None
     pending: deque[tuple[int, int, Payload]] = field(default_factory=deque)
     newest_ns: int = NEVER
+
+    def take(self, tick: int) -> Taken | None:
+        """Take what belongs to a tick or to earlier ones, and return the newest of it."""
+        pending, found = self.pending, None
+        while pending and pending[0][0] <= tick:
+            found = pending.popleft()
+        return None if found is None else Taken(self, found[1], found[2])
+
+    @cached_property
+    def at_once(self) -> BlockExtractor | None:
+        """Return what decodes many messages at once; None if that cannot be."""
+        return self.many()
+
+
+class Taken(NamedTuple):
+    """What a tick takes of a channel: a payload, and the moment that it counts from."""
+
+    channel: Channel
+    moment_ns: int
+    payload: Payload
+
+
+def decoded(takes: Sequence[Taken]) -> list[Sequence[Any] | DecodeError]:
+    """Return the values of each payload, or why it cannot be read: many at once if possible.
+
+    A tuple has values as signals hold them, and none is unknown.
+    """
+    found: list[Sequence[Any] | DecodeError | None] = [None] * len(takes)
+    by_channel: dict[int, list[int]] = {}
+    for at, take in enumerate(takes):
+        by_channel.setdefault(id(take.channel), []).append(at)
+    for places in by_channel.values():
+        at_once = takes[places[0]].channel.at_once
+        if at_once is not None:
+            rows = at_once([takes[at].payload for at in places])
+            for at, row in zip(places, rows, strict=True):
+                found[at] = row
+    return [one_decoded(t) if row is None else row for t, row in zip(takes, found, strict=True)]
+
+
+def one_decoded(take: Taken) -> Sequence[Any] | DecodeError:
+    """Return the values of a payload, or why it cannot be read."""
+    try:
+        return take.channel.decode(take.payload)
+    except DecodeError as error:
+        return error
 
 
 @dataclass
@@ -132,7 +182,9 @@ def _topic(
         extractor = extractor_of(mtype, [source for _, source in group])
         notes += [f"{name}: {note}" for note in extractor.notes]
         slots = tuple(member.slot for member in group)
-        channels.append(Channel(name, slots, extractor, place))  # type: ignore[arg-type]
+        wanted = [member.source.expression for member in group]
+        many = partial(block_extractor, mtype, [one for one in wanted if one is not None])
+        channels.append(Channel(name, slots, extractor, many, place))  # type: ignore[arg-type]
     choose = compile_extractor(mtype, conditions) if conditions else None
     notes += [f"{name}: {note}" for note in (choose.notes if choose is not None else ())]
     stamp = stamp_reader(mtype) if stamped else None

@@ -8,7 +8,7 @@ from forewarn.errors import DecodeError
 from forewarn.expressions import parse_expression
 from forewarn.messages import MessageType, compile_extractor
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.signals.feed import Aged
+from forewarn.signals.snapshots import Aged
 
 EXTERNAL_TYPE = "forewarn_msgs/msg/Signals"
 FIELDS = (

@@ -7,95 +7,59 @@ are never looked at, or only to tell whether they are meant.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from forewarn.errors import DecodeError
+from forewarn.errors import DecodeError, ForewarnError
 from forewarn.expressions import Unknown
 from forewarn.messages import MessageType
-from forewarn.signals.channels import NEVER, Channel, build_topics
+from forewarn.signals.channels import (
+    NEVER,
+    Channel,
+    Taken,
+    build_topics,
+    decoded,
+    one_decoded,
+)
 from forewarn.signals.clock import Clock, Payload, Samples
-from forewarn.signals.frames import Frames, build_frames
+from forewarn.signals.frames import Found, build_frames
+from forewarn.signals.snapshots import Aged, Failure, Snapshot, StaleSignal
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.signals.stamps import APART_NS, clock_gap
 
 Reader = Callable[[Any], Any]
 NO_READERS: Mapping[str, Reader] = MappingProxyType({})
+BLOCK = 256
+"""Moments: more gain little, and their arrays leave the processor's cache."""
+BLOCK_BYTES = 1 << 24
+"""Of messages that wait to be decoded."""
 
 
-class Aged(NamedTuple):
-    """A value that another process supplied, and how old it was then, in nanoseconds."""
-
-    value: Any
-    age_ns: int
-
-
-class StaleSignal(NamedTuple):
-    """A source signal without a value: `age` is in nanoseconds, None if nothing ever arrived."""
-
-    name: str
-    age: int | None
-
-
-class Failure(NamedTuple):
-    """A value that could not be had although its message arrived."""
-
-    where: str
-    reason: str
-
-
-ABSENT = object()
-"""Stands for what was not computed ahead; None is a value that is unknown."""
-
-
-class Ahead(NamedTuple):
-    """Derived signals that were computed for many moments at once.
+class Due(NamedTuple):
+    """What a tick takes of what arrived.
 
     Attributes
     ----------
-    values : sequence
-        One for each derived signal, `ABSENT` where it is still to be computed.
-    failed : dict
-        Why some have no value, by their place among the derived signals.
-    """
-
-    values: Sequence[Any]
-    failed: Mapping[int, str]
-
-
-class Snapshot(NamedTuple):
-    """All source signals at one moment.
-
-    Attributes
-    ----------
-    tick : int
-        Number of the tick on the grid.
-    values : tuple
-        One value per source signal in slot order; None where unknown.
-    stale : tuple of StaleSignal
-        Those that are too old, or never came: unknown, unless their last value is held.
-    failures : tuple of Failure
-        What was received for this tick and could not be read.
-    suspended : bool
-        Values are missing, and only of signals whose staleness is to be ignored.
-    time_ns : int or None
-        When that was; None if the clock's axis tells.
-    action : str or None
-        What was done, as far as a trace names it and not the monitor file.
-    ahead : Ahead or None
-        Derived signals of the moment, if they were computed already.
+    now_ns : int
+        Where the tick lies on the axis of the clock.
+    time_ns : int
+        When it was.
+    takes : list of Taken
+        Of each topic.
+    poses : list of (tuple, sequence of Found)
+        What was refused of each tree of transforms, and the poses in it.
+    given : list of mapping
+        Values by name.
     """
 
     tick: int
-    values: tuple[Any, ...]
-    stale: tuple[StaleSignal, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    suspended: bool = False
-    time_ns: int | None = None
-    action: str | None = None
-    ahead: Ahead | None = None
+    now_ns: int
+    time_ns: int
+    takes: list[Taken]
+    poses: list[tuple[tuple[tuple[str, str], ...], Sequence[Found]]]
+    given: list[Mapping[str, tuple[int, Any]]]
 
 
 @dataclass
@@ -156,6 +120,11 @@ class Feed:
         self._topics = build_topics(self._sources, message_types, self.notes, stamped=stamped)
         self._channels = [c for topic in self._topics.values() for c in topic.channels]
         self._frames = build_frames(self._sources, message_types, self._visible, stamped=stamped)
+        self._frames_of = {
+            topic: [other for other in self._frames if topic in other.topics]
+            for one in self._frames
+            for topic in one.topics
+        }
         self._external: deque[tuple[int, dict[str, tuple[int, Any]]]] = deque()
         self.reset()
 
@@ -189,10 +158,10 @@ class Feed:
         self.counters.received += 1
         if not self._by_time:
             time_ns = self.moments.arrival(topic, time_ns, payload)
-        if isinstance(payload, Mapping):
+        if not isinstance(payload, (bytes, memoryview)):
             self._enqueue_external(time_ns, payload)
             return
-        known, frames = self._topics.get(topic), [f for f in self._frames if topic in f.topics]
+        known, frames = self._topics.get(topic), self._frames_of.get(topic, ())
         for one in frames:
             readable = one.accept(topic, time_ns, payload)
             self.counters.decoded += readable
@@ -246,18 +215,58 @@ class Feed:
 
     def snapshot(self, tick: int) -> Snapshot:
         """Return all source signals at `tick`, taking what belongs to it or to earlier ticks."""
-        failures: list[Failure] = []
-        for channel in self._channels:
-            if channel.pending and channel.pending[0][0] <= tick:
-                self._take(channel, tick, failures)
-        for frames in self._frames:
-            self._take_poses(frames, tick, failures)
+        due = self._due(tick)
+        return self._formed(due, map(one_decoded, due.takes))
+
+    def blocks(self, ticks: Iterable[int]) -> Iterator[list[Snapshot]]:
+        """Yield the snapshots of recorded moments, up to `BLOCK` of them decoded at once.
+
+        All ticks of a block are drawn before its first snapshot is there. An error comes after all
+        that were before it.
+        """
+        block: list[Due] = []
+        size = 0
+        try:
+            for tick in ticks:
+                due = self._due(tick)
+                block.append(due)
+                size += sum(len(take.payload) for take in due.takes)
+                if len(block) == BLOCK or size > BLOCK_BYTES:
+                    yield self._formed_at_once(block)
+                    block, size = [], 0
+        except ForewarnError:
+            yield self._formed_at_once(block)
+            raise
+        yield self._formed_at_once(block)
+
+    def _due(self, tick: int) -> Due:
+        """Take what belongs to a tick or to earlier ones."""
+        takes = [found for one in self._channels if (found := one.take(tick)) is not None]
+        poses = [(tuple(one.take(tick)), one.poses()) for one in self._frames]
+        given: list[Mapping[str, tuple[int, Any]]] = []
         while self._external and self._external[0][0] <= tick:
-            self._take_external(self._external.popleft()[1])
+            given.append(self._external.popleft()[1])
+        now = self.clock.time_ns(tick)
+        time_ns = now if self._by_time else self.moments.stamp_ns(tick)
+        return Due(tick, now, time_ns, takes, poses, given)
+
+    def _formed_at_once(self, block: Sequence[Due]) -> list[Snapshot]:
+        values = iter(decoded([take for due in block for take in due.takes]))
+        return [self._formed(due, values) for due in block]
+
+    def _formed(self, due: Due, decoded: Iterator[Sequence[Any] | DecodeError]) -> Snapshot:
+        """Return the snapshot of a tick; `decoded` gives the values of what it takes."""
+        failures: list[Failure] = []
+        for take in due.takes:
+            self._put(take, next(decoded), failures)
+        for refused, found in due.poses:
+            self._put_poses(refused, found, due.now_ns, failures)
+        for given in due.given:
+            self._take_external(given)
         values: list[Any] = []
         stale: list[StaleSignal] = []
         ignored: list[bool] = []
-        now = self.clock.time_ns(tick)
+        now = due.now_ns
         for slot, source in enumerate(self._sources):
             value, last = self._values[slot], self._moments[slot]
             if last == NEVER and source.default is not None:
@@ -270,8 +279,9 @@ class Feed:
                 ignored.append(old and source.stale == "ignore")
             values.append(value)
         suspended = bool(ignored) and all(ignored)
-        time_ns = now if self._by_time else self.moments.stamp_ns(tick)
-        return Snapshot(tick, tuple(values), tuple(stale), tuple(failures), suspended, time_ns)
+        return Snapshot(
+            due.tick, tuple(values), tuple(stale), tuple(failures), suspended, due.time_ns
+        )
 
     def proposing(
         self, snapshot: Snapshot, topic: str, payload: Payload
@@ -307,19 +317,22 @@ class Feed:
         now = self.clock.time_ns(tick)
         return [None if last == NEVER else now - last for last in self._moments]
 
-    def _take(self, channel: Channel, tick: int, failures: list[Failure]) -> None:
-        pending = channel.pending
-        _, moment, payload = pending.popleft()
-        while pending and pending[0][0] <= tick:
-            _, moment, payload = pending.popleft()
-        try:
-            values = channel.decode(payload)
-            self.counters.decoded += 1
-        except DecodeError as error:
+    def _put(
+        self, take: Taken, values: Sequence[Any] | DecodeError, failures: list[Failure]
+    ) -> None:
+        channel = take.channel
+        if isinstance(values, DecodeError):
             self.counters.undecodable += 1
-            failures.append(Failure(channel.topic, str(error)))
+            failures.append(Failure(channel.topic, str(values)))
             values = [None] * len(channel.slots)
-        self._store(channel.slots, values, moment, failures)
+        else:
+            self.counters.decoded += 1
+            if isinstance(values, tuple) and not self._readers:
+                for slot, value in zip(channel.slots, values, strict=True):
+                    self._values[slot] = value
+                    self._moments[slot] = take.moment_ns
+                return
+        self._store(channel.slots, values, take.moment_ns, failures)
 
     def _store(
         self, slots: Sequence[int], values: Sequence[Any], moment: int, failures: list[Failure]
@@ -330,16 +343,21 @@ class Feed:
             self._values[slot] = self._stored(slot, value)
             self._moments[slot] = moment
 
-    def _take_poses(self, frames: Frames, tick: int, failures: list[Failure]) -> None:
-        failures += [Failure(topic, reason) for topic, reason in frames.take(tick)]
-        for found in frames.poses():
+    def _put_poses(
+        self,
+        refused: Iterable[tuple[str, str]],
+        poses: Iterable[Found],
+        now_ns: int,
+        failures: list[Failure],
+    ) -> None:
+        failures += [Failure(topic, reason) for topic, reason in refused]
+        for found in poses:
             if found.reason:
                 failures.append(Failure(found.where, found.reason))
                 for slot in found.slots:
                     self._values[slot] = None
                 continue
-            now = self.clock.time_ns(tick)
-            moment = now if found.moment_ns is None else found.moment_ns
+            moment = now_ns if found.moment_ns is None else found.moment_ns
             self._store(found.slots, found.values, moment, failures)
 
     def _stored(self, slot: int, value: Any) -> Any:
@@ -359,17 +377,3 @@ class Feed:
     def play(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[int]:
         """Take recorded samples and yield each moment when it is due; see `Moments.play`."""
         return self.moments.play(samples, start_ns, end_ns, self.accept)
-
-
-def snapshot_of(
-    sources: Sequence[SourceSignal],
-    values: Mapping[str, Any],
-    tick: int,
-    time_ns: int,
-    action: str | None = None,
-) -> Snapshot:
-    """Return the snapshot of a moment at which these values arrived, and nothing else ever did."""
-    found = tuple([stored_value(values.get(s.name, s.default)) for s in sources])
-    missing = [s.name for s in sources if s.name not in values and s.default is None]
-    stale = tuple([StaleSignal(name, None) for name in missing])
-    return Snapshot(tick, found, stale, (), False, time_ns, action)

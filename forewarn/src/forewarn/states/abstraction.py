@@ -16,7 +16,7 @@ from forewarn.config import MonitorSpec
 from forewarn.expressions import Expression, Unknown
 from forewarn.expressions.functions.memory import Cell
 from forewarn.signals.clock import Clock
-from forewarn.signals.feed import ABSENT, Ahead, Failure, Snapshot
+from forewarn.signals.snapshots import ABSENT, Ahead, Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.states.ahead import Outlook
 from forewarn.states.danger import DangerFit, Scoring

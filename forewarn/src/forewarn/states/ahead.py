@@ -7,22 +7,17 @@ before the next one is known. Everything else gives the same whatever the order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.errors import ForewarnError
 from forewarn.expressions.blocks import Column, Lifted, Signature, column_of, lift
 from forewarn.expressions.values import vector
-from forewarn.signals.feed import ABSENT, Ahead, Snapshot
+from forewarn.signals.snapshots import ABSENT, Ahead, Snapshot
 
 if TYPE_CHECKING:
     from forewarn.states.abstraction import DerivedSignal
-
-BLOCK = 256
-"""Moments: more gain little, and their arrays leave the processor's cache."""
 
 
 class Outlook:
@@ -47,26 +42,11 @@ class Outlook:
             tuple[int, tuple[Signature, ...]], Lifted | tuple[Lifted, ...] | None
         ] = {}
 
-    def over(self, snapshots: Iterable[Snapshot]) -> Iterator[Snapshot]:
-        """Yield snapshots with what could be computed ahead.
-
-        Up to `BLOCK` of them are taken before the first is given; an error comes after all that
-        were before it.
-        """
-        if len(self._waits) == len(self._derived):
-            yield from snapshots
-            return
-        block: list[Snapshot] = []
-        try:
-            for snapshot in snapshots:
-                block.append(snapshot)
-                if len(block) == BLOCK:
-                    yield from self.filled(block)
-                    block = []
-        except ForewarnError:
-            yield from self.filled(block)
-            raise
-        yield from self.filled(block)
+    def over(self, blocks: Iterable[Sequence[Snapshot]]) -> Iterator[Snapshot]:
+        """Yield the snapshots of blocks with what could be computed ahead."""
+        idle = len(self._waits) == len(self._derived)
+        for block in blocks:
+            yield from block if idle else self.filled(block)
 
     def filled(self, block: Sequence[Snapshot]) -> list[Snapshot]:
         """Return the snapshots of a block with what could be computed ahead."""
@@ -138,7 +118,7 @@ def _listed(lifted: tuple[Lifted, ...], given: Sequence[Column]) -> Lists | None
             return None
         parts.append(part)
     known = np.logical_and.reduce([part.known for part in parts])
-    elements = [compress(part.each(), known[part.known].tolist()) for part in parts]
+    elements = [part.some(known) for part in parts]
     return Lists(list(map(vector, zip(*elements, strict=True))), known)
 
 

@@ -16,7 +16,7 @@ from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ConfigErrors
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Past
 from forewarn.states.danger import DangerFit, Ensemble, lags_of
 from tests import trees_interpreter as oracle

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.predicates import build_abstraction
 from forewarn.states.predicates.abstraction import Observation
 

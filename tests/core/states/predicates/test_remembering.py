@@ -26,7 +26,7 @@ from forewarn.messages.extraction import compile_extractor
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
 from forewarn.recordings import open_recording
-from forewarn.signals.feed import Snapshot
+from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction, Past
 from forewarn.states.kind_check import find_misuse
 

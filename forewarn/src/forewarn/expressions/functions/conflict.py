@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.expressions.functions.encounters import Boxes, Vehicle, times_to_conflict
+from forewarn.expressions.functions.encounters import Vehicle, times_to_conflict
 from forewarn.expressions.functions.registry import Function, register
 from forewarn.expressions.functions.swept import straight_on, way_along, way_to_contact
 from forewarn.expressions.operators import number, numbers
@@ -120,15 +120,15 @@ def free_along(
 def _times(path: Any, vehicle: Vehicle, columns: list[Any], horizon: float) -> Any:
     single = not any(isinstance(column, np.ndarray) for column in columns)
     count = max((len(column) for column in columns if isinstance(column, np.ndarray)), default=1)
-    stacked = np.empty((len(columns), count))
-    for row, column in zip(stacked, columns, strict=True):
-        row[:] = column
-    known = np.isfinite(stacked).all(axis=0)
-    if known.all():
-        result = times_to_conflict(path, vehicle, Boxes(*stacked), horizon)
+    full = [c if isinstance(c, np.ndarray) else np.full(count, c) for c in columns]
+    stacked = np.concatenate(full).reshape(len(full), count)
+    finite = np.isfinite(stacked)
+    if finite.all():
+        result = times_to_conflict(path, vehicle, stacked, horizon)
     else:
-        result = np.full(count, NAN)
-        result[known] = times_to_conflict(path, vehicle, Boxes(*stacked[:, known]), horizon)
+        result, known = np.full(count, NAN), finite.all(axis=0)
+        chosen = np.ascontiguousarray(stacked[:, known])
+        result[known] = times_to_conflict(path, vehicle, chosen, horizon)
     return result[0].item() if single else result
 
 

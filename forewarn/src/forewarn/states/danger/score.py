@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from forewarn.errors import not_built
 from forewarn.expressions import Unknown
 from forewarn.expressions.functions.memory import Cell
 from forewarn.expressions.values import kind
@@ -36,10 +37,7 @@ def compiled_trees(
         # Few monitors have a danger score.
         from forewarn.states.danger._trees import Ensemble as Trees
     except ImportError as error:
-        raise ImportError(
-            "forewarn's evaluation of trees is not built: install forewarn anew (`make setup`, pip "
-            "or colcon) where there are a C compiler and the headers of Python"
-        ) from error
+        raise not_built("evaluation of trees") from error
     none = Ensemble(
         0.0, (), (), (), (), (), (), (), (0,) * len(features_of("x" * signals, lags, moments))
     )
