@@ -31,7 +31,9 @@ LEAST = 1999
 ENOUGH = 20
 """Chances as great as what was seen after which no more are drawn (Besag and Clifford 1991)."""
 BATCH = 1 << 20
-"""Recordings that change groups at a time."""
+"""Recordings that change groups at a time, at most."""
+FIRST = 64
+"""Permutations at first, and twice as many each time: most states need few."""
 
 
 class Moved(NamedTuple):
@@ -155,9 +157,10 @@ def permutation_p(
     seen = _ratio(counts, labels[None, :], groups)[0]
     limit = seen - 1e-9 * max(1.0, abs(seen))
     done, beyond = 0, 0
-    size = max(1, min(most, BATCH // len(labels)))
+    size = FIRST
     while done < most:
-        number = min(size, most - done)
+        number = max(1, min(size, most - done, BATCH // len(labels)))
+        size *= 2
         drawn = rng.permuted(np.tile(labels, (number, 1)), axis=1)
         reached = np.cumsum(_ratio(counts, drawn, groups) >= limit)
         if beyond + reached[-1] >= enough:
