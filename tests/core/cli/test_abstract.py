@@ -192,7 +192,7 @@ properties: {p: {formula: always(not over)}}
 """)
     arguments = ("abstract", trace, "-c", config, "--variable", "task", "--leaf-size", "5")
     found = forewarn(*arguments)
-    assert "left out, for no state is known: 10 recordings" in found.err
+    assert "left out, because no state is known: 10 recordings" in found.err
     assert json.loads(forewarn(*arguments, "--json").out)["moments"] == 30
     trace.write_text(json.dumps([chats[0], chats[1] | {"traj": chats[0]["traj"]}]))
     refused = forewarn(*arguments)

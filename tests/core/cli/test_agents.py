@@ -78,7 +78,9 @@ def test_a_first_file_is_proposed_and_a_run_can_be_replayed_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call(capsys, "init", "runs.jsonl", "-o", "first.yaml")
-    assert "first.yaml: valid" in call(capsys, "validate", "first.yaml", "--bag", "runs.jsonl")
+    said = call(capsys, "validate", "first.yaml", "--bag", "runs.jsonl")
+    assert "first.yaml: valid" in said
+    assert len(re.findall("no predicate and no other signal uses step, task, ", said)) == 1
     call(capsys, "learn", "runs.jsonl", "-c", "monitor.yaml", "-o", "model.json")
     said = call(capsys, "replay", "runs.jsonl::run=1", "-c", "monitor.yaml", "-m", "model.json")
     steps = len(json.loads((folder / "runs.jsonl").read_text().splitlines()[1])["steps"])
@@ -182,7 +184,9 @@ def test_a_run_that_two_files_hold_is_learned_from_once(
     (folder / "a.jsonl").write_text("".join(lines[:60]))
     (folder / "b.jsonl").write_text("".join([lines[0], *lines[61:120]]))
     both = ("a.jsonl", "b.jsonl", "-c", "monitor.yaml")
-    remark = "1 run left out, for another trace holds the same data: b.jsonl::run=0 is a.jsonl::run"
+    remark = (
+        "1 run left out, because another trace holds the same data: b.jsonl::run=0 is a.jsonl::run"
+    )
     assert remark in call(capsys, "learn", *both, "-o", "both.json")
     assert len(load_model(folder / "both.json").provenance) == 119
     assert remark in call(capsys, "abstract", *both, "--variable", "errors")

@@ -24,7 +24,7 @@ def test_a_run_that_another_trace_holds_too_is_left_out_and_said_so() -> None:
     assert not copies.is_new(run(B, 0), "0")
     assert copies.is_new(run(B, 1), "2")
     assert not copies.is_new(run(B, 2), "1")
-    remark = "2 runs left out, for another trace holds the same data: "
+    remark = "2 runs left out, because another trace holds the same data: "
     assert copies.remark() == f"{remark}b.jsonl::run=0 is a.jsonl::run=0, and so on"
     assert copies.left_out == [(run(B, 0), run(A, 0)), (run(B, 2), run(A, 1))]
 

@@ -49,8 +49,8 @@ def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Ou
     shown = found.coverage or found.transitions
     if found.coverage is None:
         output.say(
-            "coverage: without a horizon no number of visits tells the risk, for not every run of "
-            "this chain ends: set a horizon, or ask for --per-transition"
+            "coverage: some runs of this chain never end, so without a horizon no number of visits "
+            "is enough: set a horizon, or ask for --per-transition"
         )
     elif not asked.per_transition:
         clock = clock_of(model.rate)

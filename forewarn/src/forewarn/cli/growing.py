@@ -237,7 +237,7 @@ def read_runs(
         )
     without = read - len(found) - len(copies.left_out)
     if without:
-        output.note(f"note: left out, for no state is known: {plural(without, 'recording')}")
+        output.note(f"note: left out, because no state is known: {plural(without, 'recording')}")
     check_roles([*found], [*found.values()], compiled, variables)
     return RunsRead([*found.values()], tuple(marks))
 

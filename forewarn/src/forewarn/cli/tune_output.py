@@ -66,10 +66,9 @@ def warnings(tuning: Tuning) -> list[str]:
         return []
     bound = 100 * miss_bound(0, count, tuning.goal.confidence)
     return [
-        f"ONLY {plural(count, 'violation').upper()}: lead times and recall are anecdotes; even "
-        f"with none missed, {bound:.0f} % may be missed in truth (at "
-        f"{100 * tuning.goal.confidence:g} %); {FEW_VIOLATIONS} or more are needed for a choice to "
-        "rest on"
+        f"ONLY {plural(count, 'violation').upper()}: too few to rely on lead times and recall; if "
+        f"none was missed, the true miss rate may still be {bound:.0f} % (at "
+        f"{100 * tuning.goal.confidence:g} %); a choice needs {FEW_VIOLATIONS} or more"
     ]
 
 

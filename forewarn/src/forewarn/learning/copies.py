@@ -87,8 +87,8 @@ class Copies:
         path, first = self.left_out[0]
         number = len(self.left_out)
         return (
-            f"{number} run{'' if number == 1 else 's'} left out, for another trace holds the same "
-            f"data: {path.name} is {first.name}{', and so on' if number > 1 else ''}"
+            f"{number} run{'' if number == 1 else 's'} left out, because another trace holds the "
+            f"same data: {path.name} is {first.name}{', and so on' if number > 1 else ''}"
         )
 
 

@@ -171,7 +171,7 @@ def risk_facts(monitor: Monitor, verdict: Verdict, name: str) -> tuple[str, ...]
     state = verdict.observation.state
     row = None if state is None else monitor.model.rows.get(state)
     if prop.status is PropertyStatus.VIOLATED:
-        return (f"the risk of {name} is 1, for it is violated: that is no estimate",)
+        return (f"the risk of {name} is 1, because it is violated: that is no estimate",)
     if prop.status is PropertyStatus.ENDED:
         return ()
     if not prop.in_model and compiled.estimate is not None:

@@ -113,7 +113,7 @@ def _left_out(draft: Draft) -> Iterator[str]:
         yield "  # Left out: known on the last line of a run only, and read by no terminal label:"
         yield f"  #   {', '.join(results)}"
     if draft.truths:
-        yield f"  # Left out, for only a simulator knows them: {', '.join(draft.truths)}"
+        yield f"  # Left out, because only a simulator knows them: {', '.join(draft.truths)}"
 
 
 def _timeout(signal: DraftSignal) -> str:
@@ -159,8 +159,8 @@ def _describe(topic: DraftTopic) -> str:
     info = topic.info
     text = f"{info.name}  {info.msgtype}, {info.count} messages"
     if topic.period == topic.period and topic.period > 0:
-        rate, longest = rounded(1 / topic.period), rounded(topic.longest, 2)
-        text += f", about {rate} Hz, longest pause {longest} s"
+        usual, longest = rounded(topic.period, 2), rounded(topic.longest, 2)
+        text += f", usually {usual} s apart, at most {longest} s"
     return " ".join(text.split())
 
 
@@ -180,8 +180,8 @@ def _unused(draft: Draft) -> Iterator[str]:
 
 def _predicates(example: Example) -> Iterator[str]:
     yield ""
-    yield "# Predicates make the state: what matters, and no more, for every combination that"
-    yield "# occurs has to be seen often enough to learn from."
+    yield "# Predicates make the state. Keep only those that matter: each may double the number of"
+    yield "# states, and each state has to be seen often enough to learn from."
     yield "predicates:" if example.predicates else "predicates: {}  # such as `far: x > 10`"
     for name, text, remark in example.predicates:
         yield f"  {name}: {scalar(text)}{_comment(remark)}"
