@@ -328,6 +328,16 @@ def test_what_is_known_at_all_times_is_needed() -> None:
     assert trees.score(((None, 0.0, 0.0),)) is None
 
 
+@pytest.mark.parametrize(("recordings", "folds"), [(99, 10), (100, 5)])
+def test_many_recordings_need_fewer_folds(recordings: int, folds: int) -> None:
+    outcomes = np.array([True, False])
+    blank = Rows("", np.arange(2), np.zeros((2, 1)), outcomes, 0, frozenset())
+    some = [blank._replace(digest=f"run{i}") for i in range(recordings)]
+    assert danger_fit._folds("ahead", "p", some) == folds
+    together = [part._replace(group=f"g{i % 60}") for i, part in enumerate(some)]
+    assert danger_fit._folds("ahead", "p", together) == 10
+
+
 def refused(changed: list[Rows], scoring: Scoring = SCORING) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
         fit_to(changed, scoring)

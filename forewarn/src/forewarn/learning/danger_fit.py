@@ -32,8 +32,11 @@ FOLDS = range(10, 21)
 Folds are not of the same size: of 25 recordings the largest of five held 9, so that its fit saw 16,
 and too few trees were chosen (evaluation/RESULTS.md, walker).
 """
+MANY = 100
+FOLDS_OF_MANY = range(5, 21)
+"""The same from so many recordings on: the largest fold has about a quarter of them."""
 
-MOST_NUMBERS = 8_000_000
+MOST_NUMBERS = 16_000_000
 """Numbers that are fitted to: features of all rows. With more, every second tick is left out."""
 
 MOST_WEIGHED = 5000
@@ -275,7 +278,7 @@ def _folds(score: str, name: str, parts: Sequence[Rows]) -> int:
     """Return a number of folds such that something can be fitted without each of them."""
     clusters = {part.cluster for part in parts}
     violations = len({part.cluster for part in parts if part.followed.any()})
-    for folds in FOLDS:
+    for folds in FOLDS if len(clusters) < MANY else FOLDS_OF_MANY:
         fold = [fold_of(part.cluster, folds) for part in parts]
         beside = (
             [part.followed for part, own in zip(parts, fold, strict=True) if own != index]
