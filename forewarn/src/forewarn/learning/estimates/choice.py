@@ -10,7 +10,14 @@ import numpy as np
 from forewarn.checking.credible import Question
 from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
-from forewarn.learning.estimates.stack import TINY, choose_line, choose_weights, mixed, surely
+from forewarn.learning.estimates.stack import (
+    OF_FIVE,
+    TINY,
+    choose_line,
+    choose_weights,
+    mixed,
+    surely,
+)
 from forewarn.models import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part, source_of
 from forewarn.models.shards import Judged
@@ -133,7 +140,7 @@ def _better_without(crossed: Crossed, known: Bools, plain: _Chosen, scored: _Cho
     weights = np.array(scored.mixture.scores)
     alone = mixed(np.nan_to_num(crossed.scores), np.append(0.0, weights / max(weights.sum(), TINY)))
     if crossed.lost(alone)[known].sum() < crossed.lost(share)[known].sum():
-        return surely(crossed, gained)
+        return surely(crossed, gained, OF_FIVE)  # without scores the best of five was taken
     return bool(gained.sum() >= 0)
 
 

@@ -14,6 +14,8 @@ from forewarn.models.estimates import PLAIN, Line
 
 HOLDS = (math.inf, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 SIGNIFICANT = 1.645
+OF_FIVE = 2.326
+"""The same where what is ahead was taken for the best of five (Bonferroni: 1 % in place of 5 %)."""
 STEPS = 100
 CLOSE = 1e-9
 TINY = 1e-12
@@ -130,10 +132,16 @@ def _crossed(crossed: Crossed, logits: Floats, where: Bools, mean: Floats, hold:
     return found
 
 
-def surely(crossed: Crossed, gained: Floats) -> bool:
-    """Tell whether what is gained at each row is more than chance among recordings explains."""
+def surely(crossed: Crossed, gained: Floats, significant: float = SIGNIFICANT) -> bool:
+    """Tell whether what is gained at each row is more than chance among recordings explains.
+
+    Parameters
+    ----------
+    significant : float
+        Standard errors from which on it is.
+    """
     by_recording = crossed.by_recording(gained)
-    return bool(by_recording.sum() > SIGNIFICANT * spread(by_recording))
+    return bool(by_recording.sum() > significant * spread(by_recording))
 
 
 def choose_line(crossed: Crossed, risk: Floats, where: Bools) -> Line:
