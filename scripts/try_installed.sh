@@ -16,6 +16,7 @@ properties:
     thresholds: {warn: 0.2, act: 0.4, release: 0.1}
 END
 "$python" - <<'END'
+from forewarn.expressions.functions import _encounters
 from forewarn.messages import _cdr
 from forewarn.states.danger import _trees
 
