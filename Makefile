@@ -9,8 +9,9 @@ BIN := .venv/bin
 BRIDGE := apollo_bridge/src/apollo_bridge
 PYTEST_ARGS ?=
 BEGAN := $(shell date +%s)
-# Two tests at once where there are two cores; the live ones reserve their ROS domains.
-WORKERS := -n auto --maxprocesses 4 --dist loadfile
+# One test more than cores, for live ones mostly wait; these reserve their ROS domains.
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile
 
 .PHONY: help setup demo docs test coverage lint check bench mutants fuzz soak study lock layouts licences clean
 
