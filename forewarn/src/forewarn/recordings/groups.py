@@ -64,11 +64,6 @@ class Grouping:
             found.setdefault(str(PurePosixPath(name)), []).append(values)
         return found
 
-    @property
-    def by_period(self) -> bool:
-        """Whether groups are periods, which follow each other."""
-        return any(key in PERIODS and not self._given(key) for key in self.keys)
-
     def of(self, recording: Recording) -> str:
         """Return the group of a recording, such as ``robot=7, software=2.1``.
 
@@ -78,9 +73,6 @@ class Grouping:
             If it has no value for a key, or several.
         """
         return ", ".join(f"{key}={self._value(key, recording)}" for key in self.keys)
-
-    def _given(self, key: str) -> bool:
-        return key in self._places or any(key in values for _, values in self.lines)
 
     def _value(self, key: str, recording: Recording) -> str:
         sources = (self._by_table, self._by_path, _by_time, _by_metadata)
