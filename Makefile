@@ -9,7 +9,7 @@ BIN := .venv/bin
 BRIDGE := apollo_bridge/src/apollo_bridge
 PYTEST_ARGS ?=
 BEGAN := $(shell date +%s)
-# One test more than cores, for live ones mostly wait; these reserve their ROS domains.
+# One test more than there are cores runs at once: live tests mostly wait. They reserve their ROS domains.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile
 

@@ -29,11 +29,11 @@ LEVEL = 0.05
 LEAST = 1999
 """Permutations at least, where groups may differ."""
 ENOUGH = 20
-"""Chances as great as what was seen after which no more are drawn (Besag and Clifford 1991)."""
+"""No more permutations are drawn once so many differ as much as the data (Besag, Clifford 1991)."""
 BATCH = 1 << 20
-"""Recordings that change groups at a time, at most."""
+"""Labels of recordings that are drawn at a time, at most."""
 FIRST = 64
-"""Permutations at first, and twice as many each time: most states need few."""
+"""Permutations in the first batch. Each next batch is twice as large: most states need few."""
 
 
 class Moved(NamedTuple):
