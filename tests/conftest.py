@@ -65,10 +65,10 @@ def shared_data() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try live tests once more: a busy machine can take longer than any fair limit.
+    """Try what goes by a clock once more: a busy machine can take longer than any fair limit.
 
     What is broken fails twice; the closing lines of a run name what was tried again.
     """
     for item in items:
-        if item.get_closest_marker("ros") is not None:
+        if any(item.get_closest_marker(name) is not None for name in ("ros", "clocked")):
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -21,6 +21,8 @@ from benchmarks._harness import (
     take_turns,
 )
 
+pytestmark = pytest.mark.clocked
+
 BURN = "import time\nwhile time.process_time() < 0.3: pass"
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.clocked
+
 SCRIPT = Path(__file__).with_name("two_hosts.py")
 LIMIT = 120.0
 PROBE = "ip link add near type veth peer name far && command -v nsenter"

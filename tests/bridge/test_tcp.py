@@ -20,6 +20,8 @@ from apollo_bridge.layouts import own_class
 from apollo_bridge.tcp import LARGEST_MESSAGE, ProtocolError, Publications, TcpTransport
 from apollo_bridge.transport import Arrival, Channels, Connected, Event, Lost
 
+pytestmark = pytest.mark.clocked
+
 CHASSIS, PAD = "/apollo/canbus/chassis", "/apollo/planning/pad"
 CHANNELS = Channels({CHASSIS: "apollo.canbus.Chassis"}, {PAD: "apollo.planning.PadMessage"})
 LIMIT = 120.0

@@ -6,11 +6,16 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
+
 from apollo_bridge.derivation import Derivation
 from apollo_bridge.layouts import own_class
 from apollo_bridge.transport import Arrival, Channels, Event
 from apollo_bridge.worker import Worker
 from forewarn.config import load_spec
+
+pytestmark = pytest.mark.clocked
 
 CHASSIS = "/apollo/canbus/chassis"
 

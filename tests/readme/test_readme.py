@@ -79,6 +79,7 @@ def nodes_environment() -> Iterator[dict[str, str]]:
         yield environment_of(domain)
 
 
+@pytest.mark.clocked
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs_as_shown(

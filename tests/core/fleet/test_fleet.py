@@ -13,6 +13,8 @@ import pytest
 import forewarn
 from forewarn.cli.main import main
 
+pytestmark = pytest.mark.clocked
+
 RECORDINGS = 6
 SECONDS = 30.0
 

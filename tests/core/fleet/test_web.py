@@ -14,6 +14,8 @@ import pytest
 
 from forewarn.cli.main import main
 
+pytestmark = pytest.mark.clocked
+
 
 class Silent(SimpleHTTPRequestHandler):
     """Serves a folder, and says nothing of it."""

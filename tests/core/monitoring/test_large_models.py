@@ -1,7 +1,9 @@
 """A large model is put together beside the ticks: nothing holds the interpreter for long.
 
 Measured is the processor time that a thread spends before another one that wants to run has its
-turn: how busy the machine is has little part in that.
+turn. What a task does by itself it does every time. A busy machine that lets the other thread
+wait, or a collection of all the garbage of the tests before, comes once in a while. So the least
+of a few tries counts.
 """
 
 from __future__ import annotations
@@ -30,8 +32,12 @@ from forewarn.states.predicates import Observation
 STATES, SUCCESSORS, PREDICATES = 1 << 15, 20, 40
 LONGEST, IN_TICK = 0.1, 0.05
 """Seconds of processor time: a tick at 10 Hz, and half of one."""
+TRIES = 5
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the clocks of threads")
+pytestmark = [
+    pytest.mark.clocked,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads the clocks of threads"),
+]
 
 
 def compiled() -> CompiledSpec:
@@ -93,9 +99,19 @@ def longest_hold(task: Callable[[], Any]) -> float:
     return longest
 
 
+def least(measure: Callable[[], float], limit: float) -> float:
+    """Return the first of a few measurements that is below a limit, or the least of them."""
+    found = float("inf")
+    for _ in range(TRIES):
+        found = min(found, measure())
+        if found < limit:
+            break
+    return found
+
+
 def test_the_measure_sees_what_holds_the_interpreter() -> None:
-    assert longest_hold(lambda: sum(range(30_000_000))) > 2 * LONGEST
-    assert longest_hold(lambda: sum(i for i in range(1_000_000))) < LONGEST
+    assert least(lambda: longest_hold(lambda: sum(range(30_000_000))), LONGEST) > 2 * LONGEST
+    assert least(lambda: longest_hold(lambda: sum(i for i in range(1_000_000))), LONGEST) < LONGEST
 
 
 @pytest.mark.parametrize("what", ["build", "write", "pack", "learn"])
@@ -111,7 +127,7 @@ def test_other_threads_have_their_turns(
         "pack": lambda: with_record.pack(model, monitor),
         "learn": OnlineLearner(spec, model).later(),
     }
-    assert longest_hold(tasks[what]) < LONGEST
+    assert least(lambda: longest_hold(tasks[what]), LONGEST) < LONGEST
     with_record.close()
 
 
@@ -123,11 +139,15 @@ def test_what_is_left_for_the_tick_takes_a_part_of_it(
     monitor = watch.build(model)
     record = RecordWriter(tmp_path / "a.mcap", Names.of("/monitor"), "", {})
     packed = record.pack(model, monitor)
-    begun = time.thread_time()
-    watch.use(monitor)
-    record.model(model, packed)
-    record.tables(watch.monitor, packed.tables)
-    assert monitor.model is not None
-    monitor.model.compatible(Observation(None, 1, 1, 0, True))
-    assert time.thread_time() - begun < IN_TICK
+
+    def in_tick() -> float:
+        begun = time.thread_time()
+        watch.use(monitor)
+        record.model(model, packed)
+        record.tables(watch.monitor, packed.tables)
+        assert monitor.model is not None
+        monitor.model.compatible(Observation(None, 1, 1, 0, True))
+        return time.thread_time() - begun
+
+    assert least(in_tick, IN_TICK) < IN_TICK
     record.close()
