@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-
 from apollo_bridge.derivation import Derivation
 from apollo_bridge.layouts import own_class
 from apollo_bridge.transport import Arrival, Channels, Event
