@@ -192,6 +192,28 @@ def test_a_perfect_model_is_called_right_though_recordings_are_short() -> None:
     assert fitted.found(np.array([0.332])) == pytest.approx(0.332, abs=0.02)
 
 
+def test_a_map_is_judged_on_groups_that_it_was_not_fitted_to() -> None:
+    """Each group has a risk of its own that tells nothing of other groups."""
+    rng = np.random.default_rng(5)
+    parts, clusters = [], []
+    for group, share in enumerate(rng.permutation(np.linspace(0.1, 0.9, 24)).tolist()):
+        risk = np.full(200, (group + 0.5) / 24)
+        for _ in range(4):
+            parts.append(Predictions(risk, rng.random(200) < share, 0))
+            clusters.append(f"robot={group}")
+    order = rng.permutation(len(parts))
+    parts, clusters = [parts[i] for i in order], [clusters[i] for i in order]
+    alone, grouped = (
+        fit("rule", RULE, parts, method="isotonic", rate=10.0, clusters=given)
+        for given in (None, clusters)
+    )
+    assert alone.found == grouped.found  # what is fitted is the same
+    assert alone.before is not None and alone.after is not None and grouped.after is not None
+    assert grouped.after.brier > alone.after.brier
+    names = [f"run {i}" for i in range(len(parts))]
+    assert fit("rule", RULE, parts, method="isotonic", rate=10.0, clusters=names) == alone
+
+
 def test_a_violation_at_the_end_of_an_episode_counts_for_the_ticks_before_it() -> None:
     found = predictions(track("." * 5, "....T", horizon=20))
     assert found.followed.tolist() == [True] * 4

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from forewarn.assessment.episodes import AlertRule, ScoredRun
 from forewarn.assessment.tradeoff import detections, trade_off
-from forewarn.assessment.tuning import GRID, LEAST_VIOLATIONS, Goal, Unit, prove, scaled, tune
+from forewarn.assessment.tuning import (
+    GRID,
+    LEAST_VIOLATIONS,
+    Goal,
+    Unit,
+    prove,
+    scaled,
+    tune,
+)
 from forewarn.cli.tune_output import conclusions, obstacles, warnings
 from forewarn.config.sections import PropertySpec, Thresholds
 from forewarn.monitoring.verdict import PropertyStatus
@@ -255,6 +263,52 @@ def test_the_true_miss_rate_exceeds_the_promise_as_rarely_as_said(unit: Unit) ->
 def test_violations_that_depend_are_why_runs_are_counted() -> None:
     assert broken_promises("run", together=3) <= DELTA + TOLERANCE
     assert broken_promises("violation", together=6) > 1.5 * DELTA
+
+
+def test_runs_of_a_group_that_are_alike_are_why_groups_are_counted() -> None:
+    """As above, but all 20 runs of a group have the same score before their violation."""
+    generator = np.random.default_rng(2022)
+    goal, size = a_goal(1.0, miss_rate=ALPHA, confidence=1 - DELTA), 20
+    grid = np.array(GRID)
+    broken = {"runs": 0, "groups": 0}
+    for _ in range(WORLDS):
+        detected = (generator.random((20, 1)) >= grid).astype(np.int64)
+        runs = np.ones(20 * size, dtype=np.int64), np.repeat(detected, size, axis=0)
+        for name, counts in (("runs", runs), ("groups", (np.full(20, size), size * detected))):
+            _, proven = prove(*counts, goal)
+            broken[name] += bool(proven > 0 and grid[proven - 1] > ALPHA)
+    assert broken["groups"] / WORLDS <= DELTA + TOLERANCE
+    assert broken["runs"] / WORLDS > 2 * DELTA
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.05, 1.0)), min_size=1, max_size=8))
+@settings(max_examples=20, deadline=None)
+def test_a_group_is_one_run_with_the_violations_of_all_its_runs(
+    runs: list[tuple[int, float]],
+) -> None:
+    goal = a_goal(1e9, miss_rate=0.4, alert_share=1.0)
+    alone = [a_run([peak]) for _, peak in runs]
+    grouped = tune(
+        "crash", SECTION, alone, replace(goal, clusters=tuple(str(group) for group, _ in runs))
+    )
+    whole = [a_run([p for g, p in runs if g == group]) for group in sorted({g for g, _ in runs})]
+    together = tune("crash", SECTION, whole, goal)
+    assert grouped.support.runs == len(whole)
+    assert grouped.support.trials == together.support.trials
+    for one, other in zip(grouped.candidates, together.candidates, strict=True):
+        assert one.p_value == pytest.approx(other.p_value)
+        assert one.miss_bound == pytest.approx(other.miss_bound)
+        assert (one.proven, one.lead) == (other.proven, other.lead)
+
+
+def test_what_is_promised_names_groups() -> None:
+    runs = [a_run([0.9]) for _ in range(60)]
+    clusters = tuple(f"robot={i // 2}" for i in range(60))
+    goal = a_goal(1.0, miss_rate=0.1, alert_share=1.0, clusters=clusters)
+    found = tune("crash", SECTION, runs, goal)
+    (promise,) = [line for line in conclusions(found) if line.startswith("proven")]
+    assert "30 groups with a violation, exchangeable" in promise
+    assert "on average over groups that have one" in promise
 
 
 def test_the_guarantee_is_tested_on_what_the_runs_detected() -> None:

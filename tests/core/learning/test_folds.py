@@ -206,3 +206,32 @@ def test_learn_and_compare_say_and_use_them(
     assert json.loads(said)["folds"] == [0, 1, 2] * 4 * 2
     code, _, told = forewarn("compare", config, *recordings(world), "--folds", 13, "-j1")
     assert code == 2 and "13 folds of 12 groups of recordings" in told
+
+
+def test_a_guarantee_counts_groups_and_wants_groups_that_the_model_does_not_know(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def forewarn(*words: object) -> tuple[int, str, str]:
+        code = main([*map(str, words), "-c", str(world / "monitor.yaml"), "-j1"])
+        return code, *capsys.readouterr()
+
+    names = [recording.name for recording in recordings(world)]
+    old, new, twins = (
+        [world / name for name in names if name.startswith(by) and (name[-8:-6] < "06") is known]
+        for by, known in (("one", True), ("o", False), ("other", True))
+    )
+    model = tmp_path / "m.json"
+    assert forewarn("learn", *old, "-o", model)[0] == 0
+    tune = ("tune", "--false-alarms-per-hour", "3600", "--miss-rate", "0.5", "-m", model)
+    code, said, told = forewarn(*tune, *new, "--least-violations", "1", "--json")
+    assert code in (0, 1), told
+    support = json.loads(said)["properties"]["p"]["support"]
+    assert support["runs"] == 6 < len(new) == 12
+    assert support["violations"] == 2 * support["trials"] > 0
+    for words in (tune, ("learn", *old, "-o", tmp_path / "n.json", "--calibrate")):
+        code, _, told = forewarn(*words, *twins)
+        assert code == 2
+        assert "other00.jsonl" in told
+        assert "learned from other recordings of its group 'trial=t0'" in told
+    code, _, told = forewarn(*tune, *new, "--blocks", "10")
+    assert code == 2 and "learning.together: blocks of recordings that belong together" in told

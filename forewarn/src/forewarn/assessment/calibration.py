@@ -13,6 +13,7 @@ from forewarn.assessment.reliability import Calibration, Predictions, calibrate,
 from forewarn.config.sections import PropertySpec
 from forewarn.errors import ModelError
 from forewarn.learning.calibration_fit import fit_isotonic, fit_platt, judged
+from forewarn.learning.folds import dealt
 from forewarn.models.calibration_map import Method, Recalibration
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 
@@ -45,8 +46,8 @@ class Fitted:
     found : Recalibration or None
         The map; None if there is none to be had.
     before, after : Calibration or None
-        Of the chain's risk, and of the calibrated one: each run judged by a map fitted to the
-        other runs, or it would be praised for what it has learned by heart.
+        Of the chain's risk, and of the calibrated one: each run judged by a map fitted to runs of
+        other groups, or it would be praised for what it has learned by heart.
     """
 
     name: str
@@ -64,6 +65,7 @@ def fit(
     method: Method | None,
     rate: float,
     recordings: Sequence[str] = (),
+    clusters: Sequence[str] | None = None,
 ) -> Fitted:
     """Fit the map of one property to held-out runs, and judge it.
 
@@ -75,6 +77,8 @@ def fit(
         ``isotonic``, ``platt``, or None to judge the chain alone.
     recordings : sequence of str
         Digests of the runs' recordings.
+    clusters : sequence of str, optional
+        The group of each run; each is by itself by default.
     """
     everything = pool(parts)
     before = calibrate(everything)
@@ -85,7 +89,8 @@ def fit(
     except ModelError as error:
         return Fitted(name, None, str(error), before, None)
     found = replace(found, recordings=tuple(recordings))
-    return Fitted(name, found, "", before, _crossed(name, section, parts, method, rate))
+    names = clusters or [str(index) for index in range(len(parts))]
+    return Fitted(name, found, "", before, _crossed(name, section, parts, names, method, rate))
 
 
 def _fitted(
@@ -109,21 +114,27 @@ def _fitted(
 
 
 def _crossed(
-    name: str, section: PropertySpec, parts: Sequence[Predictions], method: Method, rate: float
+    name: str,
+    section: PropertySpec,
+    parts: Sequence[Predictions],
+    clusters: Sequence[str],
+    method: Method,
+    rate: float,
 ) -> Calibration | None:
-    folds = min(FOLDS, len(parts))
+    folds = min(FOLDS, len(set(clusters)))
     if folds < 2:
         return None
     judged_parts: list[Predictions] = []
+    fold = dealt(clusters, folds)
     for index in range(folds):
-        others = [part for i, part in enumerate(parts) if i % folds != index]
+        others = [part for part, own in zip(parts, fold, strict=True) if own != index]
         try:
             found = _fitted(name, section, pool(others), method, rate)
         except ModelError:
             return None  # too few violations to part them
         judged_parts += [
             part._replace(risk=found(part.risk))
-            for i, part in enumerate(parts)
-            if i % folds == index
+            for part, own in zip(parts, fold, strict=True)
+            if own == index
         ]
     return calibrate(pool(judged_parts))

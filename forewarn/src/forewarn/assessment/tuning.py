@@ -7,7 +7,7 @@ the most cautious one on (`guarantee`), so that it holds for whatever is chosen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -85,6 +85,9 @@ class Goal:
         Every run is judged by a model of the other runs. These models share runs, so that losses
         depend on each other, and none of them will be in use: nothing is proven of the one that
         will.
+    clusters : tuple of str
+        The group of each run: runs of a group are alike, so that groups are exchangeable in place
+        of runs, and each counts once. Empty where runs are by themselves.
     clock : Clock
         Says durations for people.
     """
@@ -98,6 +101,7 @@ class Goal:
     least_violations: int = LEAST_VIOLATIONS
     block: int | None = None
     crossed: bool = False
+    clusters: tuple[str, ...] = field(default=(), repr=False)
     clock: Clock = Grid(1.0)  # noqa: RUF009 (a frozen value)
 
 
@@ -150,9 +154,9 @@ class Support:
     Attributes
     ----------
     runs, runs_with_violation, violations : int
-        How many there are; of runs or of their blocks.
+        How many there are; of runs, of their blocks, or of groups of runs.
     trials : int
-        Runs with a violation, or violations: what the guarantee counts.
+        Runs (or blocks, or groups) with a violation, or violations: what the guarantee counts.
     least_miss_rate : float
         Upper bound of the miss rate if nothing at all was missed.
     needed_trials : int or None
@@ -274,7 +278,7 @@ def _sweep(
     release = {level.act: level.release for level in levels}
     rule = replace(AlertRule.of(section), release=release.__getitem__, enter=enter)
     points = trade_off(scored_runs, grid, rule=rule)
-    happened, detected = detections(scored_runs, grid, rule=rule, block=goal.block)
+    happened, detected = _exchangeable(scored_runs, grid, rule, goal)
     losses = run_losses(happened, detected)
     p_values, proven = prove(happened, detected, goal)
     bounds = _miss_bounds(points, losses, goal)
@@ -292,8 +296,20 @@ def _sweep(
     ]
 
 
+def _exchangeable(
+    scored_runs: Sequence[ScoredRun], levels: Sequence[float], rule: AlertRule, goal: Goal
+) -> tuple[Counts, Counts]:
+    """Count violations and what each level detected by what is exchangeable: see `detections`."""
+    happened, detected = detections(scored_runs, levels, rule=rule, block=goal.block)
+    if not goal.clusters:
+        return happened, detected
+    _, group = np.unique(goal.clusters, return_inverse=True)
+    groups = np.arange(group.max(initial=-1) + 1)[:, None] == group
+    return groups @ happened, groups @ detected
+
+
 def run_losses(happened: Counts, detected: Counts) -> Floats:
-    """Return the share of violations that each run with one missed, shape (m, k)."""
+    """Return the share of violations that each run (or group) with one missed, shape (m, k)."""
     some = happened > 0
     return 1 - detected[some] / happened[some, None]
 
@@ -304,7 +320,7 @@ def prove(happened: Counts, detected: Counts, goal: Goal) -> tuple[Floats | None
     Parameters
     ----------
     happened : ndarray of int, shape (n,)
-        Violations of each run.
+        Violations of each run, block or group.
     detected : ndarray of int, shape (n, k)
         How many of them each threshold detected, from the most cautious one on.
     goal : Goal
@@ -364,7 +380,7 @@ def _candidate(
 
 
 def _support(scored_runs: Sequence[ScoredRun], goal: Goal) -> Support:
-    happened, _ = detections(scored_runs, [1.0], rule=AlertRule(), block=goal.block)
+    happened, _ = _exchangeable(scored_runs, [1.0], AlertRule(), goal)
     violations, runs = int(happened.sum()), int((happened > 0).sum())
     trials = runs if goal.unit == "run" else violations
     (point,) = trade_off(scored_runs, [1.0])

@@ -229,7 +229,9 @@ def _calibrated(
     predictor = predictor_of(model, what)
     consequence = "it surprises the model less than a new one, and there would be false alarms"
     accepted = "normal runs that are not learned from"
-    fresh = without_known(normal, model, "this model", consequence, accepted, output, executor)
+    fresh = without_known(
+        normal, model, compiled.spec, "this model", consequence, accepted, output, executor
+    )
     runs = read_surprises(
         [*fresh],
         compiled,

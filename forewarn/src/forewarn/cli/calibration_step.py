@@ -17,6 +17,7 @@ from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import add_censoring, replay_all
 from forewarn.errors import ConfigError
 from forewarn.learning.executors import Executor
+from forewarn.learning.folds import clusters_of
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.calibration_map import METHODS, Method
@@ -85,13 +86,16 @@ def calibrate_model(
     """
     accepted = "recordings that are not learned from"
     consequence = "calibrating on it would mend nothing"
-    fresh = without_known(recordings, model, "this model", consequence, accepted, output, executor)
+    fresh = without_known(
+        recordings, model, compiled.spec, "this model", consequence, accepted, output, executor
+    )
     plain = replace(model, recalibration=())
     monitor = build_monitor(compiled, plain)
     runs = replay_all(monitor, [*fresh], output, executor, allow_missing=allow_missing)
     if weigh:
         runs = weighted_runs(runs)
     digests = [fresh[run.path] for run in runs]
+    clusters = clusters_of(compiled.spec, [run.path for run in runs])
     found = [
         fit(
             name,
@@ -100,6 +104,7 @@ def calibrate_model(
             method=method,
             rate=compiled.abstraction.clock.rate,
             recordings=digests,
+            clusters=clusters,
         )
         for index, (name, section) in enumerate(compiled.spec.properties.items())
     ]

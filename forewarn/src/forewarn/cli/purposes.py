@@ -7,8 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 from forewarn.cli.output import Output
+from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError, plural
 from forewarn.learning.executors import Executor
+from forewarn.learning.folds import clusters_of
 from forewarn.models import CountModel
 from forewarn.recordings import open_recording
 from forewarn.recordings.runs import trace_of
@@ -17,6 +19,7 @@ from forewarn.recordings.runs import trace_of
 def without_known(
     recordings: Sequence[Path],
     model: CountModel,
+    spec: MonitorSpec,
     name: str,
     consequence: str,
     accepted: str,
@@ -31,7 +34,8 @@ def without_known(
     Raises
     ------
     RecordingError
-        If such a recording is known to the model.
+        If such a recording is known to the model, or others of its group are: a model keeps the
+        groups that it was learned from where it keeps recordings apart, or has danger scores.
     """
     mended = {
         digest for calibration_map in model.recalibration for digest in calibration_map.recordings
@@ -57,6 +61,17 @@ def without_known(
         path, verb = next(iter(known.items()))
         more = f", and {plural(len(known) - 1, 'more run')}" if len(known) > 1 else ""
         output.warn(f"left out: {path.name}{more}: {name} was {verb} runs that hold the same data")
+    groups = {shard.group for shard in model.shards}
+    groups = groups.union(*(fit.groups for fit in model.danger)) - {""}
+    # Without groups nothing is opened once more.
+    clusters = clusters_of(spec, [*kept]) if groups else [""] * len(kept)
+    for path, group in zip(kept, clusters, strict=True):
+        if group in groups:
+            raise RecordingError(
+                f"{name} was learned from other recordings of its group {group!r}: {consequence}",
+                file=path,
+                accepted=accepted,
+            )
     return kept
 
 

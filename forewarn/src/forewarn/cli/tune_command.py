@@ -57,7 +57,8 @@ thresholds are tested from the most cautious on (Learn then Test, Angelopoulos e
 true miss rate exceeds the one asked for with a probability of 1 - confidence at most, if these
 runs are exchangeable with those to come. Violations of one run depend on each other: therefore a
 run counts once, with the share of its violations that are missed. --per violation counts each for
-itself, for recordings in which they are independent. With --folds nothing is proven: these models
+itself, for recordings in which they are independent. Recordings that belong together
+(learning.together) are alike: their group counts once. With --folds nothing is proven: these models
 share recordings, and the one that will be in use is none of them.
 
 Of neighbouring thresholds that are alike, the middle is taken. From few violations nothing is
@@ -154,7 +155,7 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
         "--per",
         choices=("run", "violation"),
         default="run",
-        help="what is exchangeable and counts once in the guarantee (run)",
+        help="what is exchangeable and counts once in the guarantee (run, or its group)",
     )
     add_alert_share(parser)
     parser.add_argument(
@@ -191,7 +192,7 @@ def run(options: Options, output: Output) -> int:
     readers.warn(output)
     for line in remarks_on(runs):
         output.note(line)
-    goal = _goal(options, monitor.clock)
+    goal = _goal(options, monitor.clock, _groups(options, monitor.spec, runs))
     incidents = [read_incident(path) for path in find_incidents(options.incidents)]
     tunings = []
     for name in _chosen(options, monitor.spec):
@@ -276,7 +277,21 @@ def _runs(
     return found
 
 
-def _goal(options: Options, clock: Clock) -> Goal:
+def _groups(options: Options, spec: MonitorSpec, runs: Sequence[RecordedRun]) -> tuple[str, ...]:
+    """Return the group of each run; nothing if the monitor file has no groups."""
+    if spec.learning.together is None:
+        return ()
+    if options.blocks is not None:
+        raise ConfigError(
+            "blocks of recordings that belong together are not exchangeable",
+            file=spec.file,
+            key="learning.together",
+            accepted="no groups, or no --blocks",
+        )
+    return tuple(clusters_of(spec, [run.path for run in runs]))
+
+
+def _goal(options: Options, clock: Clock, clusters: tuple[str, ...]) -> Goal:
     return Goal(
         false_alarms_per_hour=options.false_alarms_per_hour,
         miss_rate=options.miss_rate,
@@ -287,6 +302,7 @@ def _goal(options: Options, clock: Clock) -> Goal:
         least_violations=options.least_violations,
         block=None if options.blocks is None else max(1, round(options.blocks * clock.rate)),
         crossed=options.folds is not None,
+        clusters=clusters,
         clock=clock,
     )
 

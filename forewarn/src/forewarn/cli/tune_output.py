@@ -56,6 +56,8 @@ def _columns(tuning: Tuning) -> tuple[str, ...]:
 
 
 def _unit(tuning: Tuning) -> str:
+    if tuning.goal.clusters:
+        return "group"
     return "run" if tuning.goal.block is None else "block"
 
 
@@ -282,7 +284,7 @@ def _unproven(tuning: Tuning) -> str:
 def record(tuning: Tuning) -> dict[str, Any]:
     """Return all of it for ``--json``."""
     return {
-        "goal": {k: v for k, v in vars(tuning.goal).items() if k != "clock"},
+        "goal": {k: v for k, v in vars(tuning.goal).items() if k not in ("clock", "clusters")},
         "support": tuning.support,
         "present": candidate_record(tuning.present),
         "chosen": None if tuning.chosen is None else candidate_record(tuning.chosen),

@@ -60,6 +60,7 @@ def held_out_runs(
     fresh = without_known(
         recordings,
         counts,
+        compiled.spec,
         f"the model {path}",
         "thresholds chosen on it would promise too much",
         "recordings that were kept back, or --folds K to learn from all but one part of them in "
