@@ -46,7 +46,17 @@ def test_help_of_each_command_has_an_example_and_its_exit_codes(forewarn: Run, n
     assert "exit codes: 0" in result.out
 
 
-HEAVY = ("scipy", "shapely", "mcap", "lz4", "plotly", "sklearn", "multiprocessing", "rich.progress")
+HEAVY = (
+    "scipy",
+    "shapely",
+    "mcap",
+    "lz4",
+    "plotly",
+    "sklearn",
+    "multiprocessing",
+    "rich.progress",
+    "numpy.random",
+)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import version
 from itertools import pairwise
 from types import ModuleType
 
@@ -127,6 +126,17 @@ class Help(argparse.HelpFormatter):
         )
 
 
+class Version(argparse.Action):
+    """Shows the version, for which all that is installed is searched, and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Show it."""
+        from importlib.metadata import version
+
+        print(f"forewarn {version('forewarn')}")
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that helps who only asks, and proposes what a mistyped word may have been."""
 
@@ -187,8 +197,8 @@ def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:
         formatter_class=Help,
     )
     parser.set_defaults(asked=parser)
-    shown = f"forewarn {version('forewarn')}"
-    parser.add_argument("--version", action="version", version=shown, help="show it and exit")
+    hidden = argparse.SUPPRESS
+    parser.add_argument("--version", action=Version, nargs=0, dest=hidden, help="show it and exit")
     commands = parser.add_subparsers(metavar="COMMAND")
     groups = {}
     for group, summary in GROUPS.items():

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, Field, model_validator
 
 from forewarn.config.actions import Stop
-from forewarn.config.fields import Finite, Positive, Section
+from forewarn.config.fields import Finite, Positive, Section, default
 from forewarn.config.signals import Expr
 
 TOPIC = re.compile(r"/?([A-Za-z_][A-Za-z0-9_]*)(/[A-Za-z_][A-Za-z0-9_]*)*\Z")
@@ -86,8 +86,8 @@ class AutowareSpec(Section):
     mrm_service: Name = "/api/fail_safe/mrm_request/send"
     mrm_state_topic: Name = "/api/fail_safe/mrm_state"
     mrm_for: tuple[Stop, ...] = ("EMERGENCY_STOP", "PULL_OVER")
-    comfortable: Braking = Braking(deceleration=1.0, jerk=0.6)
-    emergency: Braking = Braking(deceleration=2.5, jerk=1.5)
+    comfortable: Braking = default(Braking, deceleration=1.0, jerk=0.6)
+    emergency: Braking = default(Braking, deceleration=2.5, jerk=1.5)
     confirm_timeout: Wait = 1.0
     diagnostic_graph: bool = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
@@ -80,3 +80,11 @@ class Section(BaseModel):
 
     # Only the validator of the whole file is built; those of its sections are within it.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+_Own = TypeVar("_Own", bound=Section)
+
+
+def default(section: type[_Own], **values: Any) -> _Own:
+    """Return a section for a key that is not given; its validator need not be built for that."""
+    return section.model_construct(**values)

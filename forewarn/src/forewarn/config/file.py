@@ -25,7 +25,7 @@ from forewarn.config.actuators import (
 )
 from forewarn.config.black_box import BlackBoxSpec
 from forewarn.config.danger import DangerSpec, danger_misfits
-from forewarn.config.fields import CheckedRate, Duration, Finite, Section
+from forewarn.config.fields import CheckedRate, Duration, Finite, Section, default
 from forewarn.config.guards import GuardSpec, guard_misfits
 from forewarn.config.includes import with_fragments
 from forewarn.config.sections import (
@@ -149,7 +149,7 @@ class MonitorSpec(Section):
     startup: Duration = 5.0
     mute_limit: Limit = 3600.0
     history: Literal[1, 2] = 1
-    states: StatesSpec = StatesSpec()
+    states: StatesSpec = default(StatesSpec)
     signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
     shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)
     predicates: dict[str, Expr] = {}  # noqa: RUF012
@@ -162,14 +162,14 @@ class MonitorSpec(Section):
     intervened_when: Expr | None = None
     action: Expr | None = None
     properties: Annotated[dict[str, PropertySpec], Field(min_length=1)]
-    learning: LearningSpec = LearningSpec()
-    bounds: BoundsSpec = BoundsSpec()
+    learning: LearningSpec = default(LearningSpec)
+    bounds: BoundsSpec = default(BoundsSpec)
     anomaly: AnomalySpec | None = None
     shield: ShieldSpec | None = None
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
     guards: dict[str, GuardSpec] = {}  # noqa: RUF012
-    actuators: ActuatorsSpec = ActuatorsSpec()
+    actuators: ActuatorsSpec = default(ActuatorsSpec)
     black_box: BlackBoxSpec | None = None
     file: Path | None = Field(default=None, exclude=True)
     _origin: MonitorSpec | None = PrivateAttr(default=None)

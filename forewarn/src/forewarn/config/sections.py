@@ -8,7 +8,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, Asked
-from forewarn.config.fields import LARGEST, Duration, Finite, Positive, Seconds, Section, endless
+from forewarn.config.fields import (
+    LARGEST,
+    Duration,
+    Finite,
+    Positive,
+    Seconds,
+    Section,
+    default,
+    endless,
+)
 from forewarn.config.fields import no_bool as _no_bool
 from forewarn.config.signals import Expr, Limit
 from forewarn.config.templates import with_formula
@@ -232,7 +241,7 @@ class PropertySpec(Section):
 
     formula: Annotated[str, Field(min_length=1)]
     horizon: Horizon = 3.0
-    thresholds: Thresholds = Thresholds()
+    thresholds: Thresholds = default(Thresholds)
     figure: Literal["risk", "upper", "pmin", "expected"] = "risk"
     estimator: Estimator = "chain"
     scores: tuple[Annotated[str, Field(min_length=1)], ...] = ()

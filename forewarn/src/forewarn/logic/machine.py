@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from random import Random
 from typing import TypeVar
 
 import numpy as np
@@ -146,7 +147,7 @@ def _coarsest(successor: Ints, bad: NDArray[np.bool_]) -> Ints:
     Signatures are compared by random 64-bit hashes. A collision could only merge blocks that
     differ, and would leave the partition unstable, which the final check detects.
     """
-    generator = np.random.default_rng(0)
+    generator = Random(0)  # numpy's own takes long to import
     while True:
         block: Ints = np.unique(bad, return_inverse=True)[1].reshape(-1)
         for _ in range(MAX_ROUNDS):
@@ -165,14 +166,17 @@ def _coarsest(successor: Ints, bad: NDArray[np.bool_]) -> Ints:
             return block.astype(np.int64)
 
 
-def _hashes(block: Ints, successor: Ints, generator: np.random.Generator) -> Ints:
-    count = int(block.max()) + 1
-    codes = generator.integers(-(1 << 62), 1 << 62, size=count)
-    weights = generator.integers(0, 1 << 62, size=successor.shape[1] + 1) | 1
+def _hashes(block: Ints, successor: Ints, generator: Random) -> Ints:
+    codes = _drawn(generator, int(block.max()) + 1)
+    weights = _drawn(generator, successor.shape[1] + 1) | 1
     signature: Ints = codes[block] * weights[-1]
     for column, weight in zip(successor.T, weights, strict=False):
         signature = signature + codes[block[column]] * weight
     return signature
+
+
+def _drawn(generator: Random, count: int) -> Ints:
+    return np.frombuffer(generator.randbytes(8 * count), dtype=np.int64)
 
 
 def _breadth_first(successor: Ints, initial: int) -> Ints:
