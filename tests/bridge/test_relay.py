@@ -117,6 +117,8 @@ def test_what_comes_while_the_bridge_runs_is_nothing_special() -> None:
     bridge.relay.intervene(OVER, NOW)
     assert bridge.written == [STOP, RESUME]
     assert bridge.relay.remark == ""
+    assert bridge.log.lines == []  # nothing is held up by words
+    bridge.relay.tell()
     assert bridge.log.lines == [
         "info: STOP: red_light: 0.8",
         "info: RESUME_CRUISE: no property alerts any more",

@@ -22,6 +22,7 @@ from apollo_bridge import cyber_process as process
 from apollo_bridge.layouts import own_pool
 from apollo_bridge.messages import Pool
 from apollo_bridge.transport import (
+    AT_ONCE,
     Answer,
     Arrival,
     Channels,
@@ -113,7 +114,7 @@ class CyberTransport:
     def _from_child(self, mode: str) -> Iterable[Event]:
         child = self._children[mode]
         try:
-            data = child.link.recv(1 << 20)
+            data = child.link.recv(AT_ONCE)
         except OSError:
             data = b""
         if not data:

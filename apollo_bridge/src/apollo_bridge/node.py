@@ -181,6 +181,7 @@ class BridgeNode(ReportingNode):
     def _command(self) -> None:
         if self._relay is None or self.worker is None:
             return
+        self._relay.tell()
         if self.worker.connections != self._connections:
             self._connections = self.worker.connections
             self._relay.connected(time.time_ns())

@@ -107,6 +107,7 @@ class Relay:
         self._write: Callable[[str, bytes], bool] | None = None
         self._wishes = Wishes()
         self._remarks: dict[str, str] = {}
+        self._untold: list[str] = []
         self._former = ""
         self._connected_ns: int | None = None
         commander.recall(memory.left)
@@ -132,6 +133,7 @@ class Relay:
 
     def stop(self) -> None:
         """Write nothing more; what is in force in Apollo stays in force."""
+        self.tell()
         self._write, self._wishes = None, Wishes()
         held = self.commander.described
         if held:
@@ -212,6 +214,17 @@ class Relay:
             self._memory.write(self.commander.in_force)
         self._remarks[command.target] = remark
         if remark:
+            self.tell()
             self._log.warning(remark, throttle_duration_sec=5.0)
         elif self.commander.in_force.get(command.target) != before.get(command.target):
-            self._log.info(f"{command.name}: {reason or 'the intervention ended'}")
+            self._untold.append(f"{command.name}: {reason or 'the intervention ended'}")
+
+    def tell(self) -> None:
+        """Log what was written since the last time.
+
+        To log in ROS takes as long as all the rest of a command, and would hold up the process that
+        is to carry the command on.
+        """
+        for line in self._untold:
+            self._log.info(line)
+        self._untold.clear()

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from apollo_bridge.layouts import own_pool
-from apollo_bridge.transport import Arrival, Channels, Connected, Event, Lost
+from apollo_bridge.transport import AT_ONCE, Arrival, Channels, Connected, Event, Lost
 
 REGISTER_DESC, ADD_READER, ADD_WRITER, PUBLISH = 1, 2, 3, 4
 LENGTH = struct.Struct("<I")
@@ -136,7 +136,7 @@ class TcpTransport:
             return self._connect()
         connection.settimeout(max(min(timeout, SILENCE_LIMIT / 10), 0.001))
         try:
-            data = connection.recv(1 << 20)
+            data = connection.recv(AT_ONCE)
         except TimeoutError:
             return self._silent(connection)
         except OSError as error:

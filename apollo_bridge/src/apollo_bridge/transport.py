@@ -7,6 +7,10 @@ from typing import NamedTuple, Protocol
 
 from forewarn.errors import ForewarnError
 
+AT_ONCE = 1 << 16
+"""Bytes to ask a socket for. For twice as many the system maps memory anew each time, which takes
+longer than all the rest of a small message."""
+
 
 class TransportError(ForewarnError):
     """A connection to Apollo cannot be had."""
