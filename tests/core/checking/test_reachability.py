@@ -172,11 +172,10 @@ def test_small_loops_one_after_the_other_are_factored_in_their_order(
     total = np.asarray(moves.sum(axis=1)).ravel() + leaving.sum(axis=1)
     moves = sparse.csr_matrix(sparse.diags(1 / total) @ moves)
     hit, miss = (leaving / total[:, None]).T
-    order = reachability._forward_order(moves)
-    assert order is not None
+    position = reachability._forward_places(moves)
+    assert position is not None
+    assert sorted(position) == list(range(n))
     _, component = sparse.csgraph.connected_components(moves, connection="strong")
-    position = np.empty(n, dtype=int)
-    position[order] = np.arange(n)
     coo = moves.tocoo()
     inside = component[coo.row] == component[coo.col]
     assert (inside | (position[coo.row] < position[coo.col])).all()
@@ -186,7 +185,50 @@ def test_small_loops_one_after_the_other_are_factored_in_their_order(
 
 def test_one_large_loop_is_not_factored_in_blocks() -> None:
     ring = sparse.csr_matrix(np.roll(np.eye(3_000), 1, axis=1))
-    assert reachability._forward_order(ring) is None
+    assert reachability._forward_places(ring) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_loops_substitution_alone_is_right_and_nothing_need_be_verified(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any numbering of the states; equal to exact fractions."""
+    monkeypatch.delattr(reachability, "_verified")
+    rng = np.random.default_rng(seed)
+    n = reachability.DENSE_STATES + 1
+    place = rng.permutation(n)
+    weights = np.zeros((n, n + 2))  # in an order in which every move leads on
+    for state in range(n):
+        after = rng.integers(state + 1, min(n, state + 40) + 2, size=3)
+        np.add.at(weights[state], after, 10.0 ** -rng.uniform(0, 12, size=3))
+    exact = [Fraction(0)] * n + [Fraction(1), Fraction(0)]
+    for state in reversed(range(n)):
+        leaving = [(Fraction(float(weights[state, j])), j) for j in weights[state].nonzero()[0]]
+        exact[state] = sum(w * exact[j] for w, j in leaving) / sum(w for w, _ in leaving)
+    moves = sparse.csr_matrix(weights[:, :n][place][:, place])
+    found = reachability.solve(moves, weights[place, n], weights[place, n + 1])
+    wanted = np.array([float(exact[state]) for state in place])
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=0)
+
+
+def test_so_many_moves_that_roundings_could_count_are_verified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n = reachability.DENSE_STATES + 1
+    moves = sparse.csr_matrix(sparse.diags(np.full(n - 1, 0.5), 1, shape=(n, n)))
+    hit = np.full(n, 0.25)
+    hit[-1], miss = 0.5, np.full(n, 0.25)
+    miss[-1] = 0.5
+    asked: list[int] = []
+    verified = reachability._verified
+    monkeypatch.setattr(
+        reachability, "_verified", lambda *given: asked.append(1) or verified(*given)
+    )
+    plain = reachability.solve(moves, hit, miss)
+    assert not asked
+    monkeypatch.setattr(reachability, "UNIT", reachability.ACCURACY / n)
+    np.testing.assert_allclose(reachability.solve(moves, hit, miss), plain, rtol=1e-12)
+    assert asked
 
 
 @pytest.mark.parametrize("maximise", [True, False])

@@ -22,17 +22,24 @@ def backward_reachable(graph: sparse.csr_matrix, targets: Mask) -> Mask:
     targets : ndarray of bool, shape (n,)
         Where paths end.
     """
-    n = graph.shape[0]
+    return _leading_to(_backward(graph), targets)
+
+
+def _backward(graph: sparse.csr_matrix) -> sparse.csc_matrix:
+    """Return the graph with what comes before each node side by side."""
+    edges = graph.tocsc(copy=True)
+    edges.eliminate_zeros()
+    return edges
+
+
+def _leading_to(edges: sparse.csc_matrix, targets: Mask) -> Mask:
+    """Do what `backward_reachable` does, from a further node before which the targets are."""
+    n = edges.shape[0]
     if not targets.any():
         return np.zeros(n, dtype=bool)
-    coo = graph.tocoo()
-    edges = coo.data != 0
-    goals = np.flatnonzero(targets)
-    rows = np.concatenate([coo.col[edges], np.full(goals.size, n)])
-    columns = np.concatenate([coo.row[edges], goals])
-    reverse = sparse.csr_matrix(
-        (np.ones(rows.size, dtype=np.int8), (rows, columns)), shape=(n + 1, n + 1)
-    )
+    before = np.concatenate([edges.indices, np.flatnonzero(targets).astype(edges.indices.dtype)])
+    pointers = np.append(edges.indptr, edges.indices.dtype.type(before.size))
+    reverse = sparse.csr_matrix((np.ones(before.size), before, pointers), shape=(n + 1, n + 1))
     order = csgraph.breadth_first_order(reverse, n, return_predecessors=False)
     found = np.zeros(n + 1, dtype=bool)
     found[order] = True
@@ -62,9 +69,11 @@ def certain(graph: sparse.csr_matrix, targets: Mask, through: Mask | None = None
         Nodes that may be visited on the way (phi of ``phi U psi``); all by default.
     """
     allowed = ~targets if through is None else through & ~targets
-    inner = sparse.csr_matrix(_pattern(graph).multiply(allowed[:, None]))
-    zero = ~backward_reachable(inner, targets)
-    return Certain(zero, ~backward_reachable(inner, zero))
+    inner = _pattern(graph)
+    inner.data &= np.repeat(allowed, np.diff(graph.indptr))
+    edges = _backward(inner)
+    zero = ~_leading_to(edges, targets)
+    return Certain(zero, ~_leading_to(edges, zero))
 
 
 def _pattern(graph: sparse.csr_matrix) -> sparse.csr_matrix:
