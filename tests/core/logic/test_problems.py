@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,6 +75,12 @@ def problems(folder: Path, text: str) -> list[str]:
     return []
 
 
+@cache
+def problems_alone(folder: Path, mistake: Mistake) -> list[str]:
+    """Return what is wrong if one mistake is the only one."""
+    return problems(folder, GOOD.replace(mistake.old, mistake.new, 1))
+
+
 def test_the_good_file_is_good(tmp_path: Path) -> None:
     assert problems(tmp_path, GOOD) == []
 
@@ -81,7 +88,7 @@ def test_the_good_file_is_good(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.key)
 def test_one_mistake_is_one_problem(tmp_path: Path, mistake: Mistake) -> None:
     assert mistake.old in GOOD
-    (found,) = problems(tmp_path, GOOD.replace(mistake.old, mistake.new, 1))
+    (found,) = problems_alone(tmp_path, mistake)
     assert found.startswith(f"{mistake.key}: ")
 
 
@@ -93,7 +100,7 @@ def test_many_mistakes_are_as_many_problems(tmp_path: Path, mistakes: set[Mistak
     text, alone = GOOD, set()
     for mistake in mistakes:
         text = text.replace(mistake.old, mistake.new, 1)
-        alone.update(problems(tmp_path, GOOD.replace(mistake.old, mistake.new, 1)))
+        alone.update(problems_alone(tmp_path, mistake))
     found = problems(tmp_path, text)
     assert len(found) == len(set(found))
     assert set(found) == alone

@@ -313,13 +313,14 @@ def test_what_changes_late_and_a_little_shows_in_the_sum_and_in_no_single_step()
 
     past = [walk(1.0) for _ in range(80)]
     shifted = [walk(1.8) for _ in range(60)]
+    judges = {rule: calibrated(past, rule=rule) for rule in ("conformal", "prefix", "cusum")}
     told = {
-        rule: np.mean([calibrated(past, rule=rule).judge(run).anomalous for run in shifted])
-        for rule in ("conformal", "prefix", "cusum")
+        rule: np.mean([judge.judge(run).anomalous for run in shifted])
+        for rule, judge in judges.items()
     }
     assert told["cusum"] > 0.75
     assert told["cusum"] > told["prefix"] + 0.2 and told["cusum"] > told["conformal"] + 0.2
-    since = [calibrated(past, rule="cusum").judge(run).since for run in shifted]
+    since = [judges["cusum"].judge(run).since for run in shifted]
     late = [at for at in since if at is not None]
     assert np.median(late) > 150, "told after the change"
 
