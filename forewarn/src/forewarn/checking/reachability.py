@@ -87,7 +87,7 @@ def solve(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
     if leaving.min() > 0:
         place = _forward_places(moves)
         if place is not None:
-            result = _by_blocks(moves, leaving, hit, place)
+            result = _by_blocks(moves, leaving, hit, miss, place)
             if result is not None:
                 return result
         system = sparse.csc_matrix(sparse.diags(leaving) - moves)
@@ -128,7 +128,11 @@ def _forward_places(moves: sparse.csr_matrix) -> NDArray[np.intp] | None:
 
 
 def _by_blocks(
-    moves: sparse.csr_matrix, leaving: Floats, hit: Floats, place: NDArray[np.intp]
+    moves: sparse.csr_matrix,
+    leaving: Floats,
+    hit: Floats,
+    miss: Floats,
+    place: NDArray[np.intp],
 ) -> Floats | None:
     """Return the solution by factors of a system whose blocks are in these places, else None."""
     system = _placed(moves, leaving, place)
@@ -136,7 +140,7 @@ def _by_blocks(
     right[place] = hit
     # Each diagonal outweighs its row: nothing need be exchanged. Panels pay for full blocks only.
     factors = linalg.splu(system, permc_spec="NATURAL", diag_pivot_thresh=0.0, panel_size=1)
-    if _is_accurate_without_loops(moves, place):
+    if _is_accurate_without_loops(moves, hit, miss, place):
         return np.asarray(np.clip(factors.solve(right), 0.0, 1.0)[place])
     found = _verified(system, factors.solve, right)
     return None if found is None else found[place]
@@ -152,17 +156,22 @@ def _placed(
     return sparse.csc_matrix((entries, (rows, columns)), shape=moves.shape)
 
 
-def _is_accurate_without_loops(moves: sparse.csr_matrix, place: NDArray[np.intp]) -> bool:
+def _is_accurate_without_loops(
+    moves: sparse.csr_matrix, hit: Floats, miss: Floats, place: NDArray[np.intp]
+) -> bool:
     """Tell whether substitution alone proves its error to be at most ``ACCURACY``.
 
     If every move leads to a later place, the factors are the system itself, and no number is
-    subtracted from another. A state with k moves then adds at most k + 2 roundings, relative to
-    a value of at most 1, to those of the states after it.
+    subtracted from another: relative errors add up, and values are at most 1. A state with one
+    way out adds a product and a quotient. One with k moves adds k + 2 roundings by its sum, and
+    k + 1 by the sum that it is divided by.
     """
-    roundings = moves.nnz + 2 * place.size
+    degree = np.diff(moves.indptr)
+    exits = degree + (hit > 0) + (miss > 0)
+    roundings = np.where(exits > 1, 2 * degree + 3, 2).sum()
     if 1.01 * roundings * UNIT > ACCURACY:
         return False
-    return bool((np.repeat(place, np.diff(moves.indptr)) < place[moves.indices]).all())
+    return bool((np.repeat(place, degree) < place[moves.indices]).all())
 
 
 def _envelope(moves: sparse.csr_matrix) -> tuple[int, int]:
