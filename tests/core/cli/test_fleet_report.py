@@ -102,6 +102,21 @@ def test_clips_of_values_are_pages_that_open_on_the_moment(
     assert "has files in it" in capsys.readouterr().err
 
 
+def test_two_rules_that_break_at_once_have_a_clip_each(
+    given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "monitor.yaml"
+    again = MONITOR[MONITOR.index("  safe:") :].replace("safe", "too")
+    config.write_text(MONITOR + again)
+    found = run(
+        capsys, "report", given / "r1", "-c", config, "-m", given / "model.json", "-n", 4,
+        "-o", tmp_path / "fleet.html", "--fleet", "--clips", tmp_path / "clips",
+    )  # fmt: skip
+    files = [clip for one in found["incidents"] for clip in one["clips"]]
+    assert len({(one["recording"], one["at"]) for one in found["incidents"]}) < 4
+    assert len(set(files)) == len(files) == len([*(tmp_path / "clips").iterdir()])
+
+
 def test_clips_of_messages_are_the_part_of_the_recording(
     corridor_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from pathlib import Path
@@ -128,6 +129,31 @@ def test_what_cannot_be_grouped_is_an_error(
     paths = ("-c", given / "monitor.yaml", "-o", tmp_path / "model.json")
     code, _, problem = run(capsys, "learn", given / "r1", *paths, *arguments)
     assert code == 2 and told in problem
+
+
+def test_every_group_has_a_file_of_its_own_whatever_its_name(
+    given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = ("a, b", "a,b", "../../a", "\u6771\u4eac " * 60, 'say "a, b"', "two\nlines")
+    table = tmp_path / "odd.csv"
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows(
+            [("recording", "robot"), *((f"r1/{i}.jsonl", x) for i, x in enumerate(odd))]
+        )
+    code, found, _ = run(
+        capsys, "learn", *(given / "r1" / f"{i}.jsonl" for i in range(len(odd))), "-c",
+        given / "monitor.yaml", "-o", tmp_path / "fleet.json", "--group-by", "robot",
+        "--groups", table,
+    )  # fmt: skip
+    models = {name: Path(told["model"]) for name, told in found["groups"]["models"].items()}
+    assert code == 0 and len(models) == len(odd)
+    assert not any("\n" in name for name in models)
+    written = [path for path in tmp_path.iterdir() if path.name.startswith("fleet.")]
+    assert len(written) == len(odd) + 1
+    for name, path in models.items():
+        borrowed = load_model(path).borrowed
+        assert borrowed is not None and borrowed.group == name
 
 
 def test_one_group_is_no_group(

@@ -62,7 +62,7 @@ def test_the_page_is_drawn_and_fits(
     monitor = learned[0]
     incidents = worst(summaries, 5)
     run, one = incidents[0]
-    clips = {(run.path, one.at): [Path("clips/01 a.html"), Path("clips/01 a.mcap")]}
+    clips = {(run.path, one.rule, one.at): [Path("clips/01 a.html"), Path("clips/01 a.mcap")]}
     shown = look(fleet_page(monitor, groups, incidents, clips), width, scheme)
     assert shown.console == []
     assert shown.evaluate("document.body.dataset.problems") == ""

@@ -11,6 +11,7 @@ import pytest
 
 from forewarn.checking.storm import check_query
 from forewarn.checking.storm_models import Imported, import_chain
+from forewarn.cli.main import main
 from forewarn.errors import ModelError
 from forewarn.models import CountModel, estimate_chain, load_model, save_model
 from forewarn.models.exporters import export_chain
@@ -171,3 +172,31 @@ def test_too_many_states_are_refused_before_storm_builds_them(tmp_path: Path) ->
         import_chain(tmp_path / "absent.jani")
     with pytest.raises(ModelError, match="line 1, column"):
         given(tmp_path, '{"jani-version":}', "given.jani")
+
+
+def test_a_chain_without_a_start_or_with_another_encoding_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "die.prism"
+    file.write_text(DIE)
+    text = export_chain(import_chain(file).model, "drn")
+    with pytest.raises(ModelError, match="has no initial state"):
+        given(tmp_path, text.replace(" init", ""), "given.drn")
+    (tmp_path / "latin.drn").write_bytes(text.replace("done", "f\u00e4llt").encode("latin-1"))
+    with pytest.raises(ModelError, match="no UTF-8"):
+        import_chain(tmp_path / "latin.drn")
+
+
+@pytest.mark.parametrize("name", ["given.prism", "given.drn"])
+def test_what_crashes_storm_is_an_error_of_the_command(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    file.write_text(DIE)
+    if name.endswith("drn"):
+        (tmp_path / "die.prism").write_text(DIE)
+        text = export_chain(import_chain(tmp_path / "die.prism").model, "drn")
+        file.write_text(text.replace(" : 0.5", " : 1/0", 1))
+    else:
+        file.write_text(DIE.replace("0.5 :", "1/0 :", 1))
+    assert main(["import", str(file), "-o", str(tmp_path / "model.json")]) == 2
+    assert "Storm crashes on it: it divides by zero" in capsys.readouterr().err
+    assert not (tmp_path / "model.json").exists()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
-from typing import Any
+from multiprocessing import get_context
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,21 @@ from forewarn.models.process import DecisionProcess
 
 Mask = NDArray[np.bool_]
 Values = NDArray[np.float64] | NDArray[np.bool_]
+Result = TypeVar("Result")
+
+
+def apart(work: Callable[..., Result], *given: Any) -> Result:
+    """Return what `work` returns in a process of its own.
+
+    Some inputs end the process that Storm runs in, such as a division by zero.
+
+    Raises
+    ------
+    BrokenProcessPool
+        If the process has ended.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *given).result()
 
 
 class Storm:
@@ -154,7 +171,7 @@ class Storm:
     def parse(self, formula: str) -> Any:
         """Return Storm's property; raises CheckingError with Storm's own words."""
         try:
-            return self.module.parse_properties(formula)[0]
+            found = self.module.parse_properties(formula)
         except RuntimeError as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise CheckingError(
@@ -162,6 +179,9 @@ class Storm:
                 accepted='PCTL, with names in double quotes: F<=50 "near"; Storm has no G<=k, W '
                 "and R: write !(F<=k ...) instead",
             ) from error
+        if len(found) != 1:
+            raise CheckingError(f"{formula!r} is {len(found)} queries", accepted="one at a time")
+        return found[0]
 
     def check(self, model: Any, formula: str, precision: float = 1e-9) -> Values:
         """Return the value, or the truth, of a formula in every state.

@@ -45,6 +45,8 @@ def import_chain(
 ) -> Imported:
     """Read a discrete-time Markov chain in PRISM's language, DRN or JANI.
 
+    A division by zero in the file ends the process: see `storm_api.apart`.
+
     The file's labels become predicates. States with the same labels are told apart by further
     predicates ``index_1``, ``index_2``, ``index_4``..., the binary digits of a number.
 
@@ -76,7 +78,7 @@ def import_chain(
         raise ModelError(f"is a model of kind {kind}", accepted="a DTMC", file=file)
     if built.nr_states > MAX_STATES:
         raise ModelError(f"has {built.nr_states:,} states", accepted=FEW, file=file)
-    labels = _labels(built)
+    labels = _labels(built, file)
     rows = [_row(built, state) for state in range(built.nr_states)]
     digest = hashlib.sha256(content + constants.encode()).hexdigest()
     made, rounded = labelled_chain(labels, rows, built.initial_states, terminals, file)
@@ -123,7 +125,7 @@ def _build(storm: Storm, file: Path, content: bytes, constants: str) -> Any:
         if storm.modern:
             return module.build_model(described, options=options)
         return module.build_sparse_model_with_options(program, options)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, IndexError) as error:  # as pybind11 has those of C++
         raise _refused(error, file, form, constants) from error
 
 
@@ -131,7 +133,7 @@ def _undefined(program: Any) -> list[str]:
     return sorted(constant.name for constant in program.constants if not constant.defined)
 
 
-def _refused(error: RuntimeError, file: Path, form: str, constants: str) -> ModelError:
+def _refused(error: Exception, file: Path, form: str, constants: str) -> ModelError:
     """Return Storm's words with file and line."""
     text = re.sub(r"^\w+Exception: ", "", " ".join(str(error).split()))
     place = re.search(r"[Pp]arsing error at (\d+):(\d+):\s*", text) or re.search(
@@ -148,11 +150,17 @@ def _refused(error: RuntimeError, file: Path, form: str, constants: str) -> Mode
     return ModelError(f"Storm does not take it: {text}", accepted=accepted, file=file, key=where)
 
 
-def _labels(built: Any) -> dict[str, Mask]:
+def _labels(built: Any, file: Path) -> dict[str, Mask]:
     labeling = built.labeling
+    try:
+        names = set(labeling.get_labels())
+    except UnicodeDecodeError as error:
+        raise ModelError("has a label that is no UTF-8", accepted="UTF-8", file=file) from error
+    if "init" not in names:
+        raise ModelError("has no initial state", accepted="a state with the label init", file=file)
     result: dict[str, Mask] = {}
     # Storm adds both of its own accord.
-    for name in sorted(set(labeling.get_labels()) - {"init", "deadlock"}):
+    for name in sorted(names - {"init", "deadlock"}):
         mask = np.zeros(built.nr_states, dtype=bool)
         mask[list(labeling.get_states(name))] = True
         result[name] = mask

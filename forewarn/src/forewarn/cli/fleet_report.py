@@ -67,7 +67,7 @@ class FleetReport:
     top: int
     grouping: Grouping | None
     allow_missing: bool
-    _files: dict[tuple[Path, float], list[Path]] = field(default_factory=dict)
+    _files: dict[tuple[Path, str, float], list[Path]] = field(default_factory=dict)
 
     def write(self, recordings: Sequence[Path], readers: Readers, output: Output) -> None:
         """Read the recordings, and write clips and page.
@@ -156,13 +156,13 @@ class FleetReport:
         )  # fmt: skip
         opens = run.start_ns + round(one.at * 1e9)
         write_output(page, render(self.monitor, self.model, shown, opens_ns=opens))
-        self._files[run.path, one.at] = [page]
+        self._files[run.path, one.rule, one.at] = [page]
         with open_recording(part) as recording:
             has_messages = bool(recording.topics)
         if has_messages:
             for name, reason in converted(part, messages, False, ()).left_out.items():
                 output.note(f"{messages.name}: left out: {name}: {reason}")
-            self._files[run.path, one.at].append(messages)
+            self._files[run.path, one.rule, one.at].append(messages)
 
     def _tell(self, groups: Sequence[GroupSummary], output: Output) -> None:
         hour = self.monitor.clock.hour
@@ -178,7 +178,7 @@ class FleetReport:
         output.say(f"report: {self.page}")
 
     def _record(self, run: RunSummary, one: Incident) -> dict[str, Any]:
-        files = self._files.get((run.path, one.at), [])
+        files = self._files.get((run.path, one.rule, one.at), [])
         where = {"recording": run.path, "group": run.group, "start_ns": run.start_ns}
         return {**where, **one._asdict(), "clips": files}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,10 @@ from forewarn.models import CountModel
 from forewarn.models.borrowing import Borrowed
 from forewarn.recordings.groups import PERIODS, Grouping, grouping
 from forewarn.signals.clock_kinds import clock_of
+
+LONGEST = 240
+"""Bytes that the name of a file may have: file systems take 255, and some of them are added."""
+_UNSAFE = re.compile(r"[^\w=+. -]")
 
 GROUPS_HELP = (
     "where the values of --group-by are: a table in CSV with a column `recording` (a name, a path, "
@@ -61,8 +67,16 @@ def group_file(model: Path, group: str) -> Path:
         raise InputError(
             "has no files beside it", file=model, key="--group-by", accepted="a file for -o"
         )
-    name = quote(group.replace(", ", ","), safe="=,+ ")
-    return model.with_name(f"{model.stem}.{name}{model.suffix}")
+    # Letters of any script stay as they are; commas of values are told from those between keys.
+    parts = (
+        _UNSAFE.sub(lambda found: quote(found[0], "", errors="surrogateescape"), p)
+        for p in group.split(", ")
+    )
+    name = f"{model.stem}.{','.join(parts)}{model.suffix}"
+    if len(name.encode()) > LONGEST:
+        digest = hashlib.sha256(group.encode(errors="surrogateescape")).hexdigest()[:16]
+        name = f"{model.stem}.{digest}{model.suffix}"
+    return model.with_name(name)
 
 
 def print_groups(found: GroupedModels, files: Sequence[Path], output: Output) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.checking.storm_models import SUFFIXES, import_chain
+from forewarn.checking.storm_api import apart
+from forewarn.checking.storm_models import FEW, SUFFIXES, import_chain
 from forewarn.cli.common import add_output, hertz_or_steps, storm_speaks
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
-from forewarn.errors import InputError, plural
+from forewarn.errors import InputError, ModelError, plural
 from forewarn.files.outputs import check_output
 from forewarn.models import CountModel, save_model
 from forewarn.models.importers import import_probguard
@@ -107,7 +109,14 @@ def _read(options: Options, output: Output) -> CountModel:
     source = options.source
     if source.suffix in SUFFIXES and not source.is_dir():
         with storm_speaks(output):
-            found = import_chain(source, options.rate, options.constants, options.terminals)
+            asked = source, options.rate, options.constants, options.terminals
+            try:
+                found = apart(import_chain, *asked)
+            except BrokenProcessPool as error:
+                raise ModelError(
+                    "Storm crashes on it: it divides by zero, or has too many states",
+                    accepted=FEW, file=source,
+                ) from error  # fmt: skip
         if found.rounded:
             output.note(
                 f"note: the probabilities of {plural(found.rounded, 'state')} have no common "

@@ -1,13 +1,14 @@
-"""Which recordings belong together: those of one robot, one software, one month.
+"""Groups of recordings: those of one robot, one version of the software, one month.
 
-The values that say so come from a table, from the path, or from what the recording itself holds
-(`Recording.metadata`); the time when it began is known of each.
+The values of the keys come from a table, from the path, or from the metadata of the recording
+(`Recording.metadata`). The time at which a recording began is always known.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class Grouping:
         RecordingError
             If it has no value for a key, or several.
         """
-        return ", ".join(f"{key}={self._value(key, recording)}" for key in self.keys)
+        return ", ".join(f"{key}={_plain(self._value(key, recording))}" for key in self.keys)
 
     def _value(self, key: str, recording: Recording) -> str:
         sources = (self._by_table, self._by_path, _by_time, _by_metadata)
@@ -168,6 +169,12 @@ def _read(path: Path) -> tuple[tuple[str, Values], ...]:
     except csv.Error as error:
         raise InputError(f"cannot be read: {error}", file=path, accepted=ACCEPTED) from error
     return tuple(found)
+
+
+def _plain(value: str) -> str:
+    """Return a value on one line, in quotes where it could be taken for two: no names are alike."""
+    text = " ".join(value.split())
+    return json.dumps(text, ensure_ascii=False) if ", " in text else text
 
 
 def _told(values: Values, key: str) -> Iterator[str]:

@@ -36,7 +36,7 @@ WORST = (
     "Violations that nobody foresaw come first, then those foreseen latest, then near ones by "
     "their risk. A page opens on the moment; an MCAP file has its messages."
 )
-Clips = Mapping[tuple[Path, float], Sequence[Path]]
+Clips = Mapping[tuple[Path, str, float], Sequence[Path]]
 
 
 def fleet_page(
@@ -55,7 +55,7 @@ def fleet_page(
     incidents : sequence of (RunSummary, Incident)
         The worst first.
     clips : mapping
-        Files about an incident, relative to the page, by recording and moment.
+        Files about an incident, relative to the page, by recording, property and moment.
     """
     every = groups[0]
     file = monitor.spec.file.name if monitor.spec.file else "monitor"
@@ -169,7 +169,7 @@ def _incidents(
         return section("incidents", "Worst incidents", "", absent("No violation, and no near one."))
     rows = [
         [
-            _links(clips.get((run.path, one.at), ())),
+            _links(clips.get((run.path, one.rule, one.at), ())),
             escape(run.path.name),
             escape(run.group),
             _when(monitor, run, one),
