@@ -1,7 +1,7 @@
 """Forewarn: how likely a robot is to break a safety rule, seconds before it does.
 
-The names below are the interface for Python programs; no others are promised. What they stand for
-is imported when it is first used, so that ``import forewarn`` costs nothing.
+The names in ``__all__`` are the public interface for Python programs. All other names may change
+in any version. A name is imported when it is first used, so that ``import forewarn`` is fast.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names that are promised."""
+    """Return the public names."""
     return sorted(__all__)

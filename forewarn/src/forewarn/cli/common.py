@@ -1,4 +1,4 @@
-"""What several commands share: arguments, and the way from files to a monitor."""
+"""Arguments and helpers that several commands share."""
 
 from __future__ import annotations
 

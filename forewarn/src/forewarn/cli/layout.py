@@ -1,4 +1,4 @@
-"""How a table fits its page: columns give way, and no word or number is ever broken."""
+"""Layout of tables: they fit the terminal, and no word or number is broken."""
 
 from __future__ import annotations
 

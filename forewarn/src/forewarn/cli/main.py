@@ -138,7 +138,7 @@ class Version(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that helps who only asks, and proposes what a mistyped word may have been."""
+    """A parser that prints help for a command alone, and suggests words for mistyped ones."""
 
     def parse_all(self, given: Sequence[str]) -> argparse.Namespace:
         """Parse `given`, with errors told by the parser of the command."""

@@ -1,4 +1,4 @@
-"""Where a command's words go: results to stdout, progress and remarks to stderr."""
+"""Output of commands: results go to stdout, progress and remarks to stderr."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Output:
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Bar]:
-        """Show a bar while a long work lasts, if someone can see it."""
+        """Show a progress bar during long work, if stderr is a terminal."""
         from rich import progress
 
         shown = self._err.is_terminal and not self.quiet

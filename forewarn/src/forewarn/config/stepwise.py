@@ -1,4 +1,4 @@
-"""What a monitor file may not say under ``clock: steps``, and what belongs to that clock only."""
+"""Checks of the keys that ``clock: steps`` forbids, and of those that need it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Forewarn from Python: what stands behind the names that `forewarn` itself gives.
+"""The public Python interface: the modules behind the names that `forewarn` exports.
 
-It adds nothing to what the commands do, and calls what they call. Programs import the names from
-`forewarn`; where they lie below it may change.
+The functions here call the same code as the commands do. Programs import the names from
+`forewarn`. The modules that define them may change.
 """

@@ -19,16 +19,16 @@ Recordings = Path | str | Iterable[Path | str]
 
 @dataclass(frozen=True)
 class Learned:
-    """A model that was learned from recordings; `learn` makes it, `load_monitor` takes it.
+    """A model that was learned from recordings. `learn` returns it, `load_monitor` accepts it.
 
     Attributes
     ----------
     model : CountModel
-        For Forewarn itself.
+        The counts of transitions. This attribute is internal.
     verdict : str
-        What the recordings are good for, in one line.
+        One line: whether there are enough recordings for the model to be trusted.
     remarks : tuple of str
-        What was left out or worked around.
+        What was left out of the counts, and why.
     """
 
     model: CountModel
@@ -37,16 +37,22 @@ class Learned:
 
     @property
     def states(self) -> int:
-        """How many states were seen."""
+        """Number of states of the model."""
         return self.model.size
 
     @property
     def transitions(self) -> int:
-        """How many transitions were counted."""
+        """Number of transitions that were counted."""
         return int(self.model.counts.sum())
 
     def save(self, path: Path | str) -> None:
-        """Write the model file; raises ForewarnError if that is not possible."""
+        """Write the model file.
+
+        Raises
+        ------
+        ForewarnError
+            If the file cannot be written.
+        """
         save_model(self.model, Path(path))
 
 
@@ -60,11 +66,16 @@ def learn(
     config : path
         The monitor file.
     recordings : path or iterable of paths
-        Recordings, or folders of them.
+        Recordings, or folders of recordings.
     jobs : int
-        Processes to use; 0 for one per core.
+        Number of processes. 0 starts one for each core.
     allow_missing : bool
-        Go on without topics that a recording lacks: their signals are unknown.
+        Accept recordings that lack a topic. The signals of that topic are then unknown.
+
+    Returns
+    -------
+    Learned
+        The model, with a verdict on the amount of data.
 
     Raises
     ------

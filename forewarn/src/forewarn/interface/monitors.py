@@ -1,4 +1,4 @@
-"""A monitor file with its model, and one run that is stepped through it."""
+"""A monitor file with its model, and one run that a program steps through it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,19 @@ def load_monitor(config: Path | str, model: Path | str | Learned | None = None) 
     config : path
         The monitor file.
     model : path or Learned, optional
-        The model file, or what `learn` gave. By default the file that the monitor file names;
-        if it names none, violations are told and no risks.
+        The model file, or the result of `learn`. By default, it is the file that the monitor file
+        names. If the monitor file names none, the monitor reports violations and no risks.
+
+    Returns
+    -------
+    Monitor
+        The monitor, ready to be used.
 
     Raises
     ------
     ForewarnError
-        If a file cannot be read or is wrong, or the two do not belong together.
+        If a file cannot be read, if it has an error, or if the model was learned with other
+        signals, predicates or another rate than the monitor file has.
     """
     given = model.model if isinstance(model, Learned) else model if model is None else Path(model)
     compiled, counts = make_monitor(Path(config), given)
@@ -46,14 +52,14 @@ def load_monitor(config: Path | str, model: Path | str | Learned | None = None) 
 
 @dataclass(frozen=True)
 class Monitor:
-    """A monitor file with its model, ready to use; `load_monitor` makes it.
+    """A monitor file with its model, ready to be used. `load_monitor` returns it.
 
-    It never changes: any number of runs and threads may share it.
+    A monitor never changes. Any number of runs and threads may share it.
 
     Attributes
     ----------
     compiled, counts
-        For Forewarn itself.
+        The compiled monitor file and the model. These attributes are internal.
     """
 
     compiled: step.Monitor
@@ -66,12 +72,12 @@ class Monitor:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Names of the signals that are read; others are computed from them."""
+        """Names of the signals that `Run.step` takes. Derived signals are computed from them."""
         return tuple(source.name for source in self.compiled.abstraction.sources)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What there is to know about properties and risks, in words."""
+        """Remarks for the user about properties and risks, one sentence each."""
         return self.compiled.notes
 
     def start(self) -> Run:
@@ -80,25 +86,27 @@ class Monitor:
 
 
 class Step(NamedTuple):
-    """What a monitor says of one moment.
+    """The verdict of a monitor at one moment.
 
     Attributes
     ----------
     time : float
-        When that was, in seconds; under ``clock: steps`` without times, the number of the step.
+        Time in seconds. Under ``clock: steps`` without times, it is the number of the step.
     state : str
-        What holds, in words: the predicates of the state.
+        The predicates that hold in the state, in words.
     properties : dict of str to PropertyVerdict
-        Each property by its name: ``probability``, ``lower`` and ``upper`` of a violation within
-        the horizon, in [0, 1] and NaN without a model; ``violation``, True at the moment that
-        breaks the property; ``status`` and ``level``, whose names are words.
+        The verdict on each property, by its name. ``probability``, ``lower`` and ``upper`` are
+        the risk of a violation within the horizon and its bounds, in [0, 1]. They are NaN without
+        a model. ``violation`` is True at the moment at which the property is violated. ``status``
+        and ``level`` are enumerations.
     intervention : Request or None
-        What is asked for now: ``action``, ``property``, ``reason``, ``evidence``; ``active`` only
-        if the monitor file says ``mode: act``. None while nothing is.
+        The intervention that is requested now, with ``action``, ``property``, ``reason`` and
+        ``evidence``. Its ``active`` is True only if the monitor file says ``mode: act``. It is
+        None if no intervention is requested.
     unknown : tuple of str
-        Signals without a value: they never came, or are too old.
+        Signals without a value: none has arrived, or the last one is older than the timeout.
     problems : tuple of str
-        Values that came and could not be used.
+        Values that arrived and could not be used, with the reason.
     """
 
     time: float
@@ -110,10 +118,10 @@ class Step(NamedTuple):
 
 
 class Run:
-    """One run of a robot or an agent beside a monitor, which tells of each step what it thinks.
+    """One run of a robot or an agent that is monitored step by step.
 
-    It remembers what happened, and gives to the last bit what `replay` gives for the same values.
-    One thread at a time may use it.
+    A run remembers its past. Its verdicts are those of `replay` for the same values, to the last
+    bit. Only one thread at a time may use it.
 
     Parameters
     ----------
@@ -142,20 +150,26 @@ class Run:
         self._memory = Memory(monitor.compiled.start(), none)
 
     def step(self, values: Mapping[str, Any]) -> Step:
-        """Take in the values of signals, and return what the monitor says of the moment.
+        """Take the values of the signals at one moment, and return the verdict of the monitor.
 
         Parameters
         ----------
         values : mapping
-            What a line of a trace holds: signals by name, None for unknown; ``action`` names what
-            is done next; ``t`` is the time in seconds. Without it, a step follows the one before,
-            and a tick lies one period after it. A signal that is not given keeps its value until
-            that is too old.
+            The value of each signal by its name, as in a line of a trace. None means unknown. A
+            signal that is left out keeps its last value until its timeout is over. ``action`` is
+            the name of the action that is taken next. ``t`` is the time in seconds. Without ``t``,
+            the moment is the next step, or the next tick.
+
+        Returns
+        -------
+        Step
+            The verdict at this moment.
 
         Raises
         ------
         ForewarnError
-            If a value is of no type that a signal may have, or a time does not lie after the last.
+            If a value has a type that no signal can have, or if the time is not later than the
+            last one.
         """
         session = self._session
         moments, clock = session.feed.moments, session.clock
@@ -168,7 +182,7 @@ class Run:
         due = moments.following(sample.time_ns)
         if last is not None and due <= last:
             raise RecordingError(
-                f"{sample.time_ns / NANOSECONDS:g} s belongs to a tick that is over",
+                f"{sample.time_ns / NANOSECONDS:g} s belongs to a {clock.noun} that is over",
                 key="t",
                 accepted=f"a time after {clock.time_ns(last) / NANOSECONDS:g} s",
             )

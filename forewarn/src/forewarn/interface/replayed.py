@@ -17,14 +17,14 @@ from forewarn.recordings.given import existing_recordings
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What a monitor said of recordings; `replay` makes it.
+    """The verdicts of a monitor on recordings. `replay` returns it.
 
     Attributes
     ----------
     monitor : Monitor
         The monitor.
     runs : tuple of RecordedRun
-        For Forewarn itself.
+        The verdicts on each recording. This attribute is internal.
     """
 
     monitor: Monitor
@@ -32,17 +32,20 @@ class Replay:
 
     @property
     def recordings(self) -> tuple[str, ...]:
-        """Names of the recordings; under ``clock: steps`` each run of a trace is one."""
+        """Names of the recordings. Under ``clock: steps``, each run of a trace is a recording."""
         return tuple(run.name for run in self.runs)
 
     @cached_property
     def scores(self) -> dict[str, Score]:
-        """How well each property was foreseen: `violations`, `detected`, `false_alarms`, `lead`."""
+        """How well the violations of each property were foreseen, by the name of the property.
+
+        A score has, among others, `violations`, `detected`, `false_alarms` and `lead`.
+        """
         return {found.name: found for found in scores(self.monitor.compiled, self.runs)}
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Alerts and violations in the order of time, each with its recording."""
+        """Alerts and violations of each recording in order of time, with the recording's name."""
         return [
             {"recording": name, **event}
             for name, found in zip(self.recordings, self.document["recordings"], strict=True)
@@ -51,19 +54,20 @@ class Replay:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was left out or worked around."""
+        """What was left out of the recordings, and why."""
         return tuple(remarks_on(self.runs))
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """All of it as plain values: what ``forewarn replay --json`` prints."""
+        """All results as plain values, as ``forewarn replay --json`` prints them."""
         return result(self.monitor.compiled, self.runs)
 
     def tracks(self, name: str) -> list[Track]:
         """Return the columns of a property, one `Track` for each recording.
 
-        A track has arrays with one entry for each moment, among them `ticks`, `probability`,
-        `lower`, `upper`, `violation` and `level`.
+        A track has arrays of shape (n,) for n moments, among them `ticks`, `probability`,
+        `lower`, `upper`, `violation` and `level`. Probabilities are in [0, 1], or NaN where there
+        is no risk.
 
         Raises
         ------
@@ -85,14 +89,19 @@ def replay(monitor: Monitor, recordings: Recordings, *, allow_missing: bool = Fa
     monitor : Monitor
         The monitor.
     recordings : path or iterable of paths
-        Recordings, or folders of them.
+        Recordings, or folders of recordings.
     allow_missing : bool
-        Go on without topics that a recording lacks: their signals are unknown.
+        Accept recordings that lack a topic. The signals of that topic are then unknown.
+
+    Returns
+    -------
+    Replay
+        The verdicts, alerts, violations and scores.
 
     Raises
     ------
     ForewarnError
-        If a recording cannot be read, or lacks a topic.
+        If a recording cannot be read, or if it lacks a topic and `allow_missing` is False.
     """
     known = () if monitor.counts is None else monitor.counts.provenance
     runs = replay_recordings(

@@ -1,4 +1,4 @@
-"""The life of alerts: when each warned, acted and ended, why, and who has taken note of it."""
+"""Alerts: when each one warned, acted and ended, why, and who acknowledged it."""
 
 from __future__ import annotations
 

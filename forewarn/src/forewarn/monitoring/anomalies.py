@@ -1,4 +1,4 @@
-"""Which runs are anomalous to a model: rules that are calibrated on normal runs.
+"""Rules that find anomalous runs. They are calibrated on normal runs.
 
 The likelihood of a run is the sum of the logarithms of smoothed probabilities (`Predictor`), so
 that one transition that was never seen does not make all unlikely runs alike.

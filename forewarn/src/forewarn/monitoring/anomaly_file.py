@@ -1,4 +1,4 @@
-"""The file of what was calibrated to tell anomalous runs."""
+"""The file of a calibration of anomaly rules."""
 
 from __future__ import annotations
 

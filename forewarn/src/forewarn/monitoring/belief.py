@@ -1,11 +1,11 @@
 """What the state may be, and how probably: forward filtering with the learned chain.
 
-Where predicates are unknown, or read wrongly at times, the worst of what may be says little. The
-belief of a property is the distribution over product states (state, where its live automaton is)
-given all readings so far: a step of the chain, then Bayes' rule with the probability of what is
-read (the forward algorithm of hidden Markov models; for monitors Junges, Torfah and Seshia,
-"Runtime Monitors for Markov Decision Processes", CAV 2021, section 4). The expected risk is the
-mean of the risk table over it.
+Where predicates are unknown or sometimes wrong, the worst case over all possible states says
+little. The belief of a property is the distribution over product states (state, state of its live
+automaton) given all readings so far. It takes a step of the chain, and then Bayes' rule with the
+probability of the readings (the forward algorithm of hidden Markov models; for monitors Junges,
+Torfah and Seshia, "Runtime Monitors for Markov Decision Processes", CAV 2021, section 4). The
+expected risk is the mean of the risk table over the belief.
 
 All sums are taken in the order of the states, one number after the other: the same bits anywhere.
 """

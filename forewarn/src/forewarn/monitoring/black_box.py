@@ -1,8 +1,9 @@
-"""What a monitor keeps in case something happens, and when that is to be written: pure.
+"""The black box: it keeps the newest messages and decides when an incident is written.
 
-Messages stay in a ring, bounded in seconds and bytes. A trigger hands the ring to a sink, and so is
-whatever comes until some seconds after the last trigger. Nothing here has a clock, a thread or a
-file: `incident_file.py` writes, and the node has a thread do it.
+Messages stay in a ring buffer that is bounded in seconds and bytes. A trigger sends the ring to a
+sink. Messages that follow go to the sink, too, until some seconds after the last trigger. Nothing
+here has a clock, a thread or a file. `incident_file.py` writes files, and the node does so in a
+thread of its own.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ class Kept(NamedTuple):
 
 
 class Sink(Protocol):
-    """Takes what is to be written."""
+    """Receives the messages of incidents."""
 
     def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
-        """Begin an incident with what was kept; `continued`: the one before became too long."""
+        """Begin an incident with the messages of the ring; `continued`: the last file was full."""
 
     def write(self, kept: Kept) -> None:
         """Append a message to the incident."""
@@ -109,7 +110,7 @@ class Ring:
     size : int
         Bytes that it takes.
     squeezed : int
-        Messages that had to go before their time, for want of bytes.
+        Messages that were dropped before their time, because the ring was full.
     """
 
     def __init__(self, span_ns: int, most: int) -> None:

@@ -1,8 +1,8 @@
 """A property's automaton as it runs live: it goes on after violations and between episodes.
 
-What is known of a tick may leave several states open. Each is a branch, and each branch goes on by
-itself: one that violates starts again from ``delta(initial, letter)``, and waits in the state
-`violated` while the letter alone is a violation already.
+If not all is known at a tick, several states are possible. Each of them is a branch, and branches
+go on independently. A branch that violates the property starts again from ``delta(initial,
+letter)``. It waits in the state `violated` while the letter alone is a violation already.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Who computes what where signals come from another middleware.
+"""Division of a monitor file between the node and a bridge to another middleware.
 
-The monitor node knows no channels. A bridge reads them, computes the signals that depend on them
-alone, and sends those numbers by name that the node needs; to the node they are external signals.
+The monitor node cannot read channels of Cyber RT. A bridge reads them and computes the signals that
+depend on channels only. It sends the values that the node needs, by name. For the node these are
+external signals.
 """
 
 from __future__ import annotations

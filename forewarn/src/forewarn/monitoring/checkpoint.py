@@ -1,8 +1,8 @@
-"""What a monitor must not forget when it crashes: obligations, alerts, counts, mutes, the run.
+"""The memory that survives a crash: obligations, alerts, counts, mutes and the present run.
 
-A memory is plain data that goes through JSON. Between its tick and the first tick afterwards
-nothing was seen: those ticks count as unknown ones, so that an obligation that may have been broken
-meanwhile is reported as possibly broken.
+A memory is plain data that can be written as JSON. The ticks between the memory and the restart
+count as unknown. So an obligation that may have been violated meanwhile is reported as possibly
+violated.
 """
 
 from __future__ import annotations

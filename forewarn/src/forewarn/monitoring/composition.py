@@ -1,4 +1,4 @@
-"""What a risk is made of, where the chain alone does not give it: a sum of log-odds."""
+"""The parts of a risk that is not the chain's alone: a sum of log-odds."""
 
 from __future__ import annotations
 

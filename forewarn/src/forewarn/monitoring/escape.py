@@ -1,7 +1,7 @@
-"""Whether a robot that is being stopped may move out of its place: what the monitor says to that.
+"""Ways out: whether a robot that is being stopped may move out of its place.
 
-The gate decides what of the planner's commands passes, and how far. Here is only said which way is
-clear, and all are denied whenever anything about the stop, or the moment, is not known.
+This module only decides which ways are clear. The gate decides which of the planner's commands
+pass, and for how far. All ways are denied if anything about the stop or the moment is unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One moment of a session, as a pure function of what is remembered and of a snapshot."""
+"""The evaluation of one moment: a pure function of the memory and a snapshot."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A session as an operator uses it: commands between ticks, requests to the planner.
+"""A session with commands of an operator and requests to the planner.
 
-`Watch` is all of the node but clock, middleware and threads. A record of what went into it
-(`record.py`) gives the same bits when it is fed to another `Watch`.
+`Watch` is the node without clock, middleware and threads. A record (`record.py`) of its inputs
+gives the same bits when another `Watch` reads it.
 """
 
 from __future__ import annotations

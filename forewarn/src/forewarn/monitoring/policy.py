@@ -11,7 +11,7 @@ from forewarn.signals.clock import Clock
 
 
 class Level(IntEnum):
-    """How much a property asks for."""
+    """The alert level of a property."""
 
     NONE = 0
     WARN = 1

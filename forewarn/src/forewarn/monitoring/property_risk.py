@@ -1,4 +1,4 @@
-"""The risk of one property at one moment: looked up, or the worst of what may be."""
+"""The risk of one property at one moment: a look-up, or the worst case of what is possible."""
 
 from __future__ import annotations
 

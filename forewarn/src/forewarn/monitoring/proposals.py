@@ -1,8 +1,8 @@
-"""Calls that are only proposed: what the rules say of one before it is made.
+"""Judgement of an agent's call before it is made.
 
-A step of an agent's run is the moment before its call (`recordings.agent_steps`), and is evaluated
-as every moment is. If the call is not made, its step has not happened: what is remembered stays as
-it was. A look ahead follows: whatever the call returns, is a rule broken for certain?
+A step of an agent's run is the moment before its call (`recordings.agent_steps`). It is evaluated
+like any other moment. If the call is not made, the step has not happened, and the memory stays as
+it was. A look ahead follows: does the call violate a rule for certain, whatever it returns?
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The monitor's own record: all that it took in and decided, so that replaying gives the same bits.
+"""The record of a monitor: all its inputs and decisions, so that a replay gives the same bits.
 
 A record is an MCAP file that other tools read as a bag. It holds every message with the time at
 which it counted as arrived, every RiskArray that was published, and, as JSON texts on the topic of
 events, whatever else changed the session: the first tick after a start, a clock that jumped, a
-command of an operator, new thresholds, another model. Monitor file and models travel along as
-attachments, and so do the risk tables; for another type of processor might compute them otherwise,
-and for the same reason (`carried.py`) what was observed, where functions of the platform have a
-part in it. Log times never go back: after a jump they are shifted by what the event says.
+command of an operator, new thresholds, another model. The monitor file, the models and the risk
+tables are attachments. The tables are there because another type of processor might compute other
+last bits. For the same reason, observations that depend on functions of the platform are recorded
+(`carried.py`). Log times never go back: after a jump they are shifted by what the event says.
 """
 
 from __future__ import annotations

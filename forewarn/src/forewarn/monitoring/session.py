@@ -1,4 +1,4 @@
-"""A monitor with its feed and its memory: what the node, replay and studies all drive."""
+"""A session: a monitor with its inputs and its memory. Node, replay and studies use it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forewarn.states.inputs import open_feed
 
 
 class Session:
-    """Payloads in, verdicts out; the caller owns the clock.
+    """Takes payloads and returns verdicts. The caller decides when a tick is evaluated.
 
     Parameters
     ----------
@@ -26,7 +26,8 @@ class Session:
     message_types : mapping of str to MessageType
         Definition of each available topic.
     readers : mapping of str to callable, optional
-        What judges plans in signals, if not by the files that the monitor file names.
+        Functions that judge plans in signals. By default, they read the files of rules that the
+        monitor file names.
     """
 
     def __init__(

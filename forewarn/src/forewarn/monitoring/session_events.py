@@ -1,4 +1,4 @@
-"""What changes a session beside messages and ticks: one type for each kind of event.
+"""Events: what changes a session beside messages and ticks. Each kind has its own type.
 
 An event travels as a JSON text, on the node's topic of events and in its records. Whoever handles
 events matches by type and ends with `unhandled`; mypy then names every place that a new kind of

@@ -1,4 +1,4 @@
-"""What an intervention rests on: the signals that decided, where they came from, since when not."""
+"""The evidence of an intervention: the signals that decided, their sources and their gaps."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def sources_of(
 ) -> tuple[Source, ...]:
     """Return the signals that a verdict rests on, those that are unknown first.
 
-    That are the signals that tell states apart, and those that they are computed from.
+    These are the signals that the states depend on, and the signals from which those are computed.
 
     Parameters
     ----------

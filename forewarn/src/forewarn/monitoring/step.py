@@ -1,7 +1,7 @@
 """The monitor: a pure step from snapshot to verdict (DESIGN: sections 1 and 3).
 
-There is no clock, no input or output and no logging here. The same step runs in the node, in
-replay and in learning, and so gives the same bits.
+The step has no clock, no input or output and no logging. The node, replay and learning all call
+it, and so all get the same bits.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ UNKNOWN, VIOLATED, ENDED = PropertyStatus.UNKNOWN, PropertyStatus.VIOLATED, Prop
 
 
 class PropertyState(NamedTuple):
-    """Where one property stands.
+    """The state of one property between two ticks.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class Monitor:
 
     @property
     def clock(self) -> Clock:
-        """Return what a moment is."""
+        """Return the clock: ticks at a rate, or steps."""
         return self.abstraction.clock
 
     @cached_property
@@ -210,10 +210,17 @@ class Monitor:
         Parameters
         ----------
         state : MonitorState
-            What the step before returned. If ticks were missed since, each of them counts as one
-            about which nothing is known.
+            The state that the step before returned. Every tick that was missed since counts as
+            a tick at which nothing is known.
         snapshot : Snapshot
             All source signals at the tick.
+
+        Returns
+        -------
+        state : MonitorState
+            The state for the next step.
+        verdict : Verdict
+            The verdict at this tick.
         """
         first = snapshot.tick if state.tick is None else state.first
         missed: frozenset[str] = frozenset()
@@ -270,7 +277,9 @@ class Monitor:
         )
 
     def broken_by(self, state: MonitorState, values: Sequence[Any]) -> tuple[str, ...]:
-        """Return what the next moment violates for certain, and advance nothing.
+        """Return the names of the properties that the next moment violates for certain.
+
+        The state of the monitor does not change.
 
         Parameters
         ----------

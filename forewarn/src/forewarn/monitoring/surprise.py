@@ -1,4 +1,4 @@
-"""How surprising a transition is to a model, and what was expected instead."""
+"""The surprise of a transition: how improbable it is by a model, and what was expected."""
 
 from __future__ import annotations
 

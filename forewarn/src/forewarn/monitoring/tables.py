@@ -1,4 +1,4 @@
-"""Everything about a property that is computed before the first tick."""
+"""The tables of a property, which are computed before the first tick."""
 
 from __future__ import annotations
 

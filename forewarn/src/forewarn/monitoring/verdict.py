@@ -1,4 +1,4 @@
-"""What the monitor says at one tick."""
+"""The verdict of the monitor at one tick."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forewarn.states.interface import Observed
 
 
 class PropertyStatus(IntEnum):
-    """What is certain about a property, apart from any probability."""
+    """The status of a property that is certain, apart from any probability."""
 
     UNKNOWN = 0
     SATISFIED_SO_FAR = 1

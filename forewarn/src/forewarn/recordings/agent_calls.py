@@ -1,4 +1,4 @@
-"""What one run of an agent says: its goal, its calls with their results, and all else."""
+"""Parser of one run of an agent: its goal, its calls with their results, and other fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TAKEN = frozenset(
 
 
 class WrongRunError(ValueError):
-    """What is no run: the problem, the key path, what would be accepted."""
+    """An object is no run. It has the problem, the key path and what would be accepted."""
 
     def __init__(self, problem: str, key: str, accepted: str = ACCEPTED) -> None:
         super().__init__(problem)
@@ -33,7 +33,7 @@ class WrongRunError(ValueError):
 
 
 class Call(NamedTuple):
-    """A call of a tool, and what came of it.
+    """A call of a tool, and its result.
 
     Attributes
     ----------

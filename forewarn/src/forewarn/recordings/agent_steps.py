@@ -1,7 +1,7 @@
-"""What is known at each step of an agent's run: the signals of a call that is about to be made.
+"""The signals of each step of an agent's run: what is known before a call is made.
 
-Files of runs and guards that watch a run live both come here, so that a monitor file means the same
-to both.
+Readers of files and guards that watch live runs both use this module, so that a monitor file has
+the same meaning for both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Note = Callable[[str], None]
 
 
 def unheard(text: str) -> None:
-    """Let what was left out go unheard."""
+    """Ignore a warning about what was left out."""
 
 
 class Progress(NamedTuple):

@@ -1,4 +1,4 @@
-"""Samples of a recording as a monitor takes them in, signals that came by name among them.
+"""Samples of a recording, with signals that were supplied by name.
 
 A node's ``~/input/signals`` and the bridge supply signals by name, as messages of the type
 `EXTERNAL_TYPE`. In a bag or in the node's own record they are messages like others; here they

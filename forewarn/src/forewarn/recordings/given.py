@@ -1,4 +1,4 @@
-"""The recordings that the paths given by a user stand for."""
+"""From the paths that a user gives to recordings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = Part(None, None)
 def existing_recordings(
     paths: Iterable[Path], spec: MonitorSpec | None = None, part: Part = WHOLE
 ) -> list[Path]:
-    """Return `part` of all recordings that `paths` stand for, folders of recordings opened up.
+    """Return the paths of all recordings in `paths`, with the `part` of each that is asked for.
 
     With a monitor file whose clock is steps, each run within a trace is one.
     """
