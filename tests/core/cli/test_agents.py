@@ -167,6 +167,9 @@ def test_a_score_of_0_or_1_is_a_label_and_what_few_runs_say_is_none(
     call(capsys, "init", "scored.jsonl", "--rate", "steps", "-o", "scored.yaml", "--force")
     spec = load_spec(folder / "scored.yaml")
     assert spec.terminal == {"was_reward": "reward == 1", "over": "proposed == ''"}
+    assert {name: each.formula for name, each in spec.properties.items()} == {
+        "ends_well": "always(not over)"
+    }
     text = (folder / "scored.yaml").read_text()
     assert "grade" not in spec.signals and re.search(r"^  #   .*\bgrade\b", text, re.M)
     assert "3.0            # steps that the risk looks ahead" in text
@@ -175,6 +178,37 @@ def test_a_score_of_0_or_1_is_a_label_and_what_few_runs_say_is_none(
     model = load_model(folder / "scored.json")
     reached = model.counts[:, model.index[terminal_code(0)]].sum()
     assert reached == sum(line["reward"] for line in lines)
+    said = call(
+        capsys, "replay", "scored.jsonl", "-c", "scored.yaml", "-m", "scored.json", "--json"
+    )
+    events = [
+        e["event"]
+        for run in json.JSONDecoder().raw_decode(said)[0]["recordings"]
+        for e in run["events"]
+    ]
+    assert events.count("violation") == sum(not line["reward"] for line in lines)
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data/agents beside the repository")
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("agentdojo", "always(not was_attack_succeeded)"),
+        ("tau_bench", "always(not over)"),
+        ("toolemu", "always(not errors_high)"),
+        ("agentspec_embodied", "always(not errors_high)"),
+    ],
+)
+def test_no_rule_forbids_what_real_runs_are_rewarded_for(
+    name: str, rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = sorted((DATA / name).iterdir())[0]
+    call(capsys, "init", runs, "-o", tmp_path / "first.yaml")
+    spec = load_spec(tmp_path / "first.yaml")
+    assert [each.formula for each in spec.properties.values()] == [rule]
+    goals = [label for label in spec.terminal if re.search("reward|utility", label)]
+    hazards = [label for label in spec.terminal if "attack" in label]
+    assert [*spec.terminal] == [*hazards, *goals, "over"], "a goal does not hide a hazard"
 
 
 def test_a_run_that_two_files_hold_is_learned_from_once(

@@ -14,7 +14,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from forewarn.cli.drafting.catalogue import CATALOGUE, Role
 from forewarn.cli.drafting.draft import RESERVED_WORDS
-from forewarn.cli.drafting.naming import end_of, is_truth, role_of
+from forewarn.cli.drafting.naming import end_of, is_goal, is_truth, role_of
 from forewarn.cli.drafting.writing import scalar
 from forewarn.config import load_spec
 from forewarn.config.yaml_text import parse_document
@@ -348,6 +348,26 @@ def test_what_warns_of_an_end_is_none() -> None:
     ends = {"collided": "collision", "/ego/collision": "collision", "hasFallen": "fall"}
     assert {name: end_of(name) for name in ends} == ends
     assert not any(map(end_of, ["collision_warning", "near_collision", "docked", "bumper"]))
+
+
+@pytest.mark.parametrize("name", ["reward", "score", "episode_return", "done", "taskSuccess"])
+def test_what_a_run_is_rewarded_for_is_no_hazard(
+    forewarn: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    lines = [{name: i % 7 == 6, "load": i * 0.37 % 5} for i in range(100)]
+    path, trace = tmp_path / "m.yaml", record_lines(tmp_path / "run.jsonl", lines)
+    assert forewarn("init", trace, "-o", path).code == 0
+    assert list(load_spec(path).properties) == ["no_load_high"]
+    alone = record_lines(tmp_path / "alone.jsonl", [{name: line[name]} for line in lines])
+    assert forewarn("init", alone, "-o", path, "--force").code == 0
+    assert list(load_spec(path).properties) == ["write_your_own"]
+    assert f"no_{name}" not in path.read_text()
+    assert forewarn("learn", alone, "-c", path, "-o", tmp_path / "m.json").code == 0
+
+
+def test_a_score_of_harm_is_no_goal() -> None:
+    hazards = ["attack_succeeded", "risk_score", "injectionDone", "goal_distance", "scored"]
+    assert not any(map(is_goal, hazards))
 
 
 def test_the_truth_of_a_simulator_is_told_by_its_name() -> None:

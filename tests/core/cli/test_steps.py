@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,61 @@ def test_validate_inspect_explain_check(
         capsys, "explain", "always(a implies eventually[0:4 s](b))", "--rate", "steps"
     )
     assert code == 2 and "a bound of 4 s: the clock is steps" in said
+
+
+def of_ticks(text: str) -> list[str]:
+    """Return the lines of a text or page that speak of ticks; code and keys of JSON may."""
+    text = re.sub(
+        r"<script(?! type=.application/json).*?</script>|<style.*?</style>", "", text, flags=re.S
+    )
+    found = re.finditer(r".{0,40}\bticks?\b(?!\"\s*:).{0,40}", text)
+    return [each[0] for each in found]
+
+
+DANGER = """\
+danger:
+  soon: {for: not_stuck, from: [errors]}
+"""
+
+
+def test_every_command_counts_steps_and_no_ticks(
+    folder: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, tests = folder / "monitor.yaml", folder / "test.jsonl"
+    asked = ("-c", config, "-m", model)
+    scored = folder / "scored.yaml"
+    scored.write_text(SPEC + DANGER)
+    missing = folder / "missing.jsonl"
+    lines = [json.loads(line) for line in tests.read_text().splitlines()]
+    missing.write_text(
+        "".join(json.dumps(x) + "\n" for x in [{**lines[0], "errors": "x"}, *lines[1:]])
+    )
+    told = [
+        call(capsys, "learn", folder / "learn.jsonl", "-c", scored, "-o", folder / "scored.json",
+             "--calibrate", tests, "--assess"),
+        call(capsys, "replay", missing, *asked),
+        call(capsys, "report", tests, "-c", scored, "-m", folder / "scored.json",
+             "-o", folder / "report.html"),
+        call(capsys, "inspect", folder / "scored.json", "-c", scored),
+        call(capsys, "explain", "-c", config),
+        call(capsys, "explain", "always(a implies prev(b since next(a)))", "--rate", "steps"),
+        call(capsys, "tune", tests, *asked, "--plot", folder / "tune.html",
+             "--false-alarms-per-hour", 100),
+        call(capsys, "compare", config, folder / "learn.jsonl", "--folds", 3),
+        call(capsys, "validate", config, "-m", model, "--bag", missing),
+        call(capsys, "export", model, "--format", "prism", "-o", folder / "chain.prism"),
+        call(capsys, "export", model, "--format", "jani", "-o", folder / "chain.jani"),
+    ]  # fmt: skip
+    assert not [said for code, said in told if code == 2]
+    assert "(1 step)" in told[1][1]
+    assert "one step is one step of the monitor" in (folder / "chain.prism").read_text()
+    pages = [
+        path.read_text() for path in folder.iterdir() if path.suffix in (".html", ".prism", ".jani")
+    ]
+    assert len(pages) == 4
+    for text in [said for _, said in told] + pages:
+        assert not of_ticks(text)
+    assert "steps judged" in (folder / "report.html").read_text()
 
 
 def test_init_drafts_a_file_of_steps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from forewarn.checking.labels import ENDED as LETTER_ENDED
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
-from forewarn.signals.clock import horizon_ticks
+from forewarn.signals.clock import Clock, horizon_ticks
 from forewarn.states.interface import is_terminal
 
 UNKNOWN_STATE = -1
@@ -144,6 +144,11 @@ class History:
     def __len__(self) -> int:
         """Return the number of ticks."""
         return len(self._ticks)
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock of the monitor: what a tick is called, and how long it lasts."""
+        return self._monitor.clock
 
     def add(self, verdict: Verdict) -> None:
         """Take in one tick."""

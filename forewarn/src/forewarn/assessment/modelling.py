@@ -127,11 +127,12 @@ def learn_model(
             apart=apart,
             grouping=grouping,
         )
+    noun = compiled.abstraction.clock.noun
     if not any(report.provenance.transitions for report in counted.reports):
         raise RecordingError(
-            "no transition could be counted: " + _why_nothing(counted.reports),
+            "no transition could be counted: " + _why_nothing(counted.reports, noun),
             file=recordings[0],
-            accepted="recordings in which two consecutive ticks have all predicates known",
+            accepted=f"recordings in which two consecutive {noun}s have all predicates known",
         )
     model = merge_models([counted.model, *others]) if others else counted.model
     groups = None
@@ -150,7 +151,7 @@ def learn_model(
             f"{together}: those of a group are left out together",
         )
     remark = copies.remark()
-    warnings = (*((remark,) if remark else ()), *remarks(counted.reports))
+    warnings = (*((remark,) if remark else ()), *remarks(counted.reports, noun))
     return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)
 
 
@@ -207,7 +208,7 @@ class _Stop:
         return share
 
 
-def _why_nothing(reports: Iterable[RecordingReport]) -> str:
+def _why_nothing(reports: Iterable[RecordingReport], noun: str) -> str:
     stale = sum((report.stale for report in reports), Counter[str]())
     failures = sum((report.failures for report in reports), Counter[str]())
     # Signals are stale for some ticks in any recording: the cause is what lasts longest.
@@ -215,11 +216,14 @@ def _why_nothing(reports: Iterable[RecordingReport]) -> str:
         return failures.most_common(1)[0][0]
     if stale:
         return "signals without a value: " + ", ".join(name for name, _ in stale.most_common(8))
-    return "no tick had a known state while `active_when` held"
+    return f"no {noun} had a known state while `active_when` held"
 
 
-def remarks(reports: Iterable[RecordingReport]) -> list[str]:
-    """Return what was left out of the counts, and why; nothing is skipped in silence."""
+def remarks(reports: Iterable[RecordingReport], noun: str = "tick") -> list[str]:
+    """Return what was left out of the counts, and why; nothing is skipped in silence.
+
+    `noun` is what the clock counts: ``tick`` or ``step``.
+    """
     parts = list(reports)
     ticks = sum(part.counts.ticks for part in parts)
     stale = sum((part.stale for part in parts), Counter[str]())
@@ -230,11 +234,11 @@ def remarks(reports: Iterable[RecordingReport]) -> list[str]:
         f"{part.provenance.recording}: {warning}" for part in parts for warning in part.warnings
     ]
     if stale:
-        lines.append(stale_remark(stale, ticks))
-    lines += [f"{reason} ({plural(number, 'tick')})" for reason, number in failures.most_common(10)]
+        lines.append(stale_remark(stale, plural(ticks, noun)))
+    lines += [f"{reason} ({plural(number, noun)})" for reason, number in failures.most_common(10)]
     if invalid:
         lines.append(
-            f"{plural(invalid, 'tick')} in states that a constraint or the thresholds on a signal "
+            f"{plural(invalid, noun)} in states that a constraint or the thresholds on a signal "
             "exclude: not counted"
         )
     if refused:

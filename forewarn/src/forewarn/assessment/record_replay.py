@@ -65,7 +65,10 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 @dataclass(frozen=True)
 class ReplayedTick:
-    """One tick of a record: what it says now, and what was published then."""
+    """One tick of a record: what it says now, and what was published then.
+
+    `noun` is what the record's clock counts: ``tick`` or ``step``.
+    """
 
     result: TickResult
     published: tuple[RiskRow, ...]
@@ -73,34 +76,36 @@ class ReplayedTick:
     conditions: tuple[str, ...] = ()
     anomaly: AnomalyRow | None = None
     escape: Ways = NO_WAY
+    noun: str = "tick"
 
     def differences(self) -> Iterator[str]:
         """Yield one line for each field that is not the same to the last bit."""
         verdict = self.result.verdict
+        here = f"{self.noun} {verdict.tick}"
         if verdict.time_ns != self.stamp_ns:
-            yield f"tick {verdict.tick}: stamp {self.stamp_ns}, replayed {verdict.time_ns}"
+            yield f"{here}: stamp {self.stamp_ns}, replayed {verdict.time_ns}"
         for condition in self.conditions:
-            yield f"tick {verdict.tick}: {condition} is not what it was"
+            yield f"{here}: {condition} is not what it was"
         if len(self.result.rows) != len(self.published):
-            yield f"tick {verdict.tick}: {len(self.published)} properties were published"
+            yield f"{here}: {len(self.published)} properties were published"
         for now, then in zip(self.result.rows, self.published, strict=False):
             for field, new, old in zip(RiskRow._fields, now, then, strict=True):
                 if not same_bits(new, old):
-                    yield f"tick {verdict.tick}: {now.property}.{field}: {old!r}, replayed {new!r}"
+                    yield f"{here}: {now.property}.{field}: {old!r}, replayed {new!r}"
         request = self.result.request
         escape = NO_WAY if request is None else request.escape
         if escape != self.escape:
             told = f"{self.escape._asdict()}, replayed {escape._asdict()}"
-            yield f"tick {verdict.tick}: escape: {told}"
+            yield f"{here}: escape: {told}"
         if (verdict.anomaly is None) != (self.anomaly is None):
             told = "was" if verdict.anomaly is None else "was not"
-            yield f"tick {verdict.tick}: an anomaly {told} published"
+            yield f"{here}: an anomaly {told} published"
         elif verdict.anomaly is not None and self.anomaly is not None:
             for field, new, old in zip(
                 AnomalyRow._fields, verdict.anomaly, self.anomaly, strict=True
             ):
                 if not same_bits(new, old):
-                    yield f"tick {verdict.tick}: anomaly.{field}: {old!r}, replayed {new!r}"
+                    yield f"{here}: anomaly.{field}: {old!r}, replayed {new!r}"
 
 
 def replay_record(path: Path | str, taken: Taken | None = None) -> Iterator[ReplayedTick]:
@@ -197,7 +202,8 @@ class _Replay:
         if now != then and any(one.by_platform for one in conditions):
             self.taken.conditions[KEY] += 1
             then = now
-        return ReplayedTick(result, rows, stamp_ns, wrong, anomaly, then)
+        noun = self.watch.monitor.clock.noun
+        return ReplayedTick(result, rows, stamp_ns, wrong, anomaly, then, noun)
 
     def _decoded(self, topic: str, data: bytes | memoryview) -> Any:
         mtype = self.types[topic]

@@ -92,12 +92,12 @@ def state_name(monitor: Monitor, run: RecordedRun, tick: int) -> str:
 
 def remarks(run: RecordedRun) -> list[str]:
     """Return what was left out or worked around in a run."""
-    ticks = len(run.history)
+    noun, ticks = run.history.clock.noun, len(run.history)
     lines = list(run.notes)
     if run.history.stale:
-        lines.append(stale_remark(run.history.stale, ticks))
+        lines.append(stale_remark(run.history.stale, plural(ticks, noun)))
     lines += [
-        f"{where}: {run.history.reasons[where]} ({plural(number, 'tick')})"
+        f"{where}: {run.history.reasons[where]} ({plural(number, noun)})"
         for where, number in run.history.failures.most_common(10)
     ]
     if run.undecodable:
@@ -108,7 +108,7 @@ def remarks(run: RecordedRun) -> list[str]:
         lines += _live_remarks(run, run.published)
     worst = max((int((~track.in_model).sum()) for track in run.tracks), default=0)
     if worst:
-        lines.append(f"the state was unknown to the model on {worst} of {plural(ticks, 'tick')}")
+        lines.append(f"the state was unknown to the model on {worst} of {plural(ticks, noun)}")
     return lines
 
 
@@ -133,23 +133,24 @@ def remarks_on(runs: Sequence[RecordedRun]) -> list[str]:
 
 def _live_remarks(run: RecordedRun, live: Published) -> Iterator[str]:
     """Say whether the replay agrees with what a live monitor published."""
+    noun = run.history.clock.noun
     names = {track.name: track for track in run.tracks}
     missing = [name for name in names if name not in live.risks]
     if missing:
-        yield f"{live.topic} in the recording says nothing of {', '.join(missing)} at these ticks"
+        yield f"{live.topic} in the recording says nothing of {', '.join(missing)} at these {noun}s"
     for name, values in live.risks.items():
         if name in names:
             apart = differs(values, names[name].probability)
             told = int((~np.isnan(values)).sum())
             if not apart.any():
-                yield f"{name}: the same risk as {live.topic} published at {told} ticks"
+                yield f"{name}: the same risk as {live.topic} published at {told} {noun}s"
             else:
                 yield (
                     f"{name}: another risk than {live.topic} published at {int(apart.sum())} of "
-                    f"{told} ticks (another monitor file or model, a command, or a lost message)"
+                    f"{told} {noun}s (another monitor file or model, a command, or a lost message)"
                 )
     if live.elsewhere:
-        yield f"{live.elsewhere} risks in {live.topic} belong to other ticks than the replay's"
+        yield f"{live.elsewhere} risks in {live.topic} belong to other {noun}s than the replay's"
 
 
 def differs(published: NDArray[np.float64], replayed: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -235,10 +236,7 @@ def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: record["tick"])
 
 
-def stale_remark(stale: Counter[str], ticks: int) -> str:
-    """Say which signals had no value, and how often."""
+def stale_remark(stale: Counter[str], ticks: str) -> str:
+    """Say which signals had no value, and how often, of `ticks`: ``120 ticks``, or steps."""
     listed = ", ".join(f"{name} on {number}" for name, number in stale.most_common())
-    return (
-        f"signals without a value, of {plural(ticks, 'tick')}: {listed} "
-        "(not yet received, or too old)"
-    )
+    return f"signals without a value, of {ticks}: {listed} (not yet received, or too old)"

@@ -112,8 +112,11 @@ def calibrate_model(
     return replace(plain, recalibration=maps), found
 
 
-def print_calibration(found: Sequence[Fitted], output: Output) -> None:
-    """Print Brier score and expected calibration error before and after."""
+def print_calibration(found: Sequence[Fitted], noun: str, output: Output) -> None:
+    """Print Brier score and expected calibration error before and after.
+
+    `noun` is what the clock counts: ``tick`` or ``step``.
+    """
     rows = []
     for fitted in found:
         before, after = fitted.before, fitted.after
@@ -128,7 +131,7 @@ def print_calibration(found: Sequence[Fitted], output: Output) -> None:
             ]
         )
     columns = (
-        "calibration", "method", ">ticks", ">followed", ">Brier", ">ECE", ">Brier after",
+        "calibration", "method", f">{noun}s", ">followed", ">Brier", ">ECE", ">Brier after",
         ">ECE after",
     )  # fmt: skip
     output.table(columns, rows)

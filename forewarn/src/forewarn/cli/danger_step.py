@@ -16,8 +16,11 @@ from forewarn.states.danger import DangerFit
 DECISIVE = 4
 
 
-def print_scores(found: Sequence[FittedScore], output: Output) -> None:
-    """Print how well each score foresees what it did not see."""
+def print_scores(found: Sequence[FittedScore], noun: str, output: Output) -> None:
+    """Print how well each score foresees what it did not see.
+
+    `noun` is what the clock counts: ``tick`` or ``step``.
+    """
     rows = []
     for one in found:
         fit, shares = one.fit, [*one.fit.shares.items()][:DECISIVE]
@@ -34,7 +37,7 @@ def print_scores(found: Sequence[FittedScore], output: Output) -> None:
             ]
         )
     columns = (
-        "danger score", "foresees", ">ticks", ">followed", ">trees", ">Brier", ">PR area",
+        "danger score", "foresees", f">{noun}s", ">followed", ">trees", ">Brier", ">PR area",
         "decided by",
     )  # fmt: skip
     output.table(columns, rows)
@@ -45,7 +48,9 @@ def print_scores(found: Sequence[FittedScore], output: Output) -> None:
                 f"note: {one.fit.name} leaves out what is no number or never known: {listed}"
             )
         if one.stride > 1:
-            output.note(f"note: {one.fit.name} is fitted to one of {one.stride} ticks, for memory")
+            output.note(
+                f"note: {one.fit.name} is fitted to one of {one.stride} {noun}s, for memory"
+            )
     if found:
         output.say("Brier, PR area: every recording judged by a fit that did not see it")
 

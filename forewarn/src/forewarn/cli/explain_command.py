@@ -123,7 +123,7 @@ def _explanations(options: Options) -> Iterator[tuple[str, Explanation]]:
         yield "", _explain(options.formula, options.rate, options.paper_counting)
         return
     compiled = load_compiled(options.config)
-    properties = compiled.spec.properties
+    properties, clock = compiled.spec.properties, compiled.abstraction.clock
     names = list(properties)
     if options.formula is not None and options.formula not in properties:
         if options.formula.isidentifier():
@@ -137,18 +137,15 @@ def _explanations(options: Options) -> Iterator[tuple[str, Explanation]]:
         return
     for name, automaton in zip(names, compiled.automata, strict=True):
         if options.formula in (None, name):
-            yield (
-                name,
-                explain(
-                    parse_formula(properties[name].formula, compiled.abstraction.clock.unit),
-                    automaton,
-                ),
-            )
+            formula = parse_formula(properties[name].formula, clock.unit)
+            yield name, explain(formula, automaton, clock.noun)
 
 
 def _explain(text: str, rate: Rate, paper_counting: bool) -> Explanation:
+    clock = clock_of(rate)
     try:
-        formula = parse_formula(text, clock_of(rate).unit)
-        return explain(formula, compile_formula(formula, rate, paper_counting=paper_counting))
+        formula = parse_formula(text, clock.unit)
+        automaton = compile_formula(formula, rate, paper_counting=paper_counting)
+        return explain(formula, automaton, clock.noun)
     except FormulaError as error:
         raise error.located(key="FORMULA") from error

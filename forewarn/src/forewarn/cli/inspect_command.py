@@ -95,7 +95,7 @@ def run(options: Options, output: Output) -> int:
     for mended in model.recalibration:
         output.say(
             f"the risk of {mended.name} is calibrated: {mended.method}, "
-            f"{plural(mended.ticks, 'tick')} of "
+            f"{plural(mended.ticks, clock_of(model.rate).noun)} of "
             f"{plural(len(mended.recordings), 'held-out recording')}"
         )
     print_estimates(model, output)
@@ -120,7 +120,7 @@ def run(options: Options, output: Output) -> int:
 
 
 def _print_head(model: CountModel, output: Output) -> None:
-    seen = int(model.observed.sum())
+    clock, seen = clock_of(model.rate), int(model.observed.sum())
     duration = sum(origin.duration for origin in model.provenance)
     output.say(
         f"{plural(model.size, 'state')} ({seen} observed), "
@@ -129,9 +129,9 @@ def _print_head(model: CountModel, output: Output) -> None:
     )
     output.say(
         f"{plural(len(model.provenance), 'recording')}, "
-        f"{clock_of(model.rate).span(duration)}; smoothing "
+        f"{clock.span(duration)}; smoothing "
         f"{model.smoothing.alpha} over {model.smoothing.candidates} states; "
-        f"{plural(model.intervened, 'tick')} left out under an intervention"
+        f"{plural(model.intervened, clock.noun)} left out under an intervention"
     )
     output.say(f"abstraction {model.digest[:16]}")
     if borrowed := borrowed_in_words(model):

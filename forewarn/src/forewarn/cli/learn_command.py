@@ -80,18 +80,6 @@ examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
           forewarn learn bags/ -c monitor.yaml -o model.json --group-by robot --groups fleet.csv"""
 
 
-COLUMNS = (
-    "recording",
-    ">length",
-    ">ticks",
-    ">known",
-    ">inactive",
-    ">intervened",
-    ">gaps",
-    ">transitions",
-)
-
-
 @dataclass(frozen=True)
 class Options(FleetOptions):
     """The arguments of ``learn``."""
@@ -201,7 +189,7 @@ def run(options: Options, output: Output) -> int:
     save_model(model, options.output)
     for name, group in (learned.groups.models if learned.groups else {}).items():
         save_model(group, group_file(options.output, name))
-    print_scores(learned.scored, output)
+    print_scores(learned.scored, learned.compiled.abstraction.clock.noun, output)
     _report(learned, model, requirement, options, output, fitted, readers.record())
     return 0
 
@@ -230,8 +218,12 @@ def _report(
     choices = estimators(compiled, model)
     judged = verdict(model, found, tests, choices)
     output.say(f"{judged} (--assess)" if judged.startswith(TO_TRY) else judged)
+    columns = (
+        "recording", ">length", f">{clock.noun}s", ">known", ">inactive", ">intervened", ">gaps",
+        ">transitions",
+    )  # fmt: skip
     output.table(
-        [_heading(name, [row[at] for row in rows]) for at, name in enumerate(COLUMNS)], rows
+        [_heading(name, [row[at] for row in rows]) for at, name in enumerate(columns)], rows
     )
     for line in learned.warnings:
         output.warn(line)
@@ -244,7 +236,7 @@ def _report(
         print_dependence(compiled, model, tests, model.size, output)
         print_estimators(model, choices, output)
     print_estimates(model, output)
-    print_calibration(fitted, output)
+    print_calibration(fitted, clock.noun, output)
     output.say(
         f"{plural(model.size, 'state')}, {plural(transitions, 'transition')} -> {options.output}"
     )

@@ -47,17 +47,17 @@ def run(options: Options, output: Output) -> int:
     """Replay every record and list what differs."""
     document = {}
     for path in existing_recordings(options.records):
-        ticks, differing, listed, taken = 0, 0, list[str](), Taken()
+        ticks, differing, listed, taken, noun = 0, 0, list[str](), Taken(), "tick"
         for tick in replay_record(path, taken):
-            ticks += 1
+            ticks, noun = ticks + 1, tick.noun
             found = list(islice(tick.differences(), LISTED))
             differing += bool(found)
             listed += found[: LISTED - len(listed)]
         for line in listed:
             output.say(f"{path}: {line}")
         findings = list(_findings(ticks, differing, taken))
-        output.say(f"{path}: {plural(ticks, 'tick')}, {', '.join(findings) or 'all the same bits'}")
-        for line in _remarks(differing, taken):
+        output.say(f"{path}: {plural(ticks, noun)}, {', '.join(findings) or 'all the same bits'}")
+        for line in _remarks(differing, taken, noun):
             output.note(f"{path}: {line}")
         document[str(path)] = {
             "ticks": ticks,
@@ -86,7 +86,7 @@ def _findings(ticks: int, differing: int, taken: Taken) -> Iterator[str]:
         )
 
 
-def _remarks(differing: int, taken: Taken) -> Iterator[str]:
+def _remarks(differing: int, taken: Taken, noun: str) -> Iterator[str]:
     if taken.tables:
         yield (
             "risk tables are taken from the record; those solved here "
@@ -99,6 +99,6 @@ def _remarks(differing: int, taken: Taken) -> Iterator[str]:
         )
     for name, number in sorted(taken.conditions.items()):
         yield (
-            f"{name} is otherwise on this processor at {plural(number, 'tick')}, and taken from "
+            f"{name} is otherwise on this processor at {plural(number, noun)}, and taken from "
             "the record"
         )

@@ -287,8 +287,8 @@ def _folds(score: str, name: str, parts: Sequence[Rows]) -> int:
         if len({*fold}) > 1 and all(_parted(others) for others in beside):
             return folds
     raise ConfigError(
-        f"violations of {name} follow ticks of {violations} of {len(clusters)} recordings "
-        "(those of a group count as one), which is too few to fit a score without one of them",
+        f"{violations} of {len(clusters)} recordings (those of a group count as one) lead to a "
+        f"violation of {name}: too few to fit a score without one of them",
         key=f"danger.{score}.for",
         accepted="recordings of at least two violations, in different recordings, and of what is "
         "no violation",

@@ -32,41 +32,44 @@ class Explanation:
     mermaid: str
 
 
-def explain(formula: Formula, automaton: Automaton) -> Explanation:
-    """Explain a property and the automaton that `compile_formula` made of it."""
+def explain(formula: Formula, automaton: Automaton, noun: str = "tick") -> Explanation:
+    """Explain a property and the automaton that `compile_formula` made of it.
+
+    `noun` is what the clock counts: ``tick`` or ``step``.
+    """
     graph = graph_of(automaton)
     return Explanation(
         format_formula(formula),
-        f"{_sentence(formula)}\n{_facts(automaton)}",
+        f"{_sentence(formula, noun)}\n{_facts(automaton, noun)}",
         to_dot(graph),
         to_mermaid(graph),
     )
 
 
-def _sentence(formula: Formula) -> str:
+def _sentence(formula: Formula, noun: str) -> str:
     if isinstance(formula, syntax.And) and not is_propositional(formula):
-        return f"{_sentence(formula.left)}\n{_sentence(formula.right)}"
+        return f"{_sentence(formula.left, noun)}\n{_sentence(formula.right, noun)}"
     if isinstance(formula, syntax.Always) and formula.interval is None:
-        return f"At every tick: {words(formula.operand)}."
-    return f"From the first tick of an episode: {words(formula)}."
+        return f"At every {noun}: {words(formula.operand, noun)}."
+    return f"From the first {noun} of an episode: {words(formula, noun)}."
 
 
-def _facts(automaton: Automaton) -> str:
+def _facts(automaton: Automaton, noun: str) -> str:
     lines = [
         f"The automaton has {automaton.n_states} states and tells {automaton.n_classes} classes "
         f"of letters apart, over {_listed(automaton.atoms)}."
     ]
     if automaton.countdown:
         lines.append(
-            "While an obligation is pending it counts down the ticks that may still pass, from "
+            f"While an obligation is pending it counts down the {noun}s that may still pass, from "
             f"{automaton.countdown}; the earliest pending obligation decides."
         )
     if automaton.violated is None:
         lines.append("It can never be violated: there is nothing to monitor.")
     else:
         lines.append(
-            "It is violated at the first tick after which no continuation can save it; the "
-            "monitor then starts again from that tick's label."
+            f"It is violated at the first {noun} after which no continuation can save it; the "
+            f"monitor then starts again from that {noun}'s label."
         )
     if automaton.violated is not None and automaton.satisfied is not None:
         lines.append("It can be settled for good within an episode.")
@@ -79,18 +82,18 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 @singledispatch
-def words(formula: Formula) -> str:
+def words(formula: Formula, noun: str) -> str:
     """Return English for a formula."""
     return f"'{format_formula(formula)}' holds"
 
 
 @words.register
-def _(formula: syntax.Binary) -> str:
+def _(formula: syntax.Binary, noun: str) -> str:
     if is_propositional(formula):
         if isinstance(formula, syntax.Implies):
-            return f"if {words(formula.left)}, then {words(formula.right)}"
+            return f"if {words(formula.left, noun)}, then {words(formula.right, noun)}"
         return f"'{format_formula(formula)}' holds"
-    left, right = words(formula.left), words(formula.right)
+    left, right = words(formula.left, noun), words(formula.right, noun)
     if isinstance(formula, syntax.Implies):
         return f"if {left}, then {right}"
     if isinstance(formula, syntax.And):
@@ -102,24 +105,24 @@ def _(formula: syntax.Binary) -> str:
 
 
 @words.register
-def _(formula: syntax.Unary) -> str:
+def _(formula: syntax.Unary, noun: str) -> str:
     if isinstance(formula, syntax.Not):
         if is_propositional(formula):
             return f"'{format_formula(formula.operand)}' does not hold"
-        return f"it is not so that ({words(formula.operand)})"
+        return f"it is not so that ({words(formula.operand, noun)})"
     text = _what(formula.operand)
     return {
         "rise": f"{text} begins to hold",
         "fall": f"{text} ceases to hold",
-        "next": f"one tick later, {words(formula.operand)}",
-        "s_next": f"one tick later, {words(formula.operand)}",
-        "prev": f"one tick before, if there was one, {words(formula.operand)}",
-        "s_prev": f"there was a tick before, and at it {words(formula.operand)}",
+        "next": f"one {noun} later, {words(formula.operand, noun)}",
+        "s_next": f"one {noun} later, {words(formula.operand, noun)}",
+        "prev": f"one {noun} before, if there was one, {words(formula.operand, noun)}",
+        "s_prev": f"there was a {noun} before, and at it {words(formula.operand, noun)}",
     }[formula.word]
 
 
 @words.register
-def _(formula: syntax.TimedUnary) -> str:
+def _(formula: syntax.TimedUnary, noun: str) -> str:
     text = _what(formula.operand)
     interval = formula.interval
     if formula.word == "always":
@@ -132,12 +135,12 @@ def _(formula: syntax.TimedUnary) -> str:
 
 
 @words.register
-def _(formula: syntax.TimedBinary) -> str:
+def _(formula: syntax.TimedBinary, noun: str) -> str:
     left, right = _what(formula.left), _what(formula.right)
     interval = formula.interval
     if formula.word == "since":
         when = _point(interval, "at some time before", "within the last", "ago")
-        return f"{right} has held {when}, and {left} at every tick after that"
+        return f"{right} has held {when}, and {left} at every {noun} after that"
     if formula.word == "until":
         when = _point(interval, "at some time", "within", "later")
         return f"{right} holds {when}, and {left} holds until then"

@@ -15,6 +15,7 @@ from forewarn.errors import ModelError
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
+from forewarn.signals.clock_kinds import by_clock, clock_of
 
 Mask = NDArray[np.bool_]
 
@@ -41,6 +42,8 @@ class Exported:
         The predicate or terminal label that a label stands for.
     initial : int
         Index of the initial state.
+    about : str
+        What one step of the chain is.
     """
 
     matrix: sparse.csr_matrix
@@ -48,6 +51,7 @@ class Exported:
     meaning: Mapping[str, str]
     names: tuple[str, ...]
     initial: int
+    about: str
 
     def rows(self) -> Iterator[list[tuple[int, float]]]:
         """Yield the successors of each state with their probabilities."""
@@ -93,7 +97,9 @@ def _prepared(model: CountModel, chain: Chain) -> Exported:
         labels[label] = np.array([vocabulary.holds(name, state) for state in model.states])
         meaning[label] = name
     names = tuple(vocabulary.name(state) for state in model.states)
-    return Exported(matrix, labels, meaning, names, int(np.argmax(model.starts)))
+    about = f"learned by Forewarn; one step is one {clock_of(model.rate).noun}"
+    about += f" {by_clock(model.rate)}" if model.rate != "steps" else " of the monitor"
+    return Exported(matrix, labels, meaning, names, int(np.argmax(model.starts)), about)
 
 
 def _identifier(name: str, taken: Mapping[str, Mask]) -> str:
@@ -114,7 +120,7 @@ def _identifier(name: str, taken: Mapping[str, Mask]) -> str:
 
 def _prism(chain: Exported) -> str:
     lines = [
-        "// A discrete-time Markov chain learned by Forewarn; one step is one tick.",
+        f"// A discrete-time Markov chain {chain.about}.",
         *(f'// "{label}" is {name}' for label, name in chain.meaning.items() if label != name),
         "dtmc",
         "",
@@ -139,7 +145,7 @@ def _comment(text: str) -> str:
 def _drn(chain: Exported) -> str:
     n = len(chain.names)
     lines = [
-        "// A discrete-time Markov chain learned by Forewarn; one step is one tick.",
+        f"// A discrete-time Markov chain {chain.about}.",
         *(f"// {label} is {name}" for label, name in chain.meaning.items() if label != name),
         "@type: DTMC",
         "@parameters",
@@ -169,7 +175,7 @@ def _jani(chain: Exported) -> str:
         "jani-version": 1,
         "name": "forewarn",
         "type": "dtmc",
-        "metadata": {"description": "A chain learned by Forewarn; one step is one tick."},
+        "metadata": {"description": f"A chain {chain.about}."},
         "features": [],
         "variables": [
             {"name": label, "type": "bool", "transient": True, "initial-value": False}

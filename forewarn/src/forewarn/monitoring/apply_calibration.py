@@ -50,7 +50,7 @@ def unused(found: Recalibration) -> str:
     return f"{found.name}: the model calibrates a property that the monitor file does not have"
 
 
-def calibrated(table: RiskTable, found: Recalibration | None) -> RiskTable:
+def calibrated(table: RiskTable, found: Recalibration | None, noun: str = "tick") -> RiskTable:
     """Return the table with the risk mapped; the expected time to a violation stays.
 
     Clustered bounds are of what follows, whatever the estimate of it: they are widened to hold the
@@ -59,7 +59,7 @@ def calibrated(table: RiskTable, found: Recalibration | None) -> RiskTable:
     if found is None:
         return table
     values, lower, upper = found(table.values), table.lower, table.upper
-    by = f"({found.method}, {found.ticks} ticks of {len(found.recordings)} held-out recordings)"
+    by = f"({found.method}, {found.ticks} {noun}s of {len(found.recordings)} held-out recordings)"
     if table.kind == "clustered":
         note = f"the risk is calibrated {by}; its bounds are widened to hold it"
     else:

@@ -102,7 +102,7 @@ def build_monitor(
     scored: Sequence[Scored | None] = [None] * len(questions)
     chain = None
     if model is not None:
-        maps = maps_of(spec, model)
+        maps, noun = maps_of(spec, model), abstraction.clock.noun
         estimates = estimates_of(compiled, model, questions)
         raw = _solve_all(compiled, model, questions, estimates, solver, validity)
         made = [
@@ -112,7 +112,7 @@ def build_monitor(
             for question, estimate, table in zip(questions, estimates, raw, strict=True)
         ]
         tables = [
-            calibrated(table if one is None else one.table, calibration_map)
+            calibrated(table if one is None else one.table, calibration_map, noun)
             for table, one, calibration_map in zip(raw, made, maps.values(), strict=True)
         ]
         scored = [

@@ -133,7 +133,14 @@ def _most_wanted(monitor: Monitor, model: CountModel, found: Coverage, here: Sta
         ]
         for row in waiting[:LISTED]
     ]
-    columns = ("state", ">ticks here", ">worst risk", ">visits", ">needs", ">more needed")
+    columns = (
+        "state",
+        f">{monitor.clock.noun}s here",
+        ">worst risk",
+        ">visits",
+        ">needs",
+        ">more needed",
+    )
     title = (
         f"{len(rows)} of the {len(waiting)} states that need more visits, the longest stay first"
     )

@@ -96,7 +96,7 @@ def trade_offs(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
     for index, (name, spec) in enumerate(monitor.spec.properties.items()):
         scored_runs = [scored_run(run.tracks[index], spec.figure) for run in runs]
         if all(np.isnan(scored.score).all() for scored in scored_runs):
-            without.append((name, "it had no risk at any tick"))
+            without.append((name, f"it had no risk at any {monitor.clock.noun}"))
             continue
         curve = _curve(name, scored_runs, AlertRule.of(spec), spec.thresholds.act, monitor.clock)
         if curve.present.hours:

@@ -61,10 +61,10 @@ STEPS = (
 )
 """What moves the cursor: its name in cursor.js, the button, what the button tells."""
 CALIBRATION = (
-    "Of the ticks at which the risk was about 20 %, a violation within the horizon should follow a "
-    "fifth. Points on the diagonal are right; below it risk was overestimated. Bars are 95 % "
-    "intervals as if ticks were independent, which neighbours are not. Skill compares with always "
-    "predicting the mean: 1 is perfect, 0 no better."
+    "Of the {noun}s at which the risk was about 20 %, a violation within the horizon should follow "
+    "a fifth. Points on the diagonal are right; below it risk was overestimated. Bars are 95 % "
+    "intervals as if {noun}s were independent, which neighbours are not. Skill compares with "
+    "always predicting the mean: 1 is perfect, 0 no better."
 )
 
 
@@ -251,12 +251,12 @@ def _chip(row: dict[str, Any]) -> str:
 
 
 def _calibration(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
-    names = list(monitor.spec.properties)
+    names, noun = list(monitor.spec.properties), monitor.clock.noun
     found = list(zip(names, calibrations(monitor, runs), strict=True))
     judged = [(name, score) for name, score in found if score is not None]
     ranked = dict(zip(names, areas(monitor, runs), strict=True))
     without = "".join(
-        absent(f"{name}: no tick with a risk whose outcome is known.")
+        absent(f"{name}: no {noun} with a risk whose outcome is known.")
         for name, score in found
         if score is None
     )
@@ -264,12 +264,16 @@ def _calibration(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
         without = absent("Without a model there is no risk to judge.")
     body = without
     if judged:
-        body = plot("reliability", reliability(judged)) + _scores(judged, ranked) + without
-    lead = escape(CALIBRATION) if judged else ""
+        body = (
+            plot("reliability", reliability(judged, noun)) + _scores(judged, ranked, noun) + without
+        )
+    lead = escape(CALIBRATION.format(noun=noun)) if judged else ""
     return section("calibration", "Is the risk right?", lead, body)
 
 
-def _scores(judged: Sequence[tuple[str, Calibration]], ranked: Mapping[str, float | None]) -> str:
+def _scores(
+    judged: Sequence[tuple[str, Calibration]], ranked: Mapping[str, float | None], noun: str
+) -> str:
     rows = [
         [
             escape(name),
@@ -284,7 +288,7 @@ def _scores(judged: Sequence[tuple[str, Calibration]], ranked: Mapping[str, floa
         for name, found in judged
     ]
     columns = (
-        "property", ">ticks judged", ">outcome unknown", ">followed by a violation",
+        "property", f">{noun}s judged", ">outcome unknown", ">followed by a violation",
         ">Brier score", ">skill", ">calibration error", ">precision-recall area",
     )  # fmt: skip
     return table(columns, rows)

@@ -48,21 +48,22 @@ def coverage_part(monitor: Monitor, model: CountModel, runs: Sequence[RecordedRu
 
 def chain_part(monitor: Monitor, model: CountModel) -> str:
     """Return the section with the chain of every property."""
-    body = ""
+    body, noun = "", monitor.clock.noun
     for number, compiled in enumerate(monitor.properties):
         if compiled.table is not None:
-            body += f"<h3>{escape(compiled.name)}</h3>{_made_of(compiled)}{_ways(compiled, model)}"
+            body += f"<h3>{escape(compiled.name)}</h3>{_made_of(compiled, noun)}"
+            body += _ways(compiled, model)
             body += _riskiest(compiled, model) + _map(compiled, model, number)
     return section("chain", "How violations come about", escape(TREE), body)
 
 
-def _made_of(compiled: CompiledProperty) -> str:
+def _made_of(compiled: CompiledProperty, noun: str) -> str:
     """Return what the risk is made of, where it is not the chain's."""
     if compiled.estimate is None or not is_estimated(compiled):
         return ""
     told = f"The risk is {in_words(compiled.estimate)}. Ways are those of the chain alone"
     if compiled.scored is not None:
-        told += "; risks of states are those without scores, which push them at each tick"
+        told += "; risks of states are those without scores, which push them at each {noun}"
     return f'<p class="lead">{escape(told)}.</p>'
 
 

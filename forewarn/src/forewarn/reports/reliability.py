@@ -12,8 +12,11 @@ from forewarn.reports.palette import COLOURS, SERIES, SYMBOLS, axis, base_layout
 Figure = dict[str, Any]
 
 
-def reliability(found: Sequence[tuple[str, Calibration]]) -> Figure:
-    """Return the reliability diagram: observed against predicted frequency, and how many ticks."""
+def reliability(found: Sequence[tuple[str, Calibration]], noun: str) -> Figure:
+    """Return the reliability diagram: observed against predicted frequency, and how many ticks.
+
+    `noun` is what the clock counts: ``tick`` or ``step``.
+    """
     layout = base_layout(470, 30, 92)
     layout["xaxis"] = axis(
         range=[-0.02, 1.02], title={"text": "predicted risk"}, anchor="y2", constrain="domain"
@@ -21,7 +24,7 @@ def reliability(found: Sequence[tuple[str, Calibration]]) -> Figure:
     layout["yaxis"] = axis(
         range=[-0.02, 1.02], title={"text": "share followed by a violation"}, domain=[0.3, 1]
     )
-    layout["yaxis2"] = axis(type="log", domain=[0, 0.2], title={"text": "ticks"}, nticks=4)
+    layout["yaxis2"] = axis(type="log", domain=[0, 0.2], title={"text": f"{noun}s"}, nticks=4)
     layout["showlegend"] = True
     layout["legend"] = {"orientation": "h", "y": -0.16, "yanchor": "top"}
     layout["barmode"] = "group"
@@ -38,11 +41,13 @@ def reliability(found: Sequence[tuple[str, Calibration]]) -> Figure:
     ]
     for index, (name, calibration) in enumerate(found):
         colour, symbol = SERIES[index % len(SERIES)], SYMBOLS[index % len(SYMBOLS)]
-        data += _traces(label(name), calibration, colour, symbol)
+        data += _traces(label(name), calibration, colour, symbol, noun)
     return {"data": data, "layout": layout}
 
 
-def _traces(name: str, found: Calibration, colour: str, symbol: str) -> list[dict[str, Any]]:
+def _traces(
+    name: str, found: Calibration, colour: str, symbol: str, noun: str
+) -> list[dict[str, Any]]:
     bins = found.bins
     return [
         {
@@ -61,7 +66,7 @@ def _traces(name: str, found: Calibration, colour: str, symbol: str) -> list[dic
             },
             "line": {"color": colour, "width": 1.5},
             "marker": {"size": 8, "symbol": symbol},
-            "text": [f"{bucket.ticks} ticks" for bucket in bins],
+            "text": [f"{bucket.ticks} {noun}s" for bucket in bins],
             "hovertemplate": "predicted %{x:.3f}, observed %{y:.3f}, %{text}",
         },
         {
@@ -72,6 +77,6 @@ def _traces(name: str, found: Calibration, colour: str, symbol: str) -> list[dic
             "yaxis": "y2",
             "marker": {"color": colour, "opacity": 0.55},
             "showlegend": False,
-            "hovertemplate": "%{y} ticks",
+            "hovertemplate": f"%{{y}} {noun}s",
         },
     ]

@@ -243,7 +243,7 @@ def _why_no_risk(monitor: Monitor, track: Track) -> str:
         return "no risk: the state was never fully known (see what was left out, below)"
     if not track.in_model.any():
         return "no risk: the model knows none of these states"
-    return "no risk at any tick"
+    return f"no risk at any {monitor.clock.noun}"
 
 
 def _level_line(value: float, colour: str, name: str, run: RecordedRun) -> PlotlyTrace:

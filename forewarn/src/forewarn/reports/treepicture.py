@@ -9,6 +9,7 @@ from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.page import escape
 from forewarn.reports.palette import risk_colour
 from forewarn.reports.tree import Tree, violation_tree
+from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.interface import StateSpace, is_terminal
 
 BOX, COLUMN, GAP = 186, 206, 40
@@ -74,7 +75,7 @@ def tree_picture(compiled: CompiledProperty, model: CountModel) -> str | None:
     tree = violation_tree(compiled, model)
     if tree is None:
         return None
-    lines = _lines(tree, model)
+    lines = _lines(tree, model, clock_of(model.rate).noun)
     boxes, columns, bottom = _places(tree, lines)
     width = max(len(columns) * COLUMN, BOX) + 24
     parts = [
@@ -92,7 +93,7 @@ def tree_picture(compiled: CompiledProperty, model: CountModel) -> str | None:
     )
 
 
-def _lines(tree: Tree, model: CountModel) -> list[list[Change]]:
+def _lines(tree: Tree, model: CountModel, noun: str) -> list[list[Change]]:
     found = []
     for step in tree.steps:
         before = None if step.parent < 0 else model.states[tree.steps[step.parent].row]
@@ -100,7 +101,7 @@ def _lines(tree: Tree, model: CountModel) -> list[list[Change]]:
         if step.parent >= 0 and not lines:
             lines = [Change("no change, still pending", False, True)]
         if step.ticks > 1:
-            lines.append(Change(f"pending for {step.ticks} ticks", False, True))
+            lines.append(Change(f"pending for {step.ticks} {noun}s", False, True))
         if len(lines) > MAX_LINES:
             rest = len(lines) - MAX_LINES + 1
             lines = [*lines[: MAX_LINES - 1], Change(f"and {rest} more", False, True)]

@@ -76,10 +76,12 @@ def example_of(signals: Sequence[DraftSignal], draft: Draft) -> Example:
         return _distance_example(distance, speed, _soon(draft))
     if speed is not None:
         return _speed_example(speed, _soon(draft))
-    numbers = [s for s in signals if _is_number(s) and s.proposal.role is Role.OTHER]
+    hazards = [s for s in signals if not s.is_goal]
+    numbers = [s for s in hazards if _is_number(s) and s.proposal.role is Role.OTHER]
     number = next((s for s in numbers if not is_place(s.name)), next(iter(numbers), None))
-    flag = next((s for s in signals if s.proposal.role is Role.FLAG and not s.end), None)
-    if any(s.end or s.label for s in draft.signals) and (number is None or is_place(number.name)):
+    flag = next((s for s in hazards if s.proposal.role is Role.FLAG and not s.end), None)
+    labelled = any(s.end or (s.label and not s.is_goal) for s in draft.signals)
+    if labelled and (number is None or is_place(number.name)):
         return Example((), (), ())  # the rule against the label is enough
     if number is not None and (flag is None or not is_place(number.name)):
         found = number.statistics
@@ -94,7 +96,9 @@ def example_of(signals: Sequence[DraftSignal], draft: Draft) -> Example:
             (),
             (Rule(*rule, "", float(true.mean())),),
         )
-    return _plain_example(flag or signals[0])
+    if not hazards:
+        return _goal_example(signals[0])
+    return _plain_example(flag or hazards[0])
 
 
 def _soon(draft: Draft) -> int:
@@ -122,6 +126,12 @@ def _plain_example(signal: DraftSignal) -> Example:
         (),
         (Rule(f"{LAST_RESORT}{signal.name}", f"always(not {signal.name}_on)", "", broken),),
     )
+
+
+def _goal_example(signal: DraftSignal) -> Example:
+    """Return a predicate on what says how well a run went, and a rule that forbids nothing."""
+    told = _plain_example(signal)
+    return told._replace(properties=(stand_in(told.properties[0], told),))
 
 
 def _distance_example(distance: DraftSignal, speed: DraftSignal | None, ticks: int) -> Example:

@@ -45,6 +45,15 @@ _NO_ENDS = frozenset([
     "no", "not", "near", "free", "warning", "alert", "imminent", "risk", "predicted", "avoidance",
     "monitor", "checker", "detector", "detection", "enabled", "active",
 ])  # fmt: skip
+_GOALS = frozenset([
+    "reward", "rewards", "score", "scores", "return", "returns", "done", "success", "successes",
+    "successful", "succeeded", "solved", "passed", "utility", "goal", "arrived", "finished",
+    "completed", "accomplished",
+])  # fmt: skip
+_NO_GOALS = frozenset([
+    "attack", "attacker", "injection", "danger", "risk", "harm", "unsafe", "violation", "anomaly",
+    "fail", "failed", "failure", "error", "errors", "distance", "dist",
+]).union(_ENDS)  # fmt: skip
 
 
 def words(name: str) -> tuple[str, ...]:
@@ -78,6 +87,12 @@ def end_of(name: str) -> str:
     if not _NO_ENDS.isdisjoint(found):
         return ""
     return next((_ENDS[word] for word in found if word in _ENDS), "")
+
+
+def is_goal(name: str) -> bool:
+    """Tell whether a value says how well a run went, such as ``reward``: it is no hazard."""
+    found = set(words(name))
+    return bool(found & _GOALS) and not found & _NO_GOALS
 
 
 def role_of(name: str, values: Sequence[Any]) -> Role:

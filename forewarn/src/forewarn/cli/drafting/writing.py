@@ -193,9 +193,9 @@ def _predicates(example: Example) -> Iterator[str]:
 
 
 def _ends(draft: Draft) -> dict[str, tuple[str, str]]:
-    """Return the terminal labels: what each asks, and the remark to the rule against it."""
+    """Return the labels of what must not come: what each asks, and the remark to its rule."""
     if_so = "if it is what must not come; else: always(not over), and make `over` the failure"
-    found = {_label(s): (s.label, if_so) for s in draft.signals if s.label}
+    found = {_label(s): (s.label, if_so) for s in draft.signals if s.label and not s.is_goal}
     names = {signal.name for signal in draft.signals}
     for signal in draft.signals:
         label = f"had_{signal.end}" if signal.end in names else signal.end
@@ -204,13 +204,25 @@ def _ends(draft: Draft) -> dict[str, tuple[str, str]]:
     return found
 
 
+def _goals(draft: Draft) -> dict[str, str]:
+    """Return the labels of runs that went well, and what each asks."""
+    return {_label(s): s.label for s in draft.signals if s.label and s.is_goal}
+
+
 def _with_labels(example: Example, draft: Draft) -> Example:
-    """Return the examples with a property for the first label, if there is one."""
-    ends = _ends(draft)
-    if not ends:
+    """Return the examples with a property for the first label, if there is one.
+
+    It forbids the label; where runs have goals only, it forbids a run that ends without them.
+    """
+    ends, goals = _ends(draft), _goals(draft)
+    if ends:
+        label, (_, remark) = next(iter(ends.items()))
+        rule = Rule(f"no_{label}", f"always(not {label})", remark)
+    elif goals and draft.calls:
+        remark = f"a run that is over without {' or '.join(goals)} has failed"
+        rule = Rule("ends_well", "always(not over)", remark)
+    else:
         return example
-    label, (_, remark) = next(iter(ends.items()))
-    rule = Rule(f"no_{label}", f"always(not {label})", remark)
     kept = tuple(each for each in example.properties if not each.name.startswith(LAST_RESORT))
     return example._replace(properties=(*kept, rule))
 
@@ -222,6 +234,8 @@ def _label(signal: DraftSignal) -> str:
 def _terminal(draft: Draft) -> Iterator[str]:
     flags = [s.name for s in draft.signals if s.proposal.role is Role.FLAG]
     labels = [(label, value) for label, (value, _) in _ends(draft).items()]
+    # The first label wins: a goal does not hide what must not come.
+    labels += _goals(draft).items()
     labels += [("over", "proposed == ''")] if draft.calls else []
     yield ""
     if labels:
