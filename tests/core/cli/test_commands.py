@@ -72,6 +72,17 @@ def test_a_command_loads_only_what_it_needs(words: list[str]) -> None:
     assert out.stdout.endswith("loaded:\n"), out.stdout
 
 
+@pytest.mark.parametrize("name", ["learn", "replay", "tune"])
+def test_what_few_ask_for_is_not_loaded_for_all(name: str) -> None:
+    code = (
+        f"import sys; from forewarn.cli import main; main({[name, '--help']}); "
+        "heavy = {'scipy.optimize', 'scipy.stats', 'plotly', 'sklearn'}; "
+        "print('loaded:', *(heavy & {*sys.modules}))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.endswith("loaded:\n"), out.stdout
+
+
 def test_all_options_of_all_commands_explain_themselves() -> None:
     parser = build_parser()
     for name in COMMANDS:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse
+from scipy import sparse
 
 from forewarn.checking.choices import ChoiceGraph
 from forewarn.checking.mdp import optimal
@@ -299,6 +299,8 @@ def constrained_failure(
     CheckingError
         If the linear programme is not solved.
     """
+    from scipy import optimize  # few ask for this, and it takes long to import
+
     moving = ~(failure | success)
     matrix = sparse.csr_matrix(process.matrix[moving[process.owner]])
     flow = _flow(process, matrix, moving)

@@ -44,8 +44,10 @@ def edited(path: Path, values: Mapping[KeyPath, float | int]) -> tuple[str, str]
         If the file cannot be read, or a value cannot be set without changing another: because it is
         shared by an anchor, say.
     """
-    data = load_document(path).data
     before = path.read_bytes().decode("utf-8")
+    if not values:
+        return before, before
+    data = load_document(path).data
     wanted, after = _unshared(data), before
     for keys, value in values.items():
         after = _with_value(after, keys, value, path)

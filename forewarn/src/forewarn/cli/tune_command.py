@@ -178,9 +178,8 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Replay, choose, show, and write if asked to."""
     check_output(options.plot, options.config if options.write else None)
-    recordings = existing_recordings(
-        options.recordings, load_spec(options.config), Part(options.begin, options.end)
-    )
+    spec = load_spec(options.config)
+    recordings = existing_recordings(options.recordings, spec, Part(options.begin, options.end))
     for path in recordings:
         if path.name.startswith(PREFIX):
             output.warn(
@@ -188,7 +187,7 @@ def run(options: Options, output: Output) -> int:
                 "hour, and shares of time, say nothing of other hours"
             )
     readers = Readers(options, recordings)
-    monitor, runs = _runs(options, recordings, readers.executor, output)
+    monitor, runs = _runs(options, spec, recordings, readers.executor, output)
     readers.warn(output)
     for line in remarks_on(runs):
         output.note(line)
@@ -239,11 +238,15 @@ def _scored(
 
 
 def _runs(
-    options: Options, recordings: Sequence[Path], executor: Executor, output: Output
+    options: Options,
+    spec: MonitorSpec,
+    recordings: Sequence[Path],
+    executor: Executor,
+    output: Output,
 ) -> tuple[Monitor, list[RecordedRun]]:
     missing, store = options.allow_missing, store_at(options.store)
     # Without the model: what was fitted is fitted anew for each fold.
-    compiled = compile_spec(load_spec(options.config))
+    compiled = compile_spec(spec)
     if options.folds is None:
         return held_out_runs(
             compiled, options.model, recordings, executor, output, allow_missing=missing

@@ -22,7 +22,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
-from forewarn.monitoring.build import build_monitor, compile_for
+from forewarn.monitoring.build import build_for_decisions, compile_for
 from forewarn.monitoring.loading import find_model
 from forewarn.monitoring.step import Monitor
 
@@ -69,7 +69,7 @@ def held_out_runs(
         executor,
     )
     try:
-        monitor = build_monitor(compiled, counts)
+        monitor = build_for_decisions(compiled, counts)
     except ModelError as error:
         raise error.located(file=path) from error
     return monitor, replay_all(
@@ -139,7 +139,7 @@ def folded_runs(
         monitor = None
         for part, (own, model) in zip(parts, learned, strict=True):
             variant = own if estimator is None else with_estimator(own, estimator)
-            monitor = build_monitor(variant, model)
+            monitor = build_for_decisions(variant, model)
             told = replay_all(
                 monitor,
                 part,
@@ -262,7 +262,7 @@ def blocked_runs(
                 watch=watch_for(compiled),
                 store=store,
             )
-        monitor = build_monitor(compiled, learned.model)
+        monitor = build_for_decisions(compiled, learned.model)
         found.append(replay_all(monitor, recordings, output, executor, allow_missing=allow_missing))
     assert monitor is not None
     return monitor, [_woven(runs, size) for runs in zip(*found, strict=True)]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -101,6 +100,8 @@ def fit_line(
     used : ndarray of bool, shape (features,), optional
         Features that may have a slope; all by default.
     """
+    from scipy.optimize import minimize  # few commands fit a score, and it takes long to import
+
     if used is not None:
         signs = [sign for sign, use in zip(constraints, used, strict=True) if use]
         return _widened(fit_line(x[:, used], y, signs, ridge), used)

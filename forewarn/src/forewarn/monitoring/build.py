@@ -50,6 +50,7 @@ from forewarn.states.misreading import misreadings
 
 __all__ = [
     "CompiledSpec",
+    "build_for_decisions",
     "build_monitor",
     "build_without_bounds",
     "compile_for",
@@ -223,6 +224,12 @@ def build_without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Mo
     """Return a monitor that tells what is likely, and not how sure that is."""
     spec = compiled.spec.model_copy(update={"bounds": BoundsSpec(kind="none")})
     return replace(build_monitor(replace(compiled, spec=spec), model), spec=compiled.spec)
+
+
+def build_for_decisions(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
+    """Return a monitor that decides alike, with bounds only where a policy goes by them."""
+    read = any(section.figure == "upper" for section in compiled.spec.properties.values())
+    return (build_monitor if read else build_without_bounds)(compiled, model)
 
 
 def _properties(

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from plotly.offline import get_plotlyjs
-
 from forewarn.reports.palette import style, theme
 
 POLICY = (
@@ -117,6 +115,8 @@ def page(title: str, subtitle: str, links: Sequence[tuple[str, str]], body: str)
     links : sequence of (identifier, text)
         The sections.
     """
+    from plotly.offline import get_plotlyjs  # commands that write no page need none of it
+
     navigation = "".join(f'<a href="#{escape(i)}">{escape(t)}</a>' for i, t in links)
     script = get_plotlyjs()
     return (
