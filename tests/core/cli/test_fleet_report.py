@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from forewarn.assessment import fleet_summary, replay
 from forewarn.cli.main import main
 from forewarn.recordings import open_recording
 
@@ -81,6 +82,33 @@ def test_rates_are_those_of_a_replay(
     text = page.read_text()
     again = run(capsys, *arguments, *grouped, "-n", 0, "-j", 2)
     assert again == found and page.read_text() == text
+
+
+def test_each_recording_is_opened_once(
+    given: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    opened: list[Path] = []
+
+    def noted(path: Path) -> Any:
+        opened.append(path)
+        return open_recording(path)
+
+    for module in (fleet_summary, replay):
+        monkeypatch.setattr(module, "open_recording", noted)
+    which = (
+        "-c",
+        given / "monitor.yaml",
+        "-m",
+        given / "model.json",
+        "-o",
+        tmp_path / "fleet.html",
+    )
+    grouped = ("--fleet", "--group-by", "robot", "--groups", "{robot}/*")
+    run(capsys, "report", given / "r*" / "*.jsonl", *which, *grouped)
+    assert sorted(opened) == sorted(given.glob("r*/*.jsonl"))
 
 
 def test_clips_of_values_are_pages_that_open_on_the_moment(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.events import SECONDS_AN_HOUR, Alert, Outcome, Violation
 from forewarn.assessment.rates import Rate, event_rate
-from forewarn.assessment.replay import RecordedRun, Replaying, replayed
+from forewarn.assessment.replay import RecordedRun, Replaying, replayed_open
 from forewarn.assessment.results import elapsed, state_name
 from forewarn.models import CountModel
 from forewarn.monitoring.step import Monitor
@@ -115,11 +115,9 @@ def summed_up(
     path: Path, summing: Summing, progress: Callable[[float], None] | None = None
 ) -> RunSummary:
     """Replay a recording and sum it up."""
-    group = ""
-    if summing.grouping is not None:
-        with open_recording(path) as recording:
-            group = summing.grouping.of(recording)
-    run = replayed(path, summing.how, progress).run
+    with open_recording(path) as recording:
+        group = "" if summing.grouping is None else summing.grouping.of(recording)
+        run = replayed_open(recording, path, summing.how, progress).run
     return summary(run, summing.how.monitor, group, summing.covered, summing.top)
 
 

@@ -203,22 +203,32 @@ def replayed(
     path: Path, how: Replaying, progress: Callable[[float], None] | None = None
 ) -> Replayed:
     """Replay one recording."""
+    with open_recording(path) as recording:
+        return replayed_open(recording, path, how, progress)
+
+
+def replayed_open(
+    recording: Recording,
+    path: Path,
+    how: Replaying,
+    progress: Callable[[float], None] | None = None,
+) -> Replayed:
+    """Replay a recording that is open, and was asked for by `path`."""
     lines, packer = list[bytes](), zstandard.ZstdCompressor().compressobj()
 
     def write(verdict: Verdict) -> None:
         lines.append(packer.compress(verdict_line(verdict, how.monitor).encode()))
 
-    with open_recording(path) as recording:
-        run = replay(
-            how.monitor,
-            recording,
-            learned_from=how.learned_from,
-            allow_missing=how.allow_missing,
-            keep_signals=how.keep_signals,
-            whole_leads=how.whole_leads,
-            on_verdict=write if how.lines else None,
-            progress=progress,
-        )
+    run = replay(
+        how.monitor,
+        recording,
+        learned_from=how.learned_from,
+        allow_missing=how.allow_missing,
+        keep_signals=how.keep_signals,
+        whole_leads=how.whole_leads,
+        on_verdict=write if how.lines else None,
+        progress=progress,
+    )
     return Replayed(dataclasses.replace(run, path=path), b"".join([*lines, packer.flush()]))
 
 
