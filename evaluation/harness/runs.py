@@ -81,13 +81,14 @@ def pass_over(compiled: CompiledSpec, path: Path) -> Pass:
         if found is not None:
             return found
     with open_recording(path) as recording:
-        found = _watch(compiled, recording)
+        found = watch(compiled, recording)
     if path.is_file():
         _write(found, kept, key)
     return found
 
 
-def _watch(compiled: CompiledSpec, recording: Recording) -> Pass:
+def watch(compiled: CompiledSpec, recording: Recording) -> Pass:
+    """Run one recording through signals, predicates and automata; keep nothing."""
     monitor = build_monitor(compiled, None)
     log = SignalLog(monitor.abstraction.signals)
     types = wanted_types(compiled.spec, recording) if recording.topics else {}

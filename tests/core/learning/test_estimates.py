@@ -31,7 +31,7 @@ from forewarn.learning.estimates.crossing import cross, log_loss, logit
 from forewarn.learning.estimates.lagged import Lagged
 from forewarn.learning.estimates.pooled import Pooled, design, fit_logit
 from forewarn.learning.estimates.problem import Problem
-from forewarn.learning.estimates.stack import choose_weights, fit_weights, mixed, plain_mean
+from forewarn.learning.estimates.stack import HOLD, fit_weights, held_weights, mixed, prior
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, Smoothing, estimate_chain, load_model, save_model
@@ -259,46 +259,82 @@ def test_weights_are_scikit_learns_where_nothing_holds_them() -> None:
     truth = 1 / (1 + np.exp(-(0.3 + logits @ np.array([0.7, 0.5]))))
     visits = rng.integers(1, 5, 400).astype(np.float64)
     followed = rng.binomial(visits.astype(int), truth).astype(np.float64)
-    ours = fit_weights(logits, followed, visits, plain_mean(2, 0), 0.0)
+    ours = fit_weights(logits, followed, visits, prior(2, 0), 0.0)
     theirs = LogisticRegression(C=1e9, tol=1e-12, max_iter=100_000).fit(
         np.vstack([logits, logits]),
         np.repeat([1, 0], 400),
         sample_weight=np.concatenate([followed, visits - followed]),
     )
     assert ours == pytest.approx([theirs.intercept_[0], *theirs.coef_[0]], abs=1e-3)
-    held = [fit_weights(logits, followed, visits, plain_mean(2, 0), h) for h in (0.01, 1.0, 1e6)]
+    held = [fit_weights(logits, followed, visits, prior(2, 0), h) for h in (0.01, 1.0, 1e6)]
     away = [float(np.abs(w - np.array([0.0, 0.5, 0.5])).sum()) for w in held]
     assert away[0] > away[1] > away[2]
     assert away[2] < 1e-5
-    opposed = fit_weights(logits * np.array([1.0, -1.0]), followed, visits, plain_mean(2, 0), 0.0)
+    opposed = fit_weights(logits * np.array([1.0, -1.0]), followed, visits, prior(2, 0), 0.0)
     assert opposed[2] == 0.0  # no weight is negative
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 4), st.integers(0, 2))
-def test_no_stack_predicts_worse_than_the_plain_mean(
-    learned: Any, seed: int, estimates: int, scores: int
-) -> None:
-    spec = compiled("stack")
-    problem = problem_of(spec, learned(spec))
+def noisy(problem: Problem, seed: int, count: int, most: float) -> tuple[Any, Any, Any]:
+    """Return what the chain predicts across folds, logits with noise added to it, and all rows."""
     crossed = cross(problem, ("chain",), everything(problem).risk)
     assert crossed is not None
     where = np.ones(len(crossed.places), dtype=bool)
     rng = np.random.default_rng(seed)
-    noise = rng.normal(size=(len(where), estimates + scores)) * rng.uniform(0, 3)
-    logits = logit(crossed.risks["chain"])[:, None] + noise
-    weights, predicted, hold = choose_weights(crossed, logits, where, scores)
-    mean = mixed(logits, np.append(0.0, plain_mean(estimates, scores)))
-    assert crossed.lost(predicted).sum() <= crossed.lost(mean).sum() * (1 + 1e-12)
+    noise = rng.normal(size=(len(where), count)) * rng.uniform(0, most)
+    return crossed, logit(crossed.risks["chain"])[:, None] + noise, where
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 4), st.integers(0, 2))
+def test_the_order_of_estimates_and_of_scores_does_not_matter(
+    learned: Any, seed: int, estimates: int, scores: int
+) -> None:
+    spec = compiled("stack")
+    problem = problem_of(spec, learned(spec))
+    crossed, logits, where = noisy(problem, seed, estimates + scores, 3.0)
+    weights, predicted = held_weights(crossed, logits, where, scores)
+    assert (weights[1:] >= 0).all()
+    rng = np.random.default_rng(seed)
     order = [*rng.permutation(estimates), *(estimates + rng.permutation(scores))]
-    again, _, held = choose_weights(crossed, logits[:, order], where, scores)
-    assert held == hold
+    again, same = held_weights(crossed, logits[:, order], where, scores)
     assert again[1:] == pytest.approx(weights[1:][order], abs=1e-5)
+    assert same == pytest.approx(predicted, abs=1e-5)
 
 
-def test_scores_weigh_as_much_as_all_estimates_together() -> None:
-    assert plain_mean(4, 0).tolist() == [0.25] * 4
-    assert plain_mean(4, 2).tolist() == [0.125] * 4 + [0.25] * 2
+def test_the_hold_is_weaker_the_more_recordings_have_a_violation(learned: Any) -> None:
+    spec = compiled("stack")
+    problem = problem_of(spec, learned(spec))
+    crossed, logits, where = noisy(problem, 1, 3, 4.0)
+    told = len({r for r, f in zip(crossed.recording, crossed.followed, strict=True) if f > 0})
+    assert 5 < told < problem.recordings
+    weights, _ = held_weights(crossed, logits, where, 1)
+    fitted, far = (
+        fit_weights(logits, crossed.followed, crossed.visits, prior(2, 1), HOLD / count)
+        for count in (told, 1)
+    )
+    assert weights == pytest.approx(fitted, abs=1e-9)
+    moved = [float(np.abs(one[1:] - prior(2, 1)).sum()) for one in (weights, far)]
+    assert moved[0] > moved[1] > 0
+
+
+def test_what_a_fold_predicts_does_not_depend_on_its_outcomes(learned: Any) -> None:
+    spec = compiled("stack")
+    problem = problem_of(spec, learned(spec))
+    crossed, logits, where = noisy(problem, 2, 3, 2.0)
+    _, before = held_weights(crossed, logits, where, 1)
+    here = crossed.fold == crossed.fold[0]
+    rows = problem.rows
+    places = crossed.places[here]
+    rows.followed[places] = rows.visits[places] - rows.followed[places]
+    other = replace(crossed)  # without what was computed from the rows
+    _, after = held_weights(other, logits, where, 1)
+    assert np.array_equal(before[here], after[here])
+    assert not np.array_equal(before[~here], after[~here])
+
+
+def test_scores_weigh_more_than_all_estimates_together() -> None:
+    assert prior(4, 0).tolist() == [0.25] * 4
+    assert prior(4, 2) == pytest.approx([0.1] * 4 + [0.3] * 2)
 
 
 def test_predictions_of_a_fold_do_not_depend_on_its_outcomes(learned: Any) -> None:
@@ -329,16 +365,16 @@ def test_predictions_of_a_fold_do_not_depend_on_its_outcomes(learned: Any) -> No
         assert np.array_equal(one, two)
 
 
-def test_auto_chooses_what_predicts_best_and_says_so(learned: Any) -> None:
+def test_auto_adds_up_all_estimates_and_says_so(learned: Any) -> None:
     spec = compiled("auto")
     model = with_estimates(spec, learned(spec))
     (estimate,) = model.estimates
     losses = {loss.name: loss.log_loss for loss in estimate.losses}
     assert set(losses) == {"chain", "shrunk", "pooled", "lagged", "stack"}
-    assert losses[estimate.chosen] == min(losses.values())
-    assert losses[estimate.chosen] < losses["chain"]
+    assert estimate.chosen == "stack"
+    assert {part.base for part in estimate.plain.parts} <= {*losses} - {"stack"}
     words = in_words(estimate)
-    assert estimate.chosen in words
+    assert words.startswith("a stack of logits: ")
     assert "30 recordings" in words
     assert any(words in note for note in build_monitor(spec, model).notes)
 
@@ -524,7 +560,7 @@ def test_a_score_decides_nothing_that_is_certain(scored: Monitor) -> None:
     assert after[1].probability == 0.0
 
 
-def test_auto_leaves_scores_out_that_add_nothing(runs: list[Path], tmp_path: Path) -> None:
+def test_scores_that_tell_nothing_lose_their_weight(runs: list[Path], tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
     noise = []
     for run in runs:
@@ -537,7 +573,10 @@ def test_auto_leaves_scores_out_that_add_nothing(runs: list[Path], tmp_path: Pat
     spec = compiled("auto", ", scores: [score]")
     model = learn(noise, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     (estimate,) = with_estimates(spec, model).estimates
-    assert estimate.scored is None or estimate.scored.scores[0] < 0.1
+    assert estimate.scored is not None
+    assert estimate.scored.scores[0] < 0.1 < prior(4, 1)[-1] / 5
+    losses = {loss.name: loss.log_loss for loss in estimate.losses}
+    assert losses["stack with scores"] < losses["score score"] / 2
 
 
 # --- bounds and calibration ---------------------------------------------------------------------

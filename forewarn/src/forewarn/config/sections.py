@@ -193,9 +193,9 @@ class PropertySpec(Section):
         chain's risk as so many visits more. ``pooled``: an additive model of the logit over
         predicates and the automaton's state. ``lagged``: a chain on the product whose steps are
         several ticks long. ``stack``: a weighted sum of the logits of ``chain``, ``shrunk``,
-        ``pooled`` and ``lagged``. ``auto``: the stack, or the one of them that predicts better. The
-        log loss on recordings that were left out decides every choice. Not with ``risk_of:
-        action``, nor with bounds of the kind ``sound``.
+        ``pooled`` and ``lagged``, and of scores. ``auto``: the stack; the chain with a model that
+        did not count what followed. The log loss on recordings that were left out decides every
+        choice. Not with ``risk_of: action``, nor with bounds of the kind ``sound``.
     scores : tuple of str
         Signals in (0, 1) that say by themselves how likely a violation within the horizon is: a
         ``stack`` adds their weighted logits at each tick. Danger scores ``for`` the property count

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from forewarn.checking.credible import Question
 from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
-from forewarn.learning.estimates.stack import (
-    OF_FIVE,
-    TINY,
-    choose_line,
-    choose_weights,
-    mixed,
-    surely,
-)
+from forewarn.learning.estimates.stack import choose_line, held_weights, mixed
 from forewarn.models import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part, source_of
 from forewarn.models.shards import Judged
@@ -93,85 +87,47 @@ def _alone(base: str, setting: Setting) -> Mixture:
     return Mixture(0.0, (Part(base, setting, 1.0),))
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    name: str
+class _Sum(NamedTuple):
     mixture: Mixture
     line: Line
     loss: Loss
-    reason: str
-    predicted: Floats
 
 
 def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
+    """Return the sum of all estimates, and that of estimates and scores where these are known."""
     everywhere = np.ones(len(crossed.places), dtype=bool)
-    plain = _best(blank, crossed, everywhere, 0)
-    losses = (*blank.losses, plain.loss)
-    scores = crossed.scores.shape[1]
+    plain = _sum(crossed, everywhere, 0)
+    losses = [*blank.losses, plain.loss]
+    scores = np.nan_to_num(crossed.scores).T
     known = np.asarray(~np.isnan(crossed.scores).any(axis=1))
     scored = None
-    if scores and (crossed.followed[known] > 0).any():
-        scored = _best(blank, crossed, known, scores)
-        losses = (*losses, scored.loss)
-        if blank.asked == "auto" and _better_without(crossed, known, plain, scored):
-            plain = replace(plain, reason=f"{plain.reason}; the scores add nothing to it")
-            scored = None
+    if len(scores) and (crossed.followed[known] > 0).any():
+        scored = _sum(crossed, known, len(scores))
+        losses += [
+            crossed.loss(f"score {name}", mixed(odds[:, None], np.array([0.0, 1.0])), known)
+            for name, odds in zip(blank.judged.scores, scores, strict=True)
+        ]
+        losses.append(scored.loss)
     return replace(
         blank,
-        chosen=plain.name if scored is None else "stack",
-        reason=plain.reason if scored is None else scored.reason,
+        chosen="stack",
+        reason="weights held near fixed ones",
         plain=plain.mixture,
         calibration=plain.line,
         scored=None if scored is None else scored.mixture,
         scored_calibration=PLAIN if scored is None else scored.line,
-        losses=losses,
+        losses=tuple(losses),
     )
 
 
-def _better_without(crossed: Crossed, known: Bools, plain: _Chosen, scored: _Chosen) -> bool:
-    """Tell whether scores are to be left out.
-
-    They answer alone in states that no table knows. So if they predict better by themselves than
-    the share of all moments does, they stay until recordings show that they lose; else they have to
-    show that they add something.
-    """
-    gained = np.where(known, crossed.lost(scored.predicted) - crossed.lost(plain.predicted), 0.0)
-    share = np.full(len(known), crossed.followed[known].sum() / crossed.visits[known].sum())
-    weights = np.array(scored.mixture.scores)
-    alone = mixed(np.nan_to_num(crossed.scores), np.append(0.0, weights / max(weights.sum(), TINY)))
-    if crossed.lost(alone)[known].sum() < crossed.lost(share)[known].sum():
-        return surely(crossed, gained, OF_FIVE)  # without scores the best of five was taken
-    return bool(gained.sum() >= 0)
-
-
-def _best(blank: Estimate, crossed: Crossed, where: Bools, scores: int) -> _Chosen:
-    """Return the stack, or the base alone that predicts better than it where scores say nothing."""
+def _sum(crossed: Crossed, where: Bools, scores: int) -> _Sum:
     names = list(crossed.risks)
     columns = [logit(crossed.risks[name]) for name in names]
     if scores:
         columns += list(np.nan_to_num(crossed.scores).T)
-    logits = np.column_stack(columns)
-    weights, predicted, hold = choose_weights(crossed, logits, where, scores)
+    weights, predicted = held_weights(crossed, np.column_stack(columns), where, scores)
     loss = crossed.loss("stack with scores" if scores else "stack", predicted, where)
-    reason = "the plain mean of logits: no other weights predict better"
-    if hold < np.inf:
-        reason = f"weights fitted, held near the plain mean by {hold:g}"
-    for index in range(scores if blank.asked == "auto" else 0):
-        risk = mixed(logits, np.eye(len(weights))[1 + len(names) + index])
-        alone = crossed.loss(f"score {blank.judged.scores[index]}", risk, where)
-        if alone.log_loss < loss.log_loss:
-            weights, predicted, loss = np.eye(len(weights))[1 + len(names) + index], risk, alone
-            reason = f"{alone.name} alone predicts better than a stack with it"
-    mixture = _mixture(weights, names, crossed)
-    single = min(blank.losses, key=lambda one: one.log_loss)
-    if blank.asked == "auto" and not scores and single.log_loss < loss.log_loss:
-        name = single.name
-        line = choose_line(crossed, crossed.risks[name], where)
-        reason = f"{name} alone predicts better than the stack"
-        mixture = _alone(name, crossed.chosen[name])
-        return _Chosen(name, mixture, line, loss, reason, crossed.risks[name])
-    line = choose_line(crossed, predicted, where)
-    return _Chosen("stack", mixture, line, loss, reason, predicted)
+    return _Sum(_mixture(weights, names, crossed), choose_line(crossed, predicted, where), loss)
 
 
 def _mixture(weights: Floats, names: Sequence[str], crossed: Crossed) -> Mixture:

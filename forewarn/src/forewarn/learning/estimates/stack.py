@@ -1,4 +1,9 @@
-"""Weights of estimates in a sum of their logits, held near the plain mean where data are few."""
+"""Weights of estimates in a sum of their logits, held near fixed ones where data are few.
+
+Few recordings do not tell reliably what predicts best, nor how far they are to be trusted. To
+choose one estimate, or the strength of the hold, costs more than a weak member in a sum does
+(evaluation/RESULTS.md). So these are fixed.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +17,13 @@ from forewarn.learning.estimates.crossing import Crossed, logit
 from forewarn.learning.estimates.problem import Bools, Floats
 from forewarn.models.estimates import PLAIN, Line
 
-HOLDS = (math.inf, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
+SHARE = 0.6
+"""Weight of all scores together until recordings tell better: states know less than they do."""
+
+HOLD = 0.3
+"""How strongly weights are held, divided by the recordings with a violation."""
+
 SIGNIFICANT = 1.645
-OF_FIVE = 2.326
-"""The same where what is ahead was taken for the best of five (Bonferroni: 1 % in place of 5 %)."""
 STEPS = 100
 CLOSE = 1e-9
 TINY = 1e-12
@@ -34,11 +42,9 @@ def fit_weights(
     logits : ndarray, shape (k, d)
         Of the estimates.
     mean : ndarray, shape (d,)
-        Weights that the fit is held near. An infinite `hold` returns them as they are.
+        Weights that the fit is held near.
     """
     start = np.append(0.0, mean)
-    if math.isinf(hold):
-        return start
     rows = np.hstack([np.ones((len(logits), 1)), logits])
     total = visits.sum()
     bounded = np.arange(rows.shape[1]) > 0
@@ -73,11 +79,11 @@ def fit_weights(
     return weights
 
 
-def plain_mean(estimates: int, scores: int) -> Floats:
-    """Return the weights of the plain mean: scores together weigh as much as all estimates."""
+def prior(estimates: int, scores: int) -> Floats:
+    """Return the weights near which others are held, shape (estimates + scores,)."""
     if not scores:
         return np.full(estimates, 1 / estimates)
-    return np.append(np.full(estimates, 0.5 / estimates), np.full(scores, 0.5 / scores))
+    return np.append(np.full(estimates, (1 - SHARE) / estimates), np.full(scores, SHARE / scores))
 
 
 def mixed(logits: Floats, weights: Floats) -> Floats:
@@ -86,12 +92,10 @@ def mixed(logits: Floats, weights: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-odds)), dtype=np.float64)
 
 
-def choose_weights(
+def held_weights(
     crossed: Crossed, logits: Floats, where: Bools, scores: int
-) -> tuple[Floats, Floats, float]:
-    """Return the weights, what each fold predicts by those of the others, and the hold.
-
-    The hold is the one that loses least there; the plain mean is among them.
+) -> tuple[Floats, Floats]:
+    """Return the weights, and what each fold predicts by those of the others.
 
     Parameters
     ----------
@@ -100,16 +104,17 @@ def choose_weights(
     where : ndarray of bool, shape (k,)
         Rows to fit on: those with all scores.
     """
-    mean = plain_mean(logits.shape[1] - scores, scores)
-    clusters = max(1, len(np.unique(crossed.recording[where & (crossed.followed > 0)])))
-    predicted = [
-        _crossed(crossed, logits, where, mean, hold / clusters if hold < math.inf else hold)
-        for hold in HOLDS
-    ]
-    chosen = int(np.argmin([crossed.lost(risk)[where].sum() for risk in predicted]))
-    hold = HOLDS[chosen] / clusters
-    weights = fit_weights(logits[where], crossed.followed[where], crossed.visits[where], mean, hold)
-    return weights, predicted[chosen], HOLDS[chosen]
+    mean = prior(logits.shape[1] - scores, scores)
+    hold = HOLD / max(1, len(np.unique(crossed.recording[where & (crossed.followed > 0)])))
+
+    def fitted(rows: Bools) -> Floats:
+        return fit_weights(logits[rows], crossed.followed[rows], crossed.visits[rows], mean, hold)
+
+    found = np.full(len(logits), 0.5)
+    for number in np.unique(crossed.fold[where]):
+        here = where & (crossed.fold == number)
+        found[here] = mixed(logits[here], fitted(where & (crossed.fold != number)))
+    return fitted(where), found
 
 
 def spread(differences: Floats) -> float:
@@ -118,30 +123,10 @@ def spread(differences: Floats) -> float:
     return float(np.std(differences, ddof=1) * math.sqrt(count)) if count > 1 else math.inf
 
 
-def _crossed(crossed: Crossed, logits: Floats, where: Bools, mean: Floats, hold: float) -> Floats:
-    found = np.full(len(logits), 0.5)
-    for number in np.unique(crossed.fold):
-        others = where & (crossed.fold != number)
-        here = where & (crossed.fold == number)
-        if not here.any():
-            continue
-        weights = fit_weights(
-            logits[others], crossed.followed[others], crossed.visits[others], mean, hold
-        )
-        found[here] = mixed(logits[here], weights)
-    return found
-
-
-def surely(crossed: Crossed, gained: Floats, significant: float = SIGNIFICANT) -> bool:
-    """Tell whether what is gained at each row is more than chance among recordings explains.
-
-    Parameters
-    ----------
-    significant : float
-        Standard errors from which on it is.
-    """
+def surely(crossed: Crossed, gained: Floats) -> bool:
+    """Tell whether what is gained at each row is more than chance among recordings explains."""
     by_recording = crossed.by_recording(gained)
-    return bool(by_recording.sum() > significant * spread(by_recording))
+    return bool(by_recording.sum() > SIGNIFICANT * spread(by_recording))
 
 
 def choose_line(crossed: Crossed, risk: Floats, where: Bools) -> Line:
