@@ -21,7 +21,7 @@ from scipy import stats
 
 from evaluation.harness.environment import python_of
 from evaluation.harness.page import rounded
-from forewarn.assessment.tradeoff import bootstrap
+from forewarn.assessment.resampling import bootstrap
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / ".agents-venv"

@@ -30,7 +30,7 @@ from evaluation.real import study as real
 from evaluation.real.ngsim import write_traces
 from evaluation.study.rivals import Quantity
 from forewarn.assessment.comparison import Contender
-from forewarn.assessment.tradeoff import bootstrap
+from forewarn.assessment.resampling import bootstrap
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
 

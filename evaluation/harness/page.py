@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from forewarn.assessment.tradeoff import bootstrap
+from forewarn.assessment.resampling import bootstrap
 
 Run = TypeVar("Run")
 

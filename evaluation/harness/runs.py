@@ -30,9 +30,9 @@ from forewarn.models import CountModel, Provenance
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.estimated import judged_property
 from forewarn.monitoring.property_risk import UNSEEN, Risk, by_scores, scored_risk
+from forewarn.monitoring.scored import Scored
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import Scored
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings import Recording, Sample, open_recording
 

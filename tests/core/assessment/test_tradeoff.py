@@ -14,10 +14,10 @@ from walked_runs import LEVELS, THRESHOLDS, a_trace, a_track, alerts_at, cells, 
 
 from forewarn.assessment.events import find_events, score
 from forewarn.assessment.history import Track
+from forewarn.assessment.resampling import bootstrap
 from forewarn.assessment.tradeoff import (
     AlertRule,
     Point,
-    bootstrap,
     detections,
     every_threshold,
     middle_of_best,

@@ -44,8 +44,9 @@ from forewarn.monitoring.build import build_monitor, with_estimates
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.estimated import judged_property
 from forewarn.monitoring.online_learning import OnlineLearner
+from forewarn.monitoring.scored import Scored
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import BOUNDS, Scored
+from forewarn.monitoring.tables import BOUNDS
 from forewarn.monitoring.verdict import PropertyVerdict
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.vocabulary import Vocabulary

@@ -25,12 +25,12 @@ from forewarn.monitoring.anomalies import (
     RULES,
     Calibration,
     calibrate,
-    conformal_p,
     deviation,
     find_checkpoints,
     least_runs,
 )
 from forewarn.monitoring.anomaly_file import load_calibration, save_calibration
+from forewarn.monitoring.step_evidence import conformal_p
 from forewarn.monitoring.surprise import WHATS, Predictor, predictor_of
 from forewarn.states.vocabulary import Vocabulary
 

@@ -26,14 +26,13 @@ from forewarn.assessment.reliability import (
     outcomes,
     pool,
 )
+from forewarn.assessment.resampling import interval, resampled
 from forewarn.assessment.tradeoff import (
     MAX_THRESHOLDS,
     Point,
     every_threshold,
-    interval,
     middle_of_best,
     pool_points,
-    resampled,
     run_points,
     trade_off,
 )

@@ -19,8 +19,8 @@ from scipy import stats
 
 from forewarn.assessment.comparison import Estimate
 from forewarn.assessment.ranking import curve_of
+from forewarn.assessment.resampling import interval, resampled
 from forewarn.assessment.splitting import Cut, Recorded, Setting, Split
-from forewarn.assessment.tradeoff import interval, resampled
 from forewarn.learning.thresholds import thresholds_between
 
 #: A risk counts as at least so much, and at most 1 minus that, or one surprise would decide all.

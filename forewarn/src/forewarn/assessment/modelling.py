@@ -18,6 +18,7 @@ from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
+from forewarn.config import MonitorSpec
 from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.learning.copies import Copies
 from forewarn.learning.danger_fit import FittedScore
@@ -127,13 +128,7 @@ def learn_model(
             apart=apart,
             grouping=grouping,
         )
-    noun = compiled.abstraction.clock.noun
-    if not any(report.provenance.transitions for report in counted.reports):
-        raise RecordingError(
-            "no transition could be counted: " + _why_nothing(counted.reports, noun),
-            file=recordings[0],
-            accepted=f"recordings in which two consecutive {noun}s have all predicates known",
-        )
+    _check_counted(counted, compiled, recordings[0])
     model = merge_models([counted.model, *others]) if others else counted.model
     groups = None
     if counted.groups is not None:
@@ -143,16 +138,34 @@ def learn_model(
         with bars("choosing what risks are made of"):
             model = with_estimates(compiled, model)
             groups = groups and groups.with_estimates(compiled)
-    apart_from = {report.group for report in counted.reports} - {""}
-    if apart_from:
-        together = compiled.spec.learning.together
-        notes += (
-            f"{plural(len(counted.reports), 'recording')} in {plural(len(apart_from), 'group')} of "
-            f"{together}: those of a group are left out together",
-        )
+    notes += _together(counted, compiled.spec)
     remark = copies.remark()
-    warnings = (*((remark,) if remark else ()), *remarks(counted.reports, noun))
+    warnings = (
+        *((remark,) if remark else ()),
+        *remarks(counted.reports, compiled.abstraction.clock.noun),
+    )
     return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)
+
+
+def _check_counted(counted: Learned, compiled: CompiledSpec, first: Path) -> None:
+    """Raise RecordingError if no transition was counted."""
+    if any(report.provenance.transitions for report in counted.reports):
+        return
+    noun = compiled.abstraction.clock.noun
+    raise RecordingError(
+        "no transition could be counted: " + _why_nothing(counted.reports, noun),
+        file=first,
+        accepted=f"recordings in which two consecutive {noun}s have all predicates known",
+    )
+
+
+def _together(counted: Learned, spec: MonitorSpec) -> tuple[str, ...]:
+    """Say which recordings are left out together, if the monitor file says so."""
+    groups = {report.group for report in counted.reports} - {""}
+    if not groups:
+        return ()
+    told = f"{plural(len(counted.reports), 'recording')} in {plural(len(groups), 'group')}"
+    return (f"{told} of {spec.learning.together}: those of a group are left out together",)
 
 
 def _with_scores(

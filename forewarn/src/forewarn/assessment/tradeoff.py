@@ -8,10 +8,9 @@ them. All figures of all studies are made here, so that they mean the same.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,15 +32,12 @@ __all__ = [
     "Point",
     "PrecisionRecall",
     "ScoredRun",
-    "bootstrap",
     "count_violations",
     "detections",
     "every_threshold",
-    "interval",
     "middle_of_best",
     "pool_points",
     "precision_recall",
-    "resampled",
     "run_points",
     "scored_run",
     "trade_off",
@@ -49,7 +45,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
-Item = TypeVar("Item")
 
 MAX_THRESHOLDS = 2000
 
@@ -360,62 +355,3 @@ def _point(
     return Point(
         threshold, violations, detected, leads, alerts, right, late, false_alarms, hours, on
     )
-
-
-def bootstrap(
-    runs: Sequence[Item],
-    statistic: Callable[[Sequence[Item]], float | None],
-    *,
-    resamples: int = 1000,
-    seed: int,
-    level: float = 0.95,
-) -> tuple[float, float]:
-    """Return a percentile interval of a statistic over resampled runs (Efron, 1979).
-
-    Whole runs are drawn with replacement, because the ticks and violations of one run depend on
-    each other.
-
-    Parameters
-    ----------
-    runs : sequence
-        Traces, or anything else with one entry a run: `run_points`, whose sum is much quicker.
-    statistic : callable
-        From runs to a number; None and NaN mean that a resample has none, and are left out.
-    level : float
-        Share of the resamples between the ends, in (0, 1).
-
-    Returns
-    -------
-    tuple of float
-        Both ends; NaN with fewer than two runs, which say nothing about runs, or where no
-        resample has the statistic.
-    """
-    return interval(resampled(runs, statistic, resamples=resamples, seed=seed), level)
-
-
-def resampled(
-    runs: Sequence[Item],
-    statistic: Callable[[Sequence[Item]], float | None],
-    *,
-    resamples: int,
-    seed: int,
-) -> Floats:
-    """Return a statistic of each resample, shape (resamples,); none with fewer than two runs.
-
-    NaN where a resample has no value. The same seed draws the same runs: what is computed for two
-    statistics may be subtracted.
-    """
-    if len(runs) < 2:
-        return np.zeros(0)
-    draws = np.random.default_rng(seed).integers(len(runs), size=(resamples, len(runs)))
-    found = [statistic([runs[i] for i in draw]) for draw in draws.tolist()]
-    return np.array([math.nan if value is None else value for value in found])
-
-
-def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Return the quantiles with a share `level` of the values between them; NaN is left out."""
-    values = values[~np.isnan(values)]
-    if not values.size:
-        return math.nan, math.nan
-    low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2))
-    return float(low), float(high)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-from forewarn.assessment.comparison import Contender, Estimate, Judged, compare, violations_apart
+from forewarn.assessment.comparison import Contender, compare, violations_apart
 from forewarn.assessment.episodes import AlertRule
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import remarks_on, scored_runs
@@ -20,10 +20,10 @@ from forewarn.cli.common import (
     add_plot,
     add_properties,
     positive_number,
-    share,
     whole_number,
     write_report,
 )
+from forewarn.cli.compare_output import judged_record, print_judged
 from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
 from forewarn.cli.output import Output
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
@@ -37,7 +37,6 @@ from forewarn.learning.folds import clusters_of, dealt
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.given import existing_recordings
-from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\
 Judge monitor files, and quantities that somebody would watch instead, on the same recordings:
@@ -139,14 +138,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Learn, replay, judge and show."""
     check_output(options.plot)
-    configs = [path for path in options.files if path.suffix in MONITOR_FILES]
-    bags = [path for path in options.files if path.suffix not in MONITOR_FILES]
-    if not configs or not bags:
-        raise InputError(
-            f"there is no {'recording' if configs else 'monitor file'}",
-            key="FILE",
-            accepted="at least one monitor file (.yaml) and one recording",
-        )
+    configs, bags = _files(options.files)
     compiled = [compile_spec(load_spec(path)) for path in configs]
     recordings = existing_recordings(bags, compiled[0].spec)
     rivals = dict(map(_rival, options.rivals))
@@ -171,17 +163,10 @@ def run(options: Options, output: Output) -> int:
     read = [place for place, path in enumerate(recordings) if path not in readers.left_out]
     parts = dealt(clusters, min(options.folds, len({*clusters})))
     folds, clusters = [parts[place] for place in read], [clusters[place] for place in read]
-    found: dict[str, list[Judged]] = {}
-    curves: dict[str, list[Contender]] = {}
-    for name in names:
-        contenders = list(_contenders(name, labels, judged, list(rivals)))
-        for other in contenders[1:]:
-            apart = violations_apart(contenders[0], other)
-            if apart:
-                output.warn(
-                    f"{name}: {other.name} sees other violations than {contenders[0].name} at "
-                    f"{apart} moments; those of {contenders[0].name} count"
-                )
+    curves = {name: list(_contenders(name, labels, judged, list(rivals))) for name in names}
+    found = {}
+    for name, contenders in curves.items():
+        _warn_of_other_violations(name, contenders, output)
         found[name] = compare(
             contenders,
             folds,
@@ -190,8 +175,7 @@ def run(options: Options, output: Output) -> int:
             resamples=options.resamples,
             clusters=clusters,
         )
-        curves[name] = contenders
-        _show(name, found[name], judged[0][0].clock, output)
+        print_judged(name, found[name], judged[0][0].clock, output)
     if options.plot is not None:
         # plotly takes half a second to import: only who wants a picture waits for it.
         from forewarn.reports.comparison import comparison_page
@@ -203,10 +187,34 @@ def run(options: Options, output: Output) -> int:
             "left_out": readers.record(),
             "folds": folds,
             "budget": options.false_alarms_per_hour,
-            "properties": {name: list(map(_record, rows)) for name, rows in found.items()},
+            "properties": {name: list(map(judged_record, rows)) for name, rows in found.items()},
         }
     )
     return 0
+
+
+def _files(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the monitor files and the recordings; raises InputError if one kind is missing."""
+    configs = [path for path in paths if path.suffix in MONITOR_FILES]
+    bags = [path for path in paths if path.suffix not in MONITOR_FILES]
+    if not configs or not bags:
+        raise InputError(
+            f"there is no {'recording' if configs else 'monitor file'}",
+            key="FILE",
+            accepted="at least one monitor file (.yaml) and one recording",
+        )
+    return configs, bags
+
+
+def _warn_of_other_violations(name: str, contenders: Sequence[Contender], output: Output) -> None:
+    first, *others = contenders
+    for other in others:
+        apart = violations_apart(first, other)
+        if apart:
+            output.warn(
+                f"{name}: {other.name} sees other violations than {first.name} at {apart} moments; "
+                f"those of {first.name} count"
+            )
 
 
 def _rival(text: str) -> tuple[str, str]:
@@ -336,72 +344,3 @@ def _contenders(
             for replaced, score in zip(traces, values, strict=True)
         ]
         yield Contender(rival, rule, tuple(scored))
-
-
-def _show(name: str, rows: Sequence[Judged], clock: Clock, output: Output) -> None:
-    columns = (
-        name,
-        ">PR area",
-        ">Brier",
-        ">skill",
-        ">ECE",
-        ">mean lead",
-        ">found",
-        ">states",
-        ">unseen",
-    )
-    output.table(columns, [_cells(row, clock) for row in rows])
-    for row in rows[1:]:
-        told = ", ".join(
-            f"{what} {_signed(row.differences[key])}"
-            for key, what in (("area", "PR area"), ("brier", "Brier"), ("lead", "lead"))
-            if row.differences[key].value == row.differences[key].value
-        )
-        output.say(f"{row.name} - {rows[0].name}: {told or 'nothing to compare'}")
-    output.say()
-
-
-def _cells(row: Judged, clock: Clock) -> list[str]:
-    found = row.calibration
-    skill = found.skill if found is not None else None
-    return [
-        row.name,
-        _number(row.area.value, 3),
-        "-" if found is None else _number(found.brier, 4),
-        "-" if skill is None else f"{skill:.3f}",
-        "-" if found is None else f"{found.expected_error:.4f}",
-        "-" if row.lead.value != row.lead.value else clock.say(row.lead.value, ".2f"),
-        f"{row.point.detected} of {row.point.violations}",
-        "-" if row.states is None else str(row.states),
-        share(row.unseen),
-    ]
-
-
-def _number(value: float, digits: int) -> str:
-    return "-" if value != value else f"{value:.{digits}f}"
-
-
-def _signed(estimate: Estimate) -> str:
-    value, low, high = estimate
-    digits = ".4f" if max(abs(value), abs(low), abs(high)) < 0.1 else ".3f"
-    interval = "" if low != low else f" ({low:+{digits}} to {high:+{digits}})"
-    return f"{value:+{digits}}{interval}"
-
-
-def _record(row: Judged) -> dict[str, Any]:
-    """Return a contender's figures for machines."""
-    return {
-        "name": row.name,
-        "pr_area": row.area,
-        "brier": row.brier,
-        "calibration": row.calibration,
-        "lead": row.lead,
-        "violations": row.point.violations,
-        "detected": row.point.detected,
-        "false_alarms_per_hour": row.point.false_alarms_per_hour,
-        "alert_share": row.point.alert_share,
-        "thresholds": row.thresholds,
-        "states": row.states,
-        "unseen_share": row.unseen,
-        "differences": row.differences,
-    }

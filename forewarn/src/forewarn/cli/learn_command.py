@@ -159,20 +159,7 @@ def run(options: Options, output: Output) -> int:
         grouping=grouping,
         bars=output.progress,
     )
-    for note in learned.notes:
-        output.note(f"note: {note}")
-    for problem in learned.counted.problems[:LISTED]:
-        output.warn(problem)
-    if options.store is not None:
-        found = plural(len(learned.counted.reports), "shard")
-        output.note(f"{learned.counted.kept} of {found} from the store")
-    if learned.counted.fetched:
-        output.note(f"{learned.counted.fetched / 1e6:.3g} MB came over the network")
-    for path, other in zip(options.add_to, others, strict=True):
-        if other.recalibration:
-            output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
-        if other.borrowed is not None:
-            output.note(f"note: what {path} borrows from other groups is left out")
+    _remark(learned, options, others, output)
     model, fitted = learned.model, list[Fitted]()
     if options.calibrate:
         model, fitted = calibrate_model(
@@ -194,6 +181,26 @@ def run(options: Options, output: Output) -> int:
     return 0
 
 
+def _remark(
+    learned: LearnedModel, options: Options, others: Sequence[CountModel], output: Output
+) -> None:
+    """Print what the user should know of how the model was learned."""
+    for note in learned.notes:
+        output.note(f"note: {note}")
+    for problem in learned.counted.problems[:LISTED]:
+        output.warn(problem)
+    if options.store is not None:
+        found = plural(len(learned.counted.reports), "shard")
+        output.note(f"{learned.counted.kept} of {found} from the store")
+    if learned.counted.fetched:
+        output.note(f"{learned.counted.fetched / 1e6:.3g} MB came over the network")
+    for path, other in zip(options.add_to, others, strict=True):
+        if other.recalibration:
+            output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
+        if other.borrowed is not None:
+            output.note(f"note: what {path} borrows from other groups is left out")
+
+
 def _asked(options: Options) -> bool:
     return options.epsilon is not None or options.delta is not None
 
@@ -208,23 +215,13 @@ def _report(
     left_out: Mapping[str, str],
 ) -> None:
     compiled, counted = learned.compiled, learned.counted
-    reports = counted.reports
     clock = compiled.abstraction.clock
-    rows = [_row(report, clock) for report in reports]
-    if len(rows) > 1:
-        rows.append(_total(reports, clock))
     found = requirement.judge(model)
     tests = dependence(counted.triples)
     choices = estimators(compiled, model)
     judged = verdict(model, found, tests, choices)
     output.say(f"{judged} (--assess)" if judged.startswith(TO_TRY) else judged)
-    columns = (
-        "recording", ">length", f">{clock.noun}s", ">known", ">inactive", ">intervened", ">gaps",
-        ">transitions",
-    )  # fmt: skip
-    output.table(
-        [_heading(name, [row[at] for row in rows]) for at, name in enumerate(columns)], rows
-    )
+    _print_recordings(counted.reports, clock, output)
     for line in learned.warnings:
         output.warn(line)
     transitions = int(model.counts.sum())
@@ -250,7 +247,7 @@ def _report(
             "states": model.size,
             "transitions": transitions,
             "verdict": judged,
-            "recordings": [_record(report) for report in reports],
+            "recordings": [_record(report) for report in counted.reports],
             "unread": counted.unread,
             "left_out": left_out,
             "from_store": counted.kept,
@@ -263,6 +260,20 @@ def _report(
             "danger": scores_record(model.danger, learned.scored),
             "groups": groups_record(groups, files),
         }
+    )
+
+
+def _print_recordings(reports: Sequence[RecordingReport], clock: Clock, output: Output) -> None:
+    """Print what was counted in each recording, and in all."""
+    rows = [_row(report, clock) for report in reports]
+    if len(rows) > 1:
+        rows.append(_total(reports, clock))
+    columns = (
+        "recording", ">length", f">{clock.noun}s", ">known", ">inactive", ">intervened", ">gaps",
+        ">transitions",
+    )  # fmt: skip
+    output.table(
+        [_heading(name, [row[at] for row in rows]) for at, name in enumerate(columns)], rows
     )
 
 

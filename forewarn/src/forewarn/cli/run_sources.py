@@ -66,7 +66,6 @@ class RecordedRuns:
         self.clock = self.compiled.abstraction.clock
         self.unit = "s" if self.clock.timed else "steps"
         self.vocabulary = self.compiled.abstraction.vocabulary
-        self._truths: dict[tuple[str, int], bool] = {}
 
     def name_all(self, names: set[str]) -> None:
         """Check that the states know every name."""

@@ -31,7 +31,6 @@ MAX_ROWS = 1 << 24
 MAX_AUTOMATON = 1 << 20
 MAX_LAG = 1 << 20
 MAX_COUNT = 1 << 40
-MAX_SCORES = 16
 
 
 class Judged(NamedTuple):

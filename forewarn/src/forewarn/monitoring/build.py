@@ -41,9 +41,10 @@ from forewarn.monitoring.estimated import (
 from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.policy import compile_rules
+from forewarn.monitoring.scored import Scored
 from forewarn.monitoring.shielding import build_shield
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty, LoadedModel, Scored, compile_property
+from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.interface import Admission, StateSpace
 from forewarn.states.misreading import misreadings

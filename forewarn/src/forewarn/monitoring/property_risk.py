@@ -13,7 +13,8 @@ from forewarn.checking.interface import RiskTable
 from forewarn.checking.process_product import ProcessRisk
 from forewarn.models.chain import Floats
 from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step
-from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel, Scored
+from forewarn.monitoring.scored import Scored
+from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import LeastFigure, PropertyStatus
 from forewarn.states.interface import Observed
 

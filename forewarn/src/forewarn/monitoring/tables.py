@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import exp, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +17,11 @@ from forewarn.checking.labels import ENDED, letter_class
 from forewarn.checking.process_product import ProcessRisk
 from forewarn.config.sections import PropertySpec
 from forewarn.logic import Automaton
-from forewarn.models.calibration_map import Recalibration
 from forewarn.models.estimates import Estimate
-from forewarn.models.shards import LEAST_SCORE
 from forewarn.monitoring.branches import LiveAutomaton, Step, advance, live_automaton
 from forewarn.monitoring.likely_path import Outlook
 from forewarn.monitoring.policy import Rules
+from forewarn.monitoring.scored import Scored, fields_of, view_of
 from forewarn.states.interface import (
     Admission,
     Observed,
@@ -131,98 +129,6 @@ class Announced(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A risk that scores of the moment push up or down.
-
-    Attributes
-    ----------
-    table : RiskTable
-        Risk of all product states, all scores being at even odds.
-    slots : tuple of int
-        Where the scores are among the values of signals.
-    weights : tuple of float
-        Of their log-odds.
-    calibration : Recalibration or None
-        What maps the sum to observed frequency.
-    """
-
-    table: RiskTable
-    slots: tuple[int, ...]
-    weights: tuple[float, ...]
-    calibration: Recalibration | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what is computed from the fields: views cannot travel."""
-        return _fields_of(self)
-
-    @cached_property
-    def views(self) -> tuple[memoryview, memoryview | None, memoryview | None, int]:
-        """The table and its bounds, for the loop, and the length of a row."""
-        lower, upper = (_view(part) for part in (self.table.lower, self.table.upper))
-        values = _view(self.table.values)
-        assert values is not None
-        return values, lower, upper, self.table.values.shape[1]
-
-    @cached_property
-    def _pairs(self) -> tuple[tuple[int, float], ...]:
-        return tuple(zip(self.slots, self.weights, strict=True))
-
-    def odds(self, values: Sequence[Any] | Mapping[int, Any]) -> float | None:
-        """Return what scores among the values of signals multiply odds by.
-
-        None unless all of them are known and within [0, 1].
-        """
-        total = 0.0
-        for slot, weight in self._pairs:
-            score = values[slot]
-            if score is None or not 0.0 <= score <= 1.0:
-                return None
-            if score < LEAST_SCORE:
-                score = LEAST_SCORE
-            elif score > MOST_SCORE:
-                score = MOST_SCORE
-            total += weight * log(score / (1.0 - score))
-        return exp(total) if -LARGEST < total < LARGEST else exp(math.copysign(LARGEST, total))
-
-    def terms(self, values: Sequence[Any] | Mapping[int, Any]) -> list[tuple[float, float]]:
-        """Return the weight and the log-odds of each score, all of which are known."""
-        found = []
-        for slot, weight in self._pairs:
-            score = min(max(float(values[slot]), LEAST_SCORE), MOST_SCORE)
-            found.append((weight, log(score / (1.0 - score))))
-        return found
-
-    def alone(self, odds: float) -> float:
-        """Return the risk by the scores without a state: the weighted mean of their log-odds.
-
-        NaN if none of them weighs anything.
-
-        Parameters
-        ----------
-        odds : float
-            What `odds` returned.
-        """
-        weight = sum(self.weights)
-        if not weight > 0.0:
-            return math.nan
-        logit = min(max(log(odds) / weight, -LARGEST), LARGEST)
-        value = 1.0 / (1.0 + exp(-logit))
-        return value if self.calibration is None else self.calibration.at(value)
-
-
-MOST_SCORE = 1.0 - LEAST_SCORE
-LARGEST = 300.0
-
-
-def _view(array: NDArray[np.float64] | None) -> memoryview | None:
-    return None if array is None else memoryview(np.ascontiguousarray(array).ravel().data)
-
-
-def _fields_of(one: Scored | CompiledProperty) -> dict[str, Any]:
-    return {item.name: getattr(one, item.name) for item in fields(one)}
-
-
-@dataclass(frozen=True)
 class CompiledProperty:
     """One property, ready for the loop.
 
@@ -277,22 +183,22 @@ class CompiledProperty:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what was found out meanwhile when it goes to another process."""
-        return {**_fields_of(self), "_letters": {}, "_steps": {}, "steady": {}}
+        return {**fields_of(self), "_letters": {}, "_steps": {}, "steady": {}}
 
     @cached_property
     def values(self) -> memoryview | None:
         """The table for the loop."""
-        return None if self.table is None else _view(self.table.values)
+        return None if self.table is None else view_of(self.table.values)
 
     @cached_property
     def lower(self) -> memoryview | None:
         """The lower bounds for the loop."""
-        return None if self.table is None else _view(self.table.lower)
+        return None if self.table is None else view_of(self.table.lower)
 
     @cached_property
     def upper(self) -> memoryview | None:
         """The upper bounds for the loop."""
-        return None if self.table is None else _view(self.table.upper)
+        return None if self.table is None else view_of(self.table.upper)
 
     @cached_property
     def announced(self) -> Announced:

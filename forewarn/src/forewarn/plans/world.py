@@ -16,7 +16,6 @@ from forewarn.errors import InputError
 MOST_STEPS = 200_000
 MOST_OBJECTS = 20_000
 MOST_FACTS = 1_000_000
-AGENT = "agent"
 
 Scalar = bool | float | str
 Fact = tuple[str, ...]
