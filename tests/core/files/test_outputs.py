@@ -272,3 +272,9 @@ def test_a_disk_is_refused(tmp_path: Path) -> None:
     for act in (lambda: write_output(path, "text"), lambda: check_output(path)):
         with pytest.raises(InputError, match="is a disk"):
             act()
+
+
+def test_a_name_that_is_no_text_is_spelled_out(tmp_path: Path) -> None:
+    name = b"q\xff.mcap".decode(errors="surrogateescape")
+    write_output(tmp_path / "page.html", f"<p>{name}</p>")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == "<p>q\\udcff.mcap</p>"

@@ -54,6 +54,15 @@ def test_a_table_without_times_is_one_step_a_row(tmp_path: Path) -> None:
     assert [time for time, _ in read(path)] == [0, 1_000_000_000]
 
 
+@pytest.mark.parametrize("rest", ["3", "3,", "3,1,", '3,1,"on'])
+def test_a_last_row_that_is_cut_short_is_left_out_with_a_warning(rest: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("t,x,y,mode\n1,2,3,off\n2,2,3,off\n" + rest)
+    with open_recording(path) as recording:
+        assert [sample.time_ns for sample in recording.read()] == [10**9, 2 * 10**9]
+        assert recording.warnings == ["line 4 is cut short; it is left out"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -149,6 +149,11 @@ def test_a_probability_without_a_small_denominator_is_rounded_and_told(tmp_path:
         (RUIN, {}, r"constants open: N, p \(accepted: --constants"),
         (RUIN, {"constants": "N=3,p=0.5,q=1"}, "unknown undefined constant 'q'"),
         (RUIN, {"constants": "N=3,p=1e-20"}, "state 0: a probability of 1e-20"),
+        (
+            DIE.replace("0.5 : (s'=1)", "0.4 : (s'=1)", 1),
+            {},
+            "state 0: the probabilities sum to 0.9",
+        ),
         (DIE.replace("[0..12]", "[0..12"), {}, "line 3, column 14"),
         (DIE.replace("dtmc", "mdp"), {}, r"kind MDP \(accepted: a DTMC\)"),
         (DIE, {"terminals": ("two",)}, r"--terminal two: no such label \(accepted: done, one\)"),
@@ -200,3 +205,11 @@ def test_what_crashes_storm_is_an_error_of_the_command(
     assert main(["import", str(file), "-o", str(tmp_path / "model.json")]) == 2
     assert "Storm crashes on it: it divides by zero" in capsys.readouterr().err
     assert not (tmp_path / "model.json").exists()
+
+
+def test_a_row_written_with_few_decimals_is_taken_and_told(tmp_path: Path) -> None:
+    (tmp_path / "die.prism").write_text(DIE.replace("[] s=0 -> 0.5", "[] s=0 -> 0.499"))
+    found = import_chain(tmp_path / "die.prism")
+    assert found.rounded == 1
+    chain = estimate_chain(found.model).to_csr()
+    assert chain.sum(axis=1).min() == pytest.approx(1, abs=1e-12)

@@ -53,7 +53,10 @@ class OutputFile:
         self._error = error
         with self._told():
             descriptor, self._draft = _open(self.path)
-        self._stream = os.fdopen(descriptor, "w", encoding="utf-8", newline="")
+        # Names of files may be no text: what cannot be written in UTF-8 is spelled out.
+        self._stream = os.fdopen(
+            descriptor, "w", encoding="utf-8", errors="backslashreplace", newline=""
+        )
 
     def write(self, text: str) -> None:
         """Append to the text; raises InputError."""

@@ -69,7 +69,7 @@ def fold_of(name: str, folds: int) -> int:
     It depends on nothing but the name of its group, or its digest if it is in none, so that it
     stays where others come.
     """
-    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % folds
+    return int(hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest(), 16) % folds
 
 
 def unseeing(abstraction: Abstraction, digest: str) -> Abstraction:

@@ -21,6 +21,8 @@ Mask = NDArray[np.bool_]
 
 LARGEST_DENOMINATOR = 10**6
 NEAR = 1e-15
+OFF = 2e-3
+"""What a row may miss 1 by: some tools write three decimals. The likeliest successor gets it."""
 
 
 def labelled_chain(
@@ -49,8 +51,8 @@ def labelled_chain(
     Raises
     ------
     ModelError
-        If a terminal label is no label of absorbing states without other labels, or a probability
-        is too small to be kept.
+        If a terminal label is no label of absorbing states without other labels, probabilities do
+        not sum to 1, or one of them is too small to be kept.
     """
     ends = _terminals(terminals, labels, rows, file)
     codes, names = _codes(labels, ends, terminals, len(rows))
@@ -132,6 +134,12 @@ def _counts(
     for state, row in enumerate(rows):
         if is_terminal(codes[state]):
             continue
+        total = sum(row.values())
+        if abs(total - 1.0) > OFF:
+            raise ModelError(
+                f"the probabilities sum to {total:.6g}", accepted="1", file=file,
+                key=f"state {state}",
+            )  # fmt: skip
         numbers, exact = _whole(list(row.values()), state, file)
         rounded += not exact
         sources += [index[codes[state]]] * len(row)

@@ -161,7 +161,7 @@ def digest_of(shards: Sequence[Shard]) -> str:
     for shard in shards:
         digest.update(shard.recording.encode() + b"\0")
         if shard.group:
-            digest.update(shard.group.encode() + b"\0")
+            digest.update(shard.group.encode(errors="surrogateescape") + b"\0")
         digest.update(_bytes(shard.transitions))
         for judged, found in shard.outcomes.items():
             digest.update(repr(tuple(judged)).encode())

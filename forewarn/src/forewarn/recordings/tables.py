@@ -3,8 +3,8 @@
 The column ``t`` is the time in seconds, or ``t_ns`` in nanoseconds, with the rules of JSON lines
 (`traces`); all other columns are signals. A cell is a number, ``true`` or ``false``, or a text. An
 empty cell says nothing: the signal keeps its last value. ``nan`` stands for unknown. Cells are
-parted by commas and may stand in double quotes; a row is one line. The file may be compressed with
-gzip (.gz) or zstd (.zst).
+parted by commas and may stand in double quotes; a row is one line. A last row that is cut short is
+left out with a warning. The file may be compressed with gzip (.gz) or zstd (.zst).
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ class CsvTable(JsonTrace):
         count = 0
         for number, line in self._texts():
             try:
-                cells = next(csv.reader([line], strict=True))
+                cells = _cells(line)
                 if names is None:
                     names = _header(cells)
+                    continue
+                if len(cells) < len(names) and not line.endswith("\n"):
+                    self._warn(f"line {number} is cut short; it is left out")
                     continue
                 if len(cells) != len(names):
                     raise ValueError(f"has {len(cells)} cells for {len(names)} columns")
@@ -55,6 +58,16 @@ class CsvTable(JsonTrace):
 
     def _error(self, number: int, problem: str) -> RecordingError:
         return RecordingError(problem, accepted=ACCEPTED, file=f"{self.path}:{number}")
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of a row; none where the end of the file cuts one in quotes."""
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error:
+        if line.endswith("\n"):
+            raise
+        return []
 
 
 def _header(cells: list[str]) -> list[str]:

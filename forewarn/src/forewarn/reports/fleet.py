@@ -193,9 +193,10 @@ def _incidents(
 
 def _links(files: Sequence[Path]) -> str:
     names = {".html": "page", ".mcap": "MCAP"}
+    places = (quote(file.as_posix(), errors="surrogateescape") for file in files)
     return " ".join(
-        f'<a href="{escape(quote(file.as_posix()))}">{names.get(file.suffix, file.suffix)}</a>'
-        for file in files
+        f'<a href="{escape(place)}">{names.get(file.suffix, file.suffix)}</a>'
+        for place, file in zip(places, files, strict=True)
     )
 
 
