@@ -45,7 +45,10 @@ def folder(name: str) -> Path:
 def variables(name: str) -> dict[str, str]:
     """Return the environment of a process that can import the packages of a lock."""
     path = [str(folder(name)), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "LANGSMITH_TRACING": "false"}
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "LANGSMITH_TRACING": "false"}
+    # uv compiles nothing here. Each process would compile what it imports, for seconds.
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found
 
 
 def _install(lock: Path, target: Path) -> None:
