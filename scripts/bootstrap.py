@@ -312,6 +312,7 @@ def build_ros_packages():
         "--merge-install", "--install-base", VENV, "--build-base", WORK / "build",
         "--event-handlers", "console_direct+",
         "--cmake-args", f"-DPython3_EXECUTABLE={PYTHON}", "-DBUILD_TESTING=OFF",
+        "-DFOREWARN_FOR_PYTHON=ON",
     ]  # fmt: skip
     for folder in ("launch", "config"):
         # What is no longer in the repository must not stay behind in the installation.
