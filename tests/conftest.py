@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,30 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--hypothesis-profile"):
         seeded = config.getoption("--hypothesis-seed")
         settings.load_profile("patient" if seeded else "repeatable")
+    if hasattr(config, "workerinput") and config.args == config.getini("testpaths"):
+        share_rewriting(config)
+
+
+def share_rewriting(config: pytest.Config) -> None:
+    """Let workers begin to collect at different folders, and read what another has rewritten.
+
+    Half of what it takes to collect all tests is rewriting their assertions. Workers that begin
+    together at the same file all do it.
+    """
+    sys.dont_write_bytecode = False  # else nothing is kept that another could read
+    folders = [
+        folder for name in ("tests", "tests/core") for folder in sorted((ROOT / name).iterdir())
+    ]
+    sizes = {
+        folder: sum(file.stat().st_size for file in files)
+        for folder in folders
+        if folder.name != "core" and (files := [*folder.rglob("test_*.py")])
+    }
+    number, workers = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]
+    ends = list(accumulate(sizes.values()))
+    begin = bisect_right(ends, number * ends[-1] // workers)
+    paths = [str(folder) for folder in sizes]
+    config.args = paths[begin:] + paths[:begin]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -64,11 +91,17 @@ def shared_data() -> Path:
     return folder
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Try what goes by a clock once more: a busy machine can take longer than any fair limit.
 
-    What is broken fails twice; the closing lines of a run name what was tried again.
+    What is broken fails twice; the closing lines of a run name what was tried again. Workers that
+    share the tests hand them out by file: those with slow tests first, then those with many.
     """
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        many = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.path not in slow, -many[item.path], item.path))
     for item in items:
         if any(item.get_closest_marker(name) is not None for name in ("ros", "clocked")):
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -86,6 +86,7 @@ def test_a_lead_counts_if_it_is_no_chance_or_large() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_all_are_judged_on_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "hand.yaml"
     content: dict[str, Any] = {**FRAME, "signals": SIGNALS, "predicates": {"leans": "lean > 0.3"}}

@@ -117,6 +117,7 @@ def alert(stepper: Stepper) -> None:
     raise AssertionError("no alert")
 
 
+@pytest.mark.slow
 def test_risks_alerts_and_keys_in_eighty_columns(world: Path) -> None:
     """The monitor is killed and comes back meanwhile, and the window changes its size."""
     with free_domain() as domain, terminal(domain) as top:

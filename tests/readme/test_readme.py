@@ -80,6 +80,7 @@ def nodes_environment() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.clocked
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs_as_shown(

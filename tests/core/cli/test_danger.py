@@ -333,6 +333,7 @@ def test_evidence_tells_what_pushes_the_score(world: Path, model: CountModel) ->
     assert any("gap +" in fact or "closing +" in fact or "lead +" in fact for _, fact in told)
 
 
+@pytest.mark.slow
 def test_folds_are_judged_by_scores_that_did_not_see_them(
     forewarn: Run, world: Path, tmp_path: Path
 ) -> None:

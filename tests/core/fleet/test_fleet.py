@@ -13,7 +13,7 @@ import pytest
 import forewarn
 from forewarn.cli.main import main
 
-pytestmark = pytest.mark.clocked
+pytestmark = [pytest.mark.clocked, pytest.mark.slow]
 
 RECORDINGS = 6
 SECONDS = 30.0
