@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import accumulate
 from pathlib import Path
 
@@ -32,30 +32,38 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--hypothesis-profile"):
         seeded = config.getoption("--hypothesis-seed")
         settings.load_profile("patient" if seeded else "repeatable")
-    if hasattr(config, "workerinput") and config.args == config.getini("testpaths"):
-        share_rewriting(config)
 
 
-def share_rewriting(config: pytest.Config) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Let workers begin to collect at different folders, and read what another has rewritten.
 
     Half of what it takes to collect all tests is rewriting their assertions. Workers that begin
     together at the same file all do it.
     """
-    sys.dont_write_bytecode = False  # else nothing is kept that another could read
+    config = session.config
+    if not hasattr(config, "workerinput") or config.args != config.getini("testpaths"):
+        return (yield)
+    number, workers = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]
+    config.args = folders_from(number / workers)
+    with pytest.MonkeyPatch.context() as patch:  # only here: tests edit modules that they import
+        patch.setattr(sys, "dont_write_bytecode", False)
+        return (yield)
+
+
+def folders_from(share: float) -> list[str]:
+    """Return all folders of tests, from the one on at which a share of the text is behind."""
     folders = [
         folder for name in ("tests", "tests/core") for folder in sorted((ROOT / name).iterdir())
     ]
     sizes = {
-        folder: sum(file.stat().st_size for file in files)
+        str(folder): sum(file.stat().st_size for file in files)
         for folder in folders
         if folder.name != "core" and (files := [*folder.rglob("test_*.py")])
     }
-    number, workers = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]
     ends = list(accumulate(sizes.values()))
-    begin = bisect_right(ends, number * ends[-1] // workers)
-    paths = [str(folder) for folder in sizes]
-    config.args = paths[begin:] + paths[:begin]
+    begin = bisect_right(ends, share * ends[-1])
+    return [*sizes][begin:] + [*sizes][:begin]
 
 
 @pytest.fixture(scope="session", autouse=True)
