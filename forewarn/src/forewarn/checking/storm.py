@@ -15,15 +15,12 @@ from forewarn.checking.labels import where_holds
 from forewarn.checking.numeric import check_arguments, mark_unseen
 from forewarn.checking.product import product_graph
 from forewarn.checking.storm_api import Mask, Storm, Values
-from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel
 
 EXACT_NODES = 2000
 PRECISION = 1e-9
-_BY_ZERO = re.compile(r"[/%]\s*0+(?:\.0*)?(?![\d.])")
-"""What ends the process that Storm runs in."""
 
 
 def risk_table(
@@ -118,10 +115,6 @@ def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
     storm = Storm()
     labels: dict[str, Mask] = {}
     text = re.sub(r'"([^"]*)"', lambda found: _label(model, found[1], labels, query), query)
-    if _BY_ZERO.search(text):
-        raise CheckingError(
-            f"{query!r} divides by zero", accepted="numbers that Storm can compute", key="query"
-        )
     starts = model.starts > 0
     made = storm.dtmc(matrix, labels, starts if starts.any() else 0)
     return QueryResult(query, storm.check(made, text, PRECISION), notes)

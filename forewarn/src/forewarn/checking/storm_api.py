@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from fractions import Fraction
 from multiprocessing import get_context
 from typing import Any, TypeVar
@@ -20,6 +23,8 @@ from forewarn.models.process import DecisionProcess
 Mask = NDArray[np.bool_]
 Values = NDArray[np.float64] | NDArray[np.bool_]
 Result = TypeVar("Result")
+_DIVIDES = re.compile(r"[/%]|\bmod\b")
+"""What may end the process: a division by zero, also that of ``1/(2-2)``."""
 
 
 def apart(work: Callable[..., Result], *given: Any) -> Result:
@@ -34,6 +39,25 @@ def apart(work: Callable[..., Result], *given: Any) -> Result:
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *given).result()
+
+
+def _ends_process(formula: str, decides: bool) -> bool:
+    """Tell whether a formula's arithmetic ends the process that it is computed in."""
+    try:
+        apart(_try, formula, decides)
+    except BrokenProcessPool:
+        return True
+    return False
+
+
+def _try(formula: str, decides: bool) -> None:
+    """Check a formula in a model of one state; what Storm does not take is told elsewhere."""
+    storm, one = Storm(), sparse.csr_matrix([[1.0]])
+    process = DecisionProcess(one, np.array([0, 1]))
+    labels = {name: np.array([True]) for name in re.findall(r'"(\w+)"', formula)}
+    model = storm.mdp(process, labels) if decides else storm.dtmc(one, labels)
+    with suppress(CheckingError):
+        storm.check(model, formula, tried=True)
 
 
 class Storm:
@@ -183,7 +207,9 @@ class Storm:
             raise CheckingError(f"{formula!r} is {len(found)} queries", accepted="one at a time")
         return found[0]
 
-    def check(self, model: Any, formula: str, precision: float = 1e-9) -> Values:
+    def check(
+        self, model: Any, formula: str, precision: float = 1e-9, *, tried: bool = False
+    ) -> Values:
         """Return the value, or the truth, of a formula in every state.
 
         Parameters
@@ -192,8 +218,20 @@ class Storm:
             PCTL state formula, or a query such as ``P=? [F "goal"]``.
         precision : float
             Relative precision of unbounded probabilities; a model of rational numbers is exact.
+        tried : bool
+            Arithmetic in the formula was tried in a process of its own.
+
+        Raises
+        ------
+        CheckingError
+            If Storm does not take the formula, or would crash on it.
         """
         parsed = self.parse(formula)
+        if not tried and _DIVIDES.search(formula) and _ends_process(formula, _decides(model)):
+            raise CheckingError(
+                f"Storm crashes on {formula!r}: it divides by zero",
+                accepted="numbers that Storm can compute",
+            )
         settings = self.environment(precision, exact=bool(model.is_exact))
         try:
             result = self.module.model_checking(model, parsed, environment=settings)
@@ -244,6 +282,10 @@ class Storm:
         """Return the numbers of a quantitative result of ``model_checking``, shape (n,)."""
         found = result.get_value_vector() if self.modern else result.get_values()
         return np.array([float(value) for value in found])
+
+
+def _decides(model: Any) -> bool:
+    return "MDP" in str(model.model_type).upper()
 
 
 def _as_mask(initial: Mask | int, n: int) -> Mask:
