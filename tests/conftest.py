@@ -52,14 +52,13 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def folders_from(share: float) -> list[str]:
-    """Return all folders of tests, from the one on at which a share of the text is behind."""
-    folders = [
-        folder for name in ("tests", "tests/core") for folder in sorted((ROOT / name).iterdir())
-    ]
+    """Return all folders and files of tests, from where a share of the text is behind."""
+    core = ROOT / "tests" / "core"
+    places = [place for folder in (core.parent, core) for place in sorted(folder.iterdir())]
     sizes = {
-        str(folder): sum(file.stat().st_size for file in files)
-        for folder in folders
-        if folder.name != "core" and (files := [*folder.rglob("test_*.py")])
+        str(place): sum(file.stat().st_size for file in [place, *place.rglob("test_*.py")])
+        for place in places
+        if place != core and (place.match("test_*.py") or any(place.rglob("test_*.py")))
     }
     ends = list(accumulate(sizes.values()))
     begin = bisect_right(ends, share * ends[-1])
