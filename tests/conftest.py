@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from bisect import bisect_right
 from collections import Counter
@@ -79,6 +80,24 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         patch.setenv("OMP_NUM_THREADS", "1")  # threads that wait for each other by spinning
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prompt_fast_dds(surroundings: None, request: pytest.FixtureRequest) -> None:
+    """Let the writers of live tests ask for acknowledgements at once.
+
+    Fast DDS reads the profile when the first node of a process is made, whichever test makes it:
+    all later tests of this process would wait three seconds for each message. The monitors that
+    tests start are left alone.
+    """
+    live = any(item.get_closest_marker("ros") is not None for item in request.session.items)
+    if live and importlib.util.find_spec("rclpy") is not None:
+        from live_ros import Probe, free_domain
+
+        from monitor_node.acknowledgement import prompt_acknowledgements
+
+        with prompt_acknowledgements(), free_domain() as domain:
+            Probe(domain).close()
 
 
 @pytest.fixture(scope="session")

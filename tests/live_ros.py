@@ -36,7 +36,6 @@ from std_msgs.msg import String
 
 from forewarn.signals.ticks import Grid
 from forewarn_ros.messages import from_time, to_time
-from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.message_types import message_class
 
 PATIENCE = 10.0
@@ -315,14 +314,6 @@ class Stepper:
 def of(message: RiskArray, name: str) -> Risk:
     """Return the risk of one property."""
     return next(risk for risk in message.risks if risk.property == name)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def prompt_fast_dds() -> Iterator[None]:
-    """Let the probes' writers ask for acknowledgements at once; the monitors are left alone."""
-    with prompt_acknowledgements(), free_domain() as domain:
-        Probe(domain).close()  # the profile is read when the first node is made
-    yield
 
 
 @pytest.fixture(scope="session")

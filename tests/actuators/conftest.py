@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from acting import live
-from live_ros import domain, probe, prompt_fast_dds, start, world
+from live_ros import domain, probe, start, world
 from planners import installed, interfaces
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "interfaces",
     "live",
     "probe",
-    "prompt_fast_dds",
     "start",
     "world",
 ]

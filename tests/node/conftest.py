@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from live_ros import domain, probe, prompt_fast_dds, start, world
+from live_ros import domain, probe, start, world
 
-__all__ = ["domain", "probe", "prompt_fast_dds", "start", "world"]
+__all__ = ["domain", "probe", "start", "world"]
