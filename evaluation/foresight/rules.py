@@ -30,13 +30,13 @@ from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.checking.credible import Question as Asked
 from forewarn.checking.labels import label_states
 from forewarn.config import load_spec
-from forewarn.learning.estimates.choice import STACKED
+from forewarn.learning.estimates.choice import STACKED, mixture_of
 from forewarn.learning.estimates.crossing import Crossed, cross, logit
 from forewarn.learning.estimates.problem import Problem
-from forewarn.learning.estimates.stack import choose_line, fit_weights, mixed, spread
+from forewarn.learning.estimates.stack import choose_line, held_weights, mixed, prior, surely
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
-from forewarn.models.estimates import PLAIN, Estimate, Line, Mixture, Part
+from forewarn.models.estimates import PLAIN, Estimate
 from forewarn.monitoring.estimated import judged_property
 from forewarn.recordings import open_recording
 
@@ -155,23 +155,20 @@ def estimated(blank: Estimate, crossed: Crossed, rule: Rule) -> Estimate:
     left = rule.ahead is not None and _ahead(crossed, known, without, within, rule.ahead)
     line = choose_line(crossed, without, everywhere)
     found = replace(
-        blank, chosen="stack", plain=_mixture(crossed, plain, 0), calibration=line, scored=None
+        blank, chosen="stack", plain=mixture_of(crossed, plain), calibration=line, scored=None
     )
     if left:
         return replace(found, scored_calibration=PLAIN)
-    mixture: Mixture = _mixture(crossed, scored, crossed.scores.shape[1])
-    scored_line: Line = choose_line(crossed, within, known)
-    return replace(found, scored=mixture, scored_calibration=scored_line)
+    scored_line = choose_line(crossed, within, known)
+    return replace(found, scored=mixture_of(crossed, scored), scored_calibration=scored_line)
 
 
 def _sum(crossed: Crossed, where: NDArray[np.bool_], scores: int, rule: Rule) -> Weighed:
     columns = [logit(risk) for risk in crossed.risks.values()]
-    parts = np.full(len(columns), 1 / len(columns))
-    if scores:
-        parts = np.append((1 - rule.share) * parts, np.full(scores, rule.share / scores))
+    mean = prior(len(columns), scores, rule.share)
     first = len(columns) if scores else 0
     logits = np.column_stack([*columns, *np.nan_to_num(crossed.scores).T[:scores]])
-    tried = [_held(crossed, logits, where, parts, hold) for hold in rule.holds]
+    tried = [_held(crossed, logits, where, mean, hold) for hold in rule.holds]
     lost = [crossed.lost(predicted)[where].sum() for _, predicted in tried]
     weights, predicted = tried[int(np.argmin(lost))]
     alone = [mixed(one[:, None], np.array([0.0, 1.0])) for one in logits.T]
@@ -182,20 +179,12 @@ def _sum(crossed: Crossed, where: NDArray[np.bool_], scores: int, rule: Rule) ->
 
 
 def _held(
-    crossed: Crossed, logits: Floats, where: NDArray[np.bool_], parts: Floats, hold: float
+    crossed: Crossed, logits: Floats, where: NDArray[np.bool_], mean: Floats, hold: float
 ) -> Weighed:
-    hold /= max(1, len(np.unique(crossed.recording[where & (crossed.followed > 0)])))
-
-    def fitted(rows: NDArray[np.bool_]) -> Floats:
-        if math.isinf(hold):
-            return np.append(0.0, parts)
-        return fit_weights(logits[rows], crossed.followed[rows], crossed.visits[rows], parts, hold)
-
-    found = np.full(len(logits), 0.5)
-    for number in np.unique(crossed.fold[where]):
-        here = where & (crossed.fold == number)
-        found[here] = mixed(logits[here], fitted(where & (crossed.fold != number)))
-    return fitted(where), found
+    if math.isinf(hold):
+        weights = np.append(0.0, mean)
+        return weights, mixed(logits, weights)
+    return held_weights(crossed, logits, where, mean, hold)
 
 
 def _ahead(
@@ -203,17 +192,7 @@ def _ahead(
 ) -> bool:
     """Tell whether one predicts better than the other by more than so many standard errors."""
     gained = np.where(where, crossed.lost(other) - crossed.lost(one), 0.0)
-    by_recording = crossed.by_recording(gained)
-    return bool(by_recording.sum() > errors * spread(by_recording))
-
-
-def _mixture(crossed: Crossed, weights: Floats, scores: int) -> Mixture:
-    names = list(crossed.risks)
-    parts = tuple(
-        Part(name, crossed.chosen[name], float(weight))
-        for name, weight in zip(names, weights[1:], strict=False)
-    )
-    return Mixture(float(weights[0]), parts, tuple(weights[1 + len(names) :].tolist()))
+    return surely(crossed, gained, errors)
 
 
 def losses_of(points: Sequence[Point], rules: dict[str, Rule]) -> dict[str, Floats]:

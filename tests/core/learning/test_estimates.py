@@ -293,11 +293,12 @@ def test_the_order_of_estimates_and_of_scores_does_not_matter(
     spec = compiled("stack")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, seed, estimates + scores, 3.0)
-    weights, predicted = held_weights(crossed, logits, where, scores)
+    mean = prior(estimates, scores)
+    weights, predicted = held_weights(crossed, logits, where, mean)
     assert (weights[1:] >= 0).all()
     rng = np.random.default_rng(seed)
     order = [*rng.permutation(estimates), *(estimates + rng.permutation(scores))]
-    again, same = held_weights(crossed, logits[:, order], where, scores)
+    again, same = held_weights(crossed, logits[:, order], where, mean)
     assert again[1:] == pytest.approx(weights[1:][order], abs=1e-5)
     assert same == pytest.approx(predicted, abs=1e-5)
 
@@ -308,7 +309,7 @@ def test_the_hold_is_weaker_the_more_recordings_have_a_violation(learned: Any) -
     crossed, logits, where = noisy(problem, 1, 3, 4.0)
     told = len({r for r, f in zip(crossed.recording, crossed.followed, strict=True) if f > 0})
     assert 5 < told < problem.recordings
-    weights, _ = held_weights(crossed, logits, where, 1)
+    weights, _ = held_weights(crossed, logits, where, prior(2, 1))
     fitted, far = (
         fit_weights(logits, crossed.followed, crossed.visits, prior(2, 1), HOLD / count)
         for count in (told, 1)
@@ -322,13 +323,13 @@ def test_what_a_fold_predicts_does_not_depend_on_its_outcomes(learned: Any) -> N
     spec = compiled("stack")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, 2, 3, 2.0)
-    _, before = held_weights(crossed, logits, where, 1)
+    _, before = held_weights(crossed, logits, where, prior(2, 1))
     here = crossed.fold == crossed.fold[0]
     rows = problem.rows
     places = crossed.places[here]
     rows.followed[places] = rows.visits[places] - rows.followed[places]
     other = replace(crossed)  # without what was computed from the rows
-    _, after = held_weights(other, logits, where, 1)
+    _, after = held_weights(other, logits, where, prior(2, 1))
     assert np.array_equal(before[here], after[here])
     assert not np.array_equal(before[~here], after[~here])
 

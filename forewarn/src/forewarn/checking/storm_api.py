@@ -57,7 +57,7 @@ def _try(formula: str, decides: bool) -> None:
     labels = {name: np.array([True]) for name in re.findall(r'"(\w+)"', formula)}
     model = storm.mdp(process, labels) if decides else storm.dtmc(one, labels)
     with suppress(CheckingError):
-        storm.check(model, formula, tried=True)
+        storm.answer(model, formula, precision=1e-9)
 
 
 class Storm:
@@ -207,9 +207,7 @@ class Storm:
             raise CheckingError(f"{formula!r} is {len(found)} queries", accepted="one at a time")
         return found[0]
 
-    def check(
-        self, model: Any, formula: str, precision: float = 1e-9, *, tried: bool = False
-    ) -> Values:
+    def check(self, model: Any, formula: str, precision: float = 1e-9) -> Values:
         """Return the value, or the truth, of a formula in every state.
 
         Parameters
@@ -218,20 +216,22 @@ class Storm:
             PCTL state formula, or a query such as ``P=? [F "goal"]``.
         precision : float
             Relative precision of unbounded probabilities; a model of rational numbers is exact.
-        tried : bool
-            Arithmetic in the formula was tried in a process of its own.
 
         Raises
         ------
         CheckingError
             If Storm does not take the formula, or would crash on it.
         """
-        parsed = self.parse(formula)
-        if not tried and _DIVIDES.search(formula) and _ends_process(formula, _decides(model)):
+        if _DIVIDES.search(formula) and _ends_process(formula, _decides(model)):
             raise CheckingError(
                 f"Storm crashes on {formula!r}: it divides by zero",
                 accepted="numbers that Storm can compute",
             )
+        return self.answer(model, formula, precision)
+
+    def answer(self, model: Any, formula: str, precision: float) -> Values:
+        """Do what `check` does, but let a division by zero end the process."""
+        parsed = self.parse(formula)
         settings = self.environment(precision, exact=bool(model.is_exact))
         try:
             result = self.module.model_checking(model, parsed, environment=settings)

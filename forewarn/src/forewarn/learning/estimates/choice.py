@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 from forewarn.checking.credible import Question
 from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
-from forewarn.learning.estimates.stack import choose_line, held_weights, mixed
+from forewarn.learning.estimates.stack import choose_line, held_weights, mixed, prior
 from forewarn.models import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part, source_of
 from forewarn.models.shards import Judged
@@ -125,13 +124,21 @@ def _sum(crossed: Crossed, where: Bools, scores: int) -> _Sum:
     columns = [logit(crossed.risks[name]) for name in names]
     if scores:
         columns += list(np.nan_to_num(crossed.scores).T)
-    weights, predicted = held_weights(crossed, np.column_stack(columns), where, scores)
+    mean = prior(len(names), scores)
+    weights, predicted = held_weights(crossed, np.column_stack(columns), where, mean)
     loss = crossed.loss("stack with scores" if scores else "stack", predicted, where)
-    return _Sum(_mixture(weights, names, crossed), choose_line(crossed, predicted, where), loss)
+    return _Sum(mixture_of(crossed, weights), choose_line(crossed, predicted, where), loss)
 
 
-def _mixture(weights: Floats, names: Sequence[str], crossed: Crossed) -> Mixture:
-    """Return intercept, estimates and scores with their weights, without estimates of weight 0."""
+def mixture_of(crossed: Crossed, weights: Floats) -> Mixture:
+    """Return intercept, estimates and scores with their weights, without estimates of weight 0.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (1 + estimates + scores,)
+        The intercept first.
+    """
+    names = list(crossed.risks)
     parts = [
         Part(name, crossed.chosen[name], float(weight))
         for name, weight in zip(names, weights[1:], strict=False)

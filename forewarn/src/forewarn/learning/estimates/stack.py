@@ -79,11 +79,14 @@ def fit_weights(
     return weights
 
 
-def prior(estimates: int, scores: int) -> Floats:
-    """Return the weights near which others are held, shape (estimates + scores,)."""
+def prior(estimates: int, scores: int, share: float = SHARE) -> Floats:
+    """Return the weights near which others are held, shape (estimates + scores,).
+
+    All scores together have the weight `share`.
+    """
     if not scores:
         return np.full(estimates, 1 / estimates)
-    return np.append(np.full(estimates, (1 - SHARE) / estimates), np.full(scores, SHARE / scores))
+    return np.append(np.full(estimates, (1 - share) / estimates), np.full(scores, share / scores))
 
 
 def mixed(logits: Floats, weights: Floats) -> Floats:
@@ -93,7 +96,7 @@ def mixed(logits: Floats, weights: Floats) -> Floats:
 
 
 def held_weights(
-    crossed: Crossed, logits: Floats, where: Bools, scores: int
+    crossed: Crossed, logits: Floats, where: Bools, mean: Floats, hold: float = HOLD
 ) -> tuple[Floats, Floats]:
     """Return the weights, and what each fold predicts by those of the others.
 
@@ -103,9 +106,12 @@ def held_weights(
         Estimates first, scores last.
     where : ndarray of bool, shape (k,)
         Rows to fit on: those with all scores.
+    mean : ndarray, shape (d,)
+        Weights that the fit is held near: see `prior`.
+    hold : float
+        How strongly, divided by the recordings with a violation.
     """
-    mean = prior(logits.shape[1] - scores, scores)
-    hold = HOLD / max(1, len(np.unique(crossed.recording[where & (crossed.followed > 0)])))
+    hold /= max(1, len(np.unique(crossed.recording[where & (crossed.followed > 0)])))
 
     def fitted(rows: Bools) -> Floats:
         return fit_weights(logits[rows], crossed.followed[rows], crossed.visits[rows], mean, hold)
@@ -123,10 +129,16 @@ def spread(differences: Floats) -> float:
     return float(np.std(differences, ddof=1) * math.sqrt(count)) if count > 1 else math.inf
 
 
-def surely(crossed: Crossed, gained: Floats) -> bool:
-    """Tell whether what is gained at each row is more than chance among recordings explains."""
+def surely(crossed: Crossed, gained: Floats, errors: float = SIGNIFICANT) -> bool:
+    """Tell whether what is gained at each row is more than chance among recordings explains.
+
+    Parameters
+    ----------
+    errors : float
+        Standard errors over recordings from which on it is.
+    """
     by_recording = crossed.by_recording(gained)
-    return bool(by_recording.sum() > SIGNIFICANT * spread(by_recording))
+    return bool(by_recording.sum() > errors * spread(by_recording))
 
 
 def choose_line(crossed: Crossed, risk: Floats, where: Bools) -> Line:
