@@ -53,7 +53,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def folders_from(share: float) -> list[str]:
-    """Return all folders and files of tests, from where a share of the text is behind."""
+    """Return all folders and files of tests; those with the first `share` of the text come last."""
     core = ROOT / "tests" / "core"
     places = [place for folder in (core.parent, core) for place in sorted(folder.iterdir())]
     sizes = {
@@ -86,9 +86,9 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def prompt_fast_dds(surroundings: None, request: pytest.FixtureRequest) -> None:
     """Let the writers of live tests ask for acknowledgements at once.
 
-    Fast DDS reads the profile when the first node of a process is made, whichever test makes it:
-    all later tests of this process would wait three seconds for each message. The monitors that
-    tests start are left alone.
+    Fast DDS reads its profile once in a process, when the first node is made. If a test makes that
+    node without the profile, all later tests of the process wait three seconds for each message.
+    The monitors that tests start are left alone.
     """
     live = any(item.get_closest_marker("ros") is not None for item in request.session.items)
     if live and importlib.util.find_spec("rclpy") is not None:

@@ -26,14 +26,14 @@ def backward_reachable(graph: sparse.csr_matrix, targets: Mask) -> Mask:
 
 
 def _backward(graph: sparse.csr_matrix) -> sparse.csc_matrix:
-    """Return the graph with what comes before each node side by side."""
+    """Return the graph by columns: the predecessors of a node lie side by side."""
     edges = graph.tocsc(copy=True)
     edges.eliminate_zeros()
     return edges
 
 
 def _leading_to(edges: sparse.csc_matrix, targets: Mask) -> Mask:
-    """Do what `backward_reachable` does, from a further node before which the targets are."""
+    """Do what `backward_reachable` does: search backwards from a node that all targets lead to."""
     n = edges.shape[0]
     if not targets.any():
         return np.zeros(n, dtype=bool)

@@ -51,7 +51,7 @@ def _ends_process(formula: str, decides: bool) -> bool:
 
 
 def _try(formula: str, decides: bool) -> None:
-    """Check a formula in a model of one state; what Storm does not take is told elsewhere."""
+    """Check a formula in a model of one state. Errors are ignored: the real check reports them."""
     storm, one = Storm(), sparse.csr_matrix([[1.0]])
     process = DecisionProcess(one, np.array([0, 1]))
     labels = {name: np.array([True]) for name in re.findall(r'"(\w+)"', formula)}

@@ -172,7 +172,7 @@ def _read(path: Path) -> tuple[tuple[str, Values], ...]:
 
 
 def _plain(value: str) -> str:
-    """Return a value on one line, in quotes where it could be taken for two: no names are alike."""
+    """Return a value on one line, quoted if it holds ", ", so that no two groups share a name."""
     text = " ".join(value.split())
     return json.dumps(text, ensure_ascii=False) if ", " in text else text
 

@@ -61,7 +61,7 @@ class CsvTable(JsonTrace):
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a row; none where the end of the file cuts one in quotes."""
+    """Return the cells of a row, or none if the file ends within quotes."""
     try:
         return next(csv.reader([line], strict=True))
     except csv.Error:
