@@ -100,6 +100,7 @@ def test_service_event_definition() -> None:
         ("Top x", "ros2msg", "contains itself"),
         ("Top[] x", "ros2msg", "contains itself"),
         ("int32[0] x", "ros2msg", "array of length 0"),
+        ("string[99999999999999999999] x", "ros2msg", "array of length 99999999999999999999"),
         (f"int32 x\n{LINE}\nnonsense\nint32 y", "ros2msg", "'nonsense' after a separator"),
         ("struct {", "ros2idl", "cannot be parsed"),
         ("", "ros2idl", "cannot be parsed"),

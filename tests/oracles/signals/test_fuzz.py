@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import sys
 import tracemalloc
 from typing import Any
 
@@ -27,6 +28,7 @@ EXPRESSIONS = [
     "[m.texture.data for m in markers]",
     "markers[0].text",
     "[m.points[len(m.points) - 1].x for m in markers]",
+    f"markers[{2**64 - 1}].id",
 ]
 
 
@@ -153,9 +155,28 @@ def test_many_random_changes_of_words() -> None:
         [3, -1, -1, 0, 0, 0, 0], [3, -1, -1, 0, 1, 50, 0], [3, -1, -1, 0, 1, 0, -3],
         [3, -1, 9, 0, 1, 0, 0], [1, 1] + [1] * 8 + [0, 10] + [0] * 8, [9, 9, 9],
         [1, 1] + [8] * 8 + [3, 10] + [0] * 8, [1, 1] + [8] * 8 + [0, 99] + [0] * 8,
-        [1, 1] + [8] * 8 + [0, 10] + [1] * 8,
+        [1, 1] + [8] * 8 + [0, 10] + [1] * 8, [1, 0] + [2**63 - 1] * 8,
     ],
 )  # fmt: skip
 def test_programs_that_leave_their_bounds_are_refused(words: list[int]) -> None:
     with pytest.raises(ValueError, match="not a program"):
         _cdr.Program(np.array(words, np.int64).tobytes(), bytes([0, 0]))
+
+
+class Forgetting:
+    """What empties the list that holds it while it lends its bytes."""
+
+    def __init__(self, messages: list[Any]) -> None:
+        self.messages = messages
+
+    def __buffer__(self, flags: int) -> memoryview:
+        self.messages.clear()
+        return memoryview(b"\0\1\0\0\2\0\0\0a\0")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="objects of Python lend no bytes")
+def test_messages_may_leave_the_list_while_they_are_read() -> None:
+    program = _cdr.Program(np.array([2, 0, 0], np.int64).tobytes(), bytes([4, 0]))
+    messages: list[Any] = []
+    messages += [Forgetting(messages), Forgetting(messages)]
+    assert program.many(messages) == [["a"]]

@@ -1,8 +1,9 @@
 /* Runs the programs of forewarn.messages.plan over serialized messages.
  *
  * A program is checked once, when it is loaded. While it runs, every access to the message is
- * checked against its size, and no memory is taken for elements that are not there. The same
- * steps in Python, and what they mean: walker.py. Why C: docs/design/extraction.md.
+ * checked against its size, and no memory is taken for elements that are not there. What the steps
+ * mean: plan.py. tests/cdr_interpreter.py does the same in Python and is the oracle. Why C:
+ * docs/design/extraction.md.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,8 +15,11 @@ enum { FORMAT = 2 };
 enum { FIXED = 1, TEXT = 2, REPEAT = 3 };
 enum { FIXED_HEAD = 10, READ_WORDS = 10, TEXT_WORDS = 3, REPEAT_HEAD = 7 };
 enum { MAX_DEPTH = 200, HEADER = 4 };
-/* What may be left over at the end; SLACK more for each empty sequence and wide text (walker.py). */
+/* What may be left over at the end; SLACK more for each empty sequence and wide text, for which
+ * rmw_serialize counts an alignment or a terminator that it does not write. */
 enum { PADDING = 3, SLACK = 8 };
+/* No part is larger (layout.py): sums of two extents must not overflow. */
+static const int64_t HUGE_PART = (int64_t)1 << 40;
 
 /* Kinds of columns, and the formats of plan.CODES with the kind that each fills. */
 enum { F8, I8, U8, BOOL, STR };
@@ -54,8 +58,13 @@ static int fail_count(const Walk *walk, int64_t count)
 
 /* ---- columns ---- */
 
-static uint8_t *grow(Slot *slot, size_t more)
+static uint8_t *grow(Slot *slot, uint64_t bytes_more)
 {
+    if (bytes_more > (uint64_t)PY_SSIZE_T_MAX / 2 - slot->used) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    size_t more = (size_t)bytes_more;
     if (more > slot->room - slot->used) {
         size_t room = slot->room * 2;
         if (room < slot->used + more)
@@ -102,7 +111,7 @@ static uint8_t swap8(uint8_t v) { return v; }
 
 static int gather(Slot *slot, int code, const uint8_t *from, int64_t stride, int64_t count, int swap)
 {
-    uint8_t *to = grow(slot, (size_t)count * (slot->kind == BOOL ? 1 : 8));
+    uint8_t *to = grow(slot, (uint64_t)count * (slot->kind == BOOL ? 1 : 8));
     if (to == NULL)
         return -1;
     switch (code) {
@@ -322,7 +331,7 @@ static int check_fixed(const Program *program, const int64_t *op, int64_t left)
     if (left < FIXED_HEAD || op[1] < 0 || op[1] > (left - FIXED_HEAD) / READ_WORDS)
         return -1;
     for (int phase = 0; phase < 8; phase++)
-        if (op[2 + phase] < 1)
+        if (op[2 + phase] < 1 || op[2 + phase] > HUGE_PART)
             return -1;
     const int64_t *read = op + FIXED_HEAD;
     for (int64_t r = 0; r < op[1]; r++, read += READ_WORDS) {
@@ -528,8 +537,12 @@ static PyObject *Program_many(Program *self, PyObject *messages)
     if (slots == NULL)
         return NULL;
     int failed = 0;
-    for (Py_ssize_t i = 0; !failed && i < PyList_Size(messages); i++)
-        failed = walk_message(self, slots, PyList_GetItem(messages, i));
+    for (Py_ssize_t i = 0; !failed && i < PyList_Size(messages); i++) {
+        /* Ours too: what lends its bytes may run Python, which may change the list. */
+        PyObject *message = Py_NewRef(PyList_GetItem(messages, i));
+        failed = walk_message(self, slots, message);
+        Py_DECREF(message);
+    }
     PyObject *columns = failed ? NULL : take_all(self, slots);
     close_slots(self, slots);
     return columns;

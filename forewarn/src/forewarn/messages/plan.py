@@ -128,7 +128,7 @@ class Wants:
                 index = (picks or {}).get(depth, -1)
                 node = self.root.at(path[:depth])
                 node.counts = True
-                node.cap = max(node.cap, index + 1 if index >= 0 else UNLIMITED)
+                node.cap = max(node.cap, min(index + 1, UNLIMITED) if index >= 0 else UNLIMITED)
         target = self.root.at(path)
         target.counts |= counted
         target.value |= not counted

@@ -13,6 +13,8 @@ from forewarn.errors import InputError
 MAX_LEVELS = 64
 # Fields of a message, counted wherever they occur; types that use each other twice double them.
 MAX_FIELDS = 100_000
+# Elements that an array of fixed length may have: what CDR counts a sequence in.
+MAX_LENGTH = (1 << 32) - 1
 
 
 class DefinitionError(InputError):
@@ -159,8 +161,8 @@ class _Builder:
             return self.struct(detail, above)
         element, size = detail
         inner = self.field(element, above)
-        if node == Nodetype.ARRAY and size < 1:
+        if node == Nodetype.ARRAY and not 1 <= size <= MAX_LENGTH:
             raise DefinitionError(
-                f"{above[-1]} has an array of length {size}", accepted="1 or more"
+                f"{above[-1]} has an array of length {size}", accepted=f"1 to {MAX_LENGTH}"
             )
         return ArrayOf(inner, size) if node == Nodetype.ARRAY else SequenceOf(inner, size)

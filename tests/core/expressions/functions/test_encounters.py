@@ -238,3 +238,9 @@ def test_it_is_for_derived_signals() -> None:
     source = parse_expression("time_to_conflict(1, 2, 3, 4, 5)")
     with pytest.raises(FieldError, match="the vehicle and its path are not part"):
         compile_extractor(odometry, [source])
+
+
+def test_arrays_that_are_not_aligned_are_refused() -> None:
+    boxes = np.frombuffer(bytes(9 * 8 + 1), np.uint8)[1:].view(np.float64).reshape(9, 1)
+    with pytest.raises(ValueError, match="aligned"):
+        times_to_conflict(np.zeros((2, 0)), Vehicle(0, 0, 0, 1), boxes, 3.0)

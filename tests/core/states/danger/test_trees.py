@@ -151,3 +151,21 @@ def test_a_window_of_another_form_is_refused(window: object) -> None:
     trees = compiled_trees(1, 2, (1, 2), None)
     with pytest.raises(ValueError):
         trees.features(window)  # type: ignore[arg-type]
+
+
+def test_features_that_are_not_aligned_are_refused() -> None:
+    trees = compiled_trees(1, 0, (), Ensemble(0.0, (), (), (), (), (), (), (), (0,)))
+    assert trees.judge(bytes(8)) == 0.5
+    with pytest.raises(ValueError, match="aligned"):
+        trees.judge(memoryview(bytes(9))[1:])
+
+
+def test_more_lags_than_a_window_may_have_are_refused() -> None:
+    with pytest.raises(ValueError, match="too many lags"):
+        compiled_trees(1, 0, [1] * 2**20, Ensemble(0.0, (), (), (), (), (), (), (), (0,)))
+
+
+def test_infinite_pushes_against_each_other_give_no_probability() -> None:
+    lines = ((1e308, 0.0, -1e300, 1e300),) * 2
+    trees = compiled_trees(2, 0, (), Ensemble(0.0, (), (), (), (), (), (), (), (0, 0), lines))
+    assert math.isnan(trees.score(((1e300, -1e300),)))

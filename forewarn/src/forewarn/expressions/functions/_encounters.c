@@ -7,6 +7,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
+#include <stdint.h>
 
 /* A vehicle beside its path comes back to it within so many metres; slower than so many metres a
  * second, a path is not followed. */
@@ -160,9 +161,9 @@ static PyObject *times(Course *course, const Py_buffer *path, const double place
     Py_ssize_t k = path->len / (Py_ssize_t)(2 * sizeof(double));
     Py_ssize_t n = boxes->len / (Py_ssize_t)(COLUMNS * sizeof(double));
     const double *xs = path->buf, *columns = boxes->buf;
-    double *stations = PyMem_Malloc((size_t)(k + 1) * sizeof *stations);
-    course->pieces = PyMem_Malloc((size_t)(k + 1) * sizeof *course->pieces);
-    double *found = PyMem_Malloc((size_t)(n + 1) * sizeof *found);
+    double *stations = PyMem_New(double, k + 1);
+    course->pieces = PyMem_New(Piece, k + 1);
+    double *found = PyMem_New(double, n + 1);
     PyObject *result = NULL;
     if (stations == NULL || course->pieces == NULL || found == NULL) {
         PyErr_NoMemory();
@@ -183,6 +184,12 @@ done:
     return result;
 }
 
+static int holds_rows(const Py_buffer *data, Py_ssize_t rows)
+{
+    return data->len % (rows * (Py_ssize_t)sizeof(double)) == 0 &&
+           (uintptr_t)data->buf % _Alignof(double) == 0;
+}
+
 static PyObject *times_to_conflict(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -193,9 +200,8 @@ static PyObject *times_to_conflict(PyObject *module, PyObject *args)
                           &boxes, &horizon))
         return NULL;
     PyObject *result = NULL;
-    if (path.len % (Py_ssize_t)(2 * sizeof(double)) ||
-        boxes.len % (Py_ssize_t)(COLUMNS * sizeof(double)))
-        PyErr_SetString(PyExc_ValueError, "a path has two rows of float64, boxes have nine");
+    if (!holds_rows(&path, 2) || !holds_rows(&boxes, COLUMNS))
+        PyErr_SetString(PyExc_ValueError, "a path has two rows of aligned float64, boxes have nine");
     else
         result = times(&course, &path, place, &boxes, horizon);
     PyBuffer_Release(&path);

@@ -46,6 +46,8 @@ static double exp_of_minus(double x)
 
 static double probability(double logit)
 {
+    if (logit != logit)
+        return logit;
     double x = logit > MOST_LOGIT ? MOST_LOGIT : logit < -MOST_LOGIT ? -MOST_LOGIT : logit;
     if (x >= 0.0)
         return 1.0 / (1.0 + exp_of_minus(x));
@@ -177,7 +179,7 @@ static int features_of(const Ensemble *self, PyObject *rows, double *found)
         return -1;
     }
     if (count * self->signals > SMALL) {
-        table = PyMem_Malloc((size_t)(count * self->signals) * sizeof *table);
+        table = PyMem_New(double, count * self->signals);
         if (table == NULL) {
             PyErr_NoMemory();
             return -1;
@@ -239,7 +241,7 @@ static PyObject *with_features(const Ensemble *self, PyObject *rows, Use use)
 {
     double few[SMALL], *x = few;
     if (self->features > SMALL) {
-        x = PyMem_Malloc((size_t)self->features * sizeof *x);
+        x = PyMem_New(double, self->features);
         if (x == NULL)
             return PyErr_NoMemory();
     }
@@ -284,7 +286,7 @@ static PyObject *use_shares(const Ensemble *self, const double *x)
         Py_RETURN_NONE;
     double few[SMALL], *shares = few;
     if (self->signals + 1 > SMALL) {
-        shares = PyMem_Malloc((size_t)(self->signals + 1) * sizeof *shares);
+        shares = PyMem_New(double, self->signals + 1);
         if (shares == NULL)
             return PyErr_NoMemory();
     }
@@ -330,8 +332,9 @@ static PyObject *of_buffer(Ensemble *self, PyObject *argument, Use use)
     if (PyObject_GetBuffer(argument, &data, PyBUF_SIMPLE) < 0)
         return NULL;
     PyObject *result = NULL;
-    if (data.len != self->features * (Py_ssize_t)sizeof(double))
-        PyErr_Format(PyExc_ValueError, "%zd features are wanted", self->features);
+    if (data.len != self->features * (Py_ssize_t)sizeof(double) ||
+        (uintptr_t)data.buf % _Alignof(double))
+        PyErr_Format(PyExc_ValueError, "%zd aligned features are wanted", self->features);
     else
         result = use(self, (const double *)data.buf);
     PyBuffer_Release(&data);
@@ -350,27 +353,23 @@ static PyObject *Ensemble_explain(Ensemble *self, PyObject *features)
 
 /* ---- making one ---- */
 
-static int copied(PyObject *bytes, size_t width, void **into, Py_ssize_t *count, const char *name)
+/* Return a copy of an array of `*count` entries; a count below 0 is set to how many there are. */
+static void *copied(PyObject *bytes, Py_ssize_t width, Py_ssize_t *count, const char *name)
 {
     Py_buffer data;
     if (PyObject_GetBuffer(bytes, &data, PyBUF_SIMPLE) < 0)
-        return -1;
-    int failed = 0;
-    if ((size_t)data.len % width || (*count >= 0 && data.len != *count * (Py_ssize_t)width)) {
+        return NULL;
+    void *copy = NULL;
+    if (data.len % width || (*count >= 0 && data.len / width != *count)) {
         PyErr_Format(PyExc_ValueError, "%s: a wrong number of bytes, %zd", name, data.len);
-        failed = -1;
+    } else if ((copy = PyMem_Malloc((size_t)data.len + 1)) == NULL) {
+        PyErr_NoMemory();
     } else {
-        *into = PyMem_Malloc((size_t)data.len + 1);
-        if (*into == NULL) {
-            PyErr_NoMemory();
-            failed = -1;
-        } else {
-            memcpy(*into, data.buf, (size_t)data.len);
-            *count = data.len / (Py_ssize_t)width;
-        }
+        memcpy(copy, data.buf, (size_t)data.len);
+        *count = data.len / width;
     }
     PyBuffer_Release(&data);
-    return failed;
+    return copy;
 }
 
 static int is_sound(const Ensemble *self)
@@ -414,19 +413,23 @@ static int filled(Ensemble *self, PyObject **part)
 {
     Py_ssize_t *nodes = &self->nodes;
     self->lags = self->trees = self->nodes = self->line_numbers = -1;
-    if (copied(part[0], 4, (void **)&self->lag, &self->lags, "lags") < 0)
+    if (!(self->lag = copied(part[0], 4, &self->lags, "lags")))
         return -1;
     self->per_signal = 1 + 2 * self->lags + (self->extremes ? 2 : 0);
+    if (self->per_signal > FAR / self->signals) {
+        PyErr_SetString(PyExc_ValueError, "too many lags");
+        return -1;
+    }
     self->features = self->signals * self->per_signal;
-    if (copied(part[1], 4, (void **)&self->root, &self->trees, "roots") < 0 ||
-        copied(part[2], 4, (void **)&self->feature, nodes, "features") < 0 ||
-        copied(part[3], 8, (void **)&self->threshold, nodes, "thresholds") < 0 ||
-        copied(part[4], 4, (void **)&self->left, nodes, "left") < 0 ||
-        copied(part[5], 4, (void **)&self->right, nodes, "right") < 0 ||
-        copied(part[6], 1, (void **)&self->missing_left, nodes, "missing_left") < 0 ||
-        copied(part[7], 8, (void **)&self->value, nodes, "values") < 0 ||
-        copied(part[8], 1, (void **)&self->needed, &self->features, "needed") < 0 ||
-        copied(part[9], 8, (void **)&self->line, &self->line_numbers, "line") < 0)
+    if (!(self->root = copied(part[1], 4, &self->trees, "roots")) ||
+        !(self->feature = copied(part[2], 4, nodes, "features")) ||
+        !(self->threshold = copied(part[3], 8, nodes, "thresholds")) ||
+        !(self->left = copied(part[4], 4, nodes, "left")) ||
+        !(self->right = copied(part[5], 4, nodes, "right")) ||
+        !(self->missing_left = copied(part[6], 1, nodes, "missing_left")) ||
+        !(self->value = copied(part[7], 8, nodes, "values")) ||
+        !(self->needed = copied(part[8], 1, &self->features, "needed")) ||
+        !(self->line = copied(part[9], 8, &self->line_numbers, "line")))
         return -1;
     if (!is_sound(self)) {
         PyErr_SetString(PyExc_ValueError, "the trees do not fit together");
