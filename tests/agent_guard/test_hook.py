@@ -221,6 +221,22 @@ def test_where_no_other_call_will_do_the_model_is_told(
     assert why in settled.message
 
 
+@pytest.mark.parametrize("proposed", ["", "read_file"], ids=["unjudged", "other rules"])
+def test_a_stopped_run_stays_stopped_where_calls_pass_that_cannot_be_judged(
+    tmp_path: Path, proposed: str
+) -> None:
+    guard = Guard.open(written(tmp_path), on_failure="pass")
+    run = GuardedRun(guard, "thread", TASK)
+    assert run.before("leave", {}).stops
+    if proposed:
+        guard = Guard.open(written(tmp_path, TEMPLATE.replace("ACTION", "ASK")), on_failure="pass")
+        run = GuardedRun(guard, "thread", memory=json.loads(json.dumps(run.memory)))
+    settled = run.before(proposed, {})
+    assert settled.call is None
+    assert settled.stops
+    assert "The run ends here" in settled.message
+
+
 def test_a_model_that_ignores_what_it_is_told_is_stopped(tmp_path: Path) -> None:
     guard = Guard.open(written(tmp_path), attempts=2)
     run = attacked(guard)

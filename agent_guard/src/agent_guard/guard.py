@@ -244,7 +244,8 @@ class Guard:
             return RunState(standing, data["refused"], data["stopped"], tuple(data["heard"]))
         except (ForewarnError, KeyError, TypeError, ValueError) as error:
             log.error("what is remembered of a run cannot be used: %s", _said(error))
-            return RunState(None)
+            stopped = data.get("stopped") if isinstance(data, Mapping) else ""
+            return RunState(None, stopped=stopped if isinstance(stopped, str) else "")
 
     def _settled(
         self, state: RunState, judged: Judged, answer: object, context: Mapping[str, Any]
@@ -302,9 +303,7 @@ class Guard:
         step = state.standing.progress.step
         decision = _decision(self.judge, run, step, proposal, found)
         if state.stopped:
-            decision = decision._replace(
-                action=COMFORTABLE_STOP, active=True, reason="the run was stopped"
-            )
+            decision = _still_stopped(decision)
         elif decision.does == "replace":
             decision, found = self._replaced(state.standing, decision, found, context)
         decision = self._harder(decision, state)
@@ -350,7 +349,7 @@ class Guard:
             active=blocks,
             failure=_said(error),
         )
-        decision = self._harder(decision, state)
+        decision = _still_stopped(decision) if state.stopped else self._harder(decision, state)
         made = state
         if state.standing is not None:
             # Its step counts as one about which nothing is known.
@@ -386,6 +385,10 @@ def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judg
         found.evidence,
         found.recommendation,
     )
+
+
+def _still_stopped(decision: Decision) -> Decision:
+    return decision._replace(action=COMFORTABLE_STOP, active=True, reason="the run was stopped")
 
 
 def _refused(state: RunState, decision: Decision) -> RunState:
