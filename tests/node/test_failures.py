@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,9 @@ from rclpy.parameter import Parameter
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.monitoring.carried import TablePacker
+from forewarn.monitoring.evaluate import EvaluatedTick, TickResult
 from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.session_events import Mute
 from forewarn.recordings import open_recording
 from monitor_node import node as node_module
 from monitor_node.main import make_executor
@@ -98,6 +101,49 @@ def test_a_tick_that_fails_is_an_error_until_one_succeeds(
     probe.wait_for_status("node", "OK")
     ticks = [message.risks[0].tick for message in probe.risks]
     assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "none is left out"
+
+
+def test_a_command_after_a_tick_was_prepared_is_not_lost(make: Make, probe: Probe) -> None:
+    node = make()
+    node.trigger_configure()
+    node.trigger_activate()
+    probe.wait(lambda: probe.risks, "a tick")
+    runtime = node.runtime
+    assert runtime is not None
+    due_ns = runtime.pacer.due_ns(runtime.pacer.next)
+    assert due_ns is not None
+    runtime.prepare(due_ns - 1, time.time_ns())
+    runtime.watch.mute(["brake"], 60.0)
+    runtime.note(Mute(("brake",), 60.0))
+    runtime.pump(due_ns, time.time_ns())
+    assert set(runtime.watch.muted) == {"brake"}
+
+
+def test_a_tick_that_cannot_be_published_is_read_once(
+    make: Make, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the middleware refuses it")
+
+    read: list[int] = []
+    commit = Watch.commit
+
+    def counted(watch: Watch, evaluated: EvaluatedTick) -> TickResult:
+        read.append(evaluated.result.verdict.tick)
+        return commit(watch, evaluated)
+
+    node = make()
+    node.trigger_configure()
+    node.trigger_activate()
+    probe.wait(lambda: probe.risks, "a tick")
+    assert node.runtime is not None
+    monkeypatch.setattr(Watch, "commit", counted)
+    with monkeypatch.context() as patch:
+        patch.setattr(node.runtime.outputs.risk, "publish", broken)
+        probe.wait_for_status("node", "ERROR", "the middleware refuses it")
+        known = len(probe.risks)
+    probe.wait(lambda: len(probe.risks) > known + 2, "ticks again")
+    assert read == list(range(read[0], read[0] + len(read)))
 
 
 @pytest.mark.parametrize(

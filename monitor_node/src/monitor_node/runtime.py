@@ -107,6 +107,7 @@ class Runtime:
         self.recording = Recording(record, warn)
         self._risks = conversions.RiskMessages()
         self._composed: Composed | None = None
+        self._unsaid: Composed | None = None
         self._standing: conversions.Standing | None = None
         self._warn, self._teller = warn, teller
         self._actuators = actuators
@@ -203,7 +204,7 @@ class Runtime:
     def _advance(self, now_ns: int, system_ns: int) -> None:
         restart = self.pacer.advance(now_ns, system_ns)
         if restart is not None:
-            self._composed = None
+            self._composed = self._unsaid = None
             self._restart(restart)
         elif self.pacer.simulated and self.pacer.last is None and self.pacer.settle_ns:
             # Only a player in lock-step needs to know that the clock was heard, and only here.
@@ -255,10 +256,14 @@ class Runtime:
         return Composed(tick, evaluated, risk, said, standing, anomaly)
 
     def _tick(self, tick: int) -> None:
-        composed, self._composed = self._composed, None
-        if composed is None or composed.tick != tick:
-            composed = self._compose(tick)
-        result = self.watch.commit(composed.evaluated)
+        composed = self._unsaid
+        if composed is None:
+            composed, self._composed = self._composed, None
+            if composed is None or composed.tick != tick:
+                composed = self._compose(tick)
+            self.watch.commit(composed.evaluated)
+            self._unsaid = composed  # if publishing fails, automata must not read the tick twice
+        result = composed.evaluated.result
         self._grounds.after(result.verdict)
         self._keep(result.request)
         if composed.request is not None:
@@ -274,7 +279,7 @@ class Runtime:
         self.outputs.alive()
         self._teller.tell(result)
         self.pacer.evaluated(tick)
-        self.latest = result
+        self.latest, self._unsaid = result, None
         self.take_bounds()
         if self.learning is not None:
             self.learning.after(result)
@@ -419,6 +424,7 @@ class Runtime:
 
     def note(self, event: Event) -> None:
         """Publish and record a command that has been carried out."""
+        self._composed = None  # a tick that was evaluated before a command knows nothing of it
         self.alerts.command(event)
         self.outputs.events.publish(conversions.event(event))
         if self.pacer.started:
