@@ -165,7 +165,7 @@ class NodeActuatorContract(ActuatorContract):
     """An actuator that lives in the monitor's node."""
 
     actuator: Actuator
-    alive = owing = False
+    alive = owing = refuses = False
 
     def set_up(self) -> None:
         self.board = Switchboard()
@@ -218,3 +218,11 @@ class NodeActuatorContract(ActuatorContract):
         self.now += 10.0
         self.actuator.poll(self.now)
         assert self.actuator.status(self.now).level == Severity.OK
+
+    @pytest.mark.parametrize("action", STOPS)
+    def test_a_stop_that_is_refused_leaves_the_limit_before_it(self, action: str) -> None:
+        self.ask("LIMIT_SPEED")
+        self.refuses = True
+        assert self.ask(action) in (limited(LIMIT), STOPPED, HARD)
+        self.refuses = False
+        assert self.ask(NO_ACTION) == FREE

@@ -245,6 +245,18 @@ def test_a_stop_after_a_limit_is_written_first_and_ends_the_limit() -> None:
     assert planning(limit).target_speed == 3.0
 
 
+def test_pulling_over_after_a_limit_is_no_faster_than_before() -> None:
+    commander = limiting(route(target_speed=12.0))
+    updated(commander, "LIMIT_SPEED", True, NOW, 4.0)
+    (aside,) = updated(commander, "PULL_OVER", True, NOW + 1)
+    assert pad([aside]).action == PULL_OVER
+    _, again = updated(commander, "PULL_OVER", True, NOW + 2 * SECOND)
+    assert planning(again).target_speed == 4.0
+    resume, end = updated(commander, "NONE", False, NOW + 3 * SECOND)
+    assert pad([resume]).action == RESUME
+    assert planning(end).target_speed == 12.0
+
+
 @pytest.mark.parametrize("limit", [math.nan, math.inf, 0.0, 0.05, -1.0])
 def test_a_limit_that_leaves_no_speed_is_a_stop(limit: float) -> None:
     # Planning takes a target speed of 0 for none, and drives at its default.

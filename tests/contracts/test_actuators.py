@@ -26,6 +26,7 @@ from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay, Wish
 from forewarn.config.actions import ACTIONS, NO_ACTION, Action
 from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Nav2Spec, TwistSpec
+from forewarn_ros.status import Severity
 from monitor_node.actuators.autoware import Autoware
 from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import Actuator
@@ -68,6 +69,8 @@ class TestAutoware(NodeActuatorContract):
 
     def on_request(self, request: Any) -> Any:
         self.count += 1
+        if self.refuses:
+            return SimpleNamespace(status=SimpleNamespace(success=False, code=1, message="no"))
         wanted = request.request.strategy == request.request.DELEGATE
         (self.requests.add if wanted else self.requests.discard)(request.request.sender)
         state = 2 if self.requests else 1
@@ -83,6 +86,23 @@ class TestAutoware(NodeActuatorContract):
             return STOPPED
         # What is no number is no limit to the selector.
         return limited(limit.max_velocity) if limit and limit.max_velocity < math.inf else FREE
+
+    @pytest.mark.parametrize("action", ["EMERGENCY_STOP", "PULL_OVER"])
+    def test_a_manoeuvre_that_was_accepted_and_forgotten_is_asked_for_again(
+        self, action: str
+    ) -> None:
+        self.ask(action)
+        self.requests.clear()  # the handler of manoeuvres has started anew
+        for _ in range(20):
+            self.board.publish(self.spec.mrm_state_topic, SimpleNamespace(state=1))
+            if self.requests:
+                break
+            self.now += 0.1
+            self.actuator.poll(self.now)
+        assert self.requests == {"forewarn"}
+        self.ask(action)
+        assert self.actuator.status(self.now).level == Severity.OK
+        assert self.ask(NO_ACTION) == FREE
 
 
 class TestAutowareByManoeuvres(TestAutoware):
@@ -119,6 +139,8 @@ class TestNav2(NodeActuatorContract):
 
     def on_cancel(self, request: Any) -> Any:
         self.count += 1
+        if self.refuses:
+            return SimpleNamespace(return_code=1)
         self.goals = 0
         self.publish_goals()
         return SimpleNamespace(return_code=0)

@@ -250,6 +250,8 @@ class Commander:
             # A limit that is no number is none to drive by.
             limit = speed_limit if LEAST_LIMIT <= speed_limit < math.inf else None
             stop = "STOP" if limit is None else None
+        elif stop == "PULL_OVER" and self.limits is not None:
+            limit = self.limits.in_force  # it drives to its place, and no faster than before
         commands = [self.stops.update(stop, now_ns)]
         if self.limits is not None:
             commands.append(self.limits.update(limit, now_ns))

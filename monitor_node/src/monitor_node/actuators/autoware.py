@@ -114,8 +114,10 @@ class _Limit:
         """Send what has changed."""
         self._now = now
         # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane.
-        drives_on = ACTIONS[demand.action].drives_on
-        demand = NOTHING if drives_on or not demand.moves else demand
+        if ACTIONS[demand.action].drives_on:
+            demand = self._wanted if self._wanted.limits and _speed(self._wanted) else NOTHING
+        elif not demand.moves:
+            demand = NOTHING
         if demand.limits and not math.isfinite(demand.speed_limit):
             raise ValueError(f"speed limit {demand.speed_limit}: Autoware takes it for none")
         before, self._wanted = self._wanted, demand
@@ -261,7 +263,8 @@ class _Manoeuvre:
     def poll(self, now: float) -> None:
         """Call the service if something is to be said and nobody has been told yet."""
         self._now = now
-        if self._wanted == self.entry and (self._accepted or not self._wanted):
+        settled = self._wanted == self.entry and (self._accepted or not self._wanted)
+        if settled and not self._is_forgotten(now):
             return
         if self._call is not None and now - self._called >= PATIENCE:
             self._client.remove_pending_request(self._call)
@@ -281,6 +284,11 @@ class _Manoeuvre:
             self.entry = True  # whatever the answer, it may have been stored
         self._call = self._client.call_async(request)
         self._call.add_done_callback(self._answered)
+
+    def _is_forgotten(self, now: float) -> bool:
+        """Tell whether whoever accepted a request no longer knows of it: it has started anew."""
+        normal = self._state == self._state_class.NORMAL
+        return self._wanted and normal and self._confirmation.overdue(now)
 
     def _answered(self, future: Any) -> None:
         if future is not self._call:

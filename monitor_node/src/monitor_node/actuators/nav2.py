@@ -67,7 +67,8 @@ class Nav2:
         if self._means:
             what = f"{demand.action} by {' and '.join(self._means)}"
         self._confirmation.ask(what, now)
-        self._speed.want(demand.speed_limit if demand.limits else None, now)
+        if not self._means:  # A limit stays while a stop is asked for: that may be refused.
+            self._speed.want(demand.speed_limit if demand.limits else None, now)
         for goals in self._goals:
             goals.want("cancel" in self._means, now)
         if self._lock is not None:
