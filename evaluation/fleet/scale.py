@@ -5,7 +5,7 @@
     python -m evaluation.fleet.scale workers FOLDER --recordings 200 --turns 5
     python -m evaluation.fleet.scale shards --number 1000000
 
-Recordings are pieces of the sample ones, with other times. Run by hand: it takes hours of processor
+Recordings are cut from the sample ones, with other times. Run by hand: it takes hours of processor
 time in full. Figures are processor seconds and resident memory, which what else the machine does
 disturbs least.
 """
@@ -13,6 +13,8 @@ disturbs least.
 from __future__ import annotations
 
 import argparse
+import bisect
+import itertools
 import math
 import os
 import re
@@ -40,33 +42,44 @@ from scripts.own_environment import variables
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "config" / "demo.yaml"
 SAMPLES = ROOT / "evaluation" / "sumo" / "recordings"
+STEP_NS = 100_000_000
+"""Between the last message of a sample and the first one of the next, in ns."""
 T_975 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 
 
 def make(folder: Path, number: int, seconds: float) -> None:
-    """Write so many recordings: pieces of the samples, each shifted to a day of its own."""
+    """Write so many recordings, each from where the last one ended, and at a day of its own.
+
+    They are cut from the samples, one after another and again from the beginning.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    pieces = []
+    forms: dict[str, tuple[str, str]] = {}
+    tape: list[tuple[int, str, bytes]] = []
+    end, length = 0, round(seconds * 1e9)
     for bag in sorted(path for path in SAMPLES.iterdir() if path.is_dir()):
         with open_recording(bag) as recording:
-            length = round(seconds * 1e9)
-            kept: dict[int, list[tuple[str, int, bytes]]] = {}
-            for sample in recording.read():
-                at, since = divmod(sample.time_ns - recording.start_ns, length)
-                kept.setdefault(at, []).append((sample.topic, since, bytes(sample.data)))
-            forms = {
+            forms |= {
                 name: (info.msgtype, info.message_type.typestore.generate_msgdef(
                     info.message_type.name, ros_version=2)[0])
                 for name, info in recording.topics.items() if info.message_type is not None
             }  # fmt: skip
-            pieces += [(forms, rows) for _, rows in sorted(kept.items())[:-1]]
+            tape += [
+                (end + sample.time_ns - recording.start_ns, sample.topic, bytes(sample.data))
+                for sample in recording.read()
+                if sample.topic in forms
+            ]
+        end = tape[-1][0] + STEP_NS
+    times = [time_ns for time_ns, _, _ in tape]
     for index in range(number):
-        forms, rows = pieces[index % len(pieces)]
-        start = (index + 1) * 86_400 * 10**9
+        day, began = (index + 1) * 86_400 * 10**9, index * length % end
+        rest = itertools.chain(tape[bisect.bisect_left(times, began) :], itertools.cycle(tape))
+        last = began
         with RecordingWriter(folder / f"{index:06}.mcap", flush_period=1e9) as writer:
-            for topic, since, data in rows:
-                if topic in forms:
-                    writer.write(topic, *forms[topic], start + since, data)
+            for time_ns, topic, data in rest:
+                last += (time_ns - last) % end
+                if last - began >= length:
+                    break
+                writer.write(topic, *forms[topic], day + last - began, data)
 
 
 class Cost(NamedTuple):
