@@ -215,6 +215,52 @@ def test_a_layout_that_is_not_known_is_a_problem_of_its_channel(
     assert waiting.change("deactivate") and waiting.change("cleanup")
 
 
+@pytest.mark.parametrize("executor", ["events", "single"])
+def test_nodes_of_another_quality_are_told_and_end_no_bridge_that_is_taken_down(
+    world: Any, listener: Any, executor: str
+) -> None:
+    """What waits for the executor while the topics are destroyed must not end the process."""
+    from forewarn_msgs.msg import Intervention, Signals
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from rclpy.parameter import Parameter
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+
+    from apollo_bridge.node import BridgeNode
+    from forewarn_ros.lifecycle import make_executor
+
+    given = {"config": str(world.folder / "monitor.yaml"), "transport": "tcp", "port": 1}
+    overrides = [Parameter(name, value=value) for name, value in given.items()]
+    node = BridgeNode(context=listener.context, parameter_overrides=overrides)
+    served = make_executor(executor, node)
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    for _ in range(3):
+        assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+        assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+        served.spin_once(timeout_sec=0)  # it knows the topics from here on
+        ends = (
+            listener.node.create_publisher(Intervention, "/monitor/output/intervention", 1),
+            listener.node.create_subscription(
+                Signals, "/monitor/input/signals", lambda _: None, latched
+            ),
+        )
+        told = listener.wait_for_any(lambda _: told_apart(node))
+        assert "/listener" in told and "Volatile publisher" in told
+        assert node.trigger_deactivate() == TransitionCallbackReturn.SUCCESS
+        assert node.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
+        listener.node.destroy_publisher(ends[0])
+        listener.node.destroy_subscription(ends[1])
+        for _ in range(10):
+            served.spin_once(timeout_sec=0)
+    served.shutdown()
+    node.destroy_node()
+
+
+def told_apart(node: Any) -> str:
+    """Return what the bridge says of both topics; empty unless it says something of both."""
+    status = next(iter(node._statuses()))
+    return status.message if status.message.count("no messages on") == 2 else ""
+
+
 def test_the_help_of_the_launch_file_and_the_parameters_agree(repository: Path) -> None:
     import ast
 

@@ -16,8 +16,8 @@ from rclpy.parameter import Parameter
 
 from forewarn.models import Provenance, load_model, save_model
 from forewarn.monitoring.live_session import Watch
+from forewarn_ros.lifecycle import make_executor
 from monitor_node.apart import MEGABYTE
-from monitor_node.main import make_executor
 from monitor_node.node import MonitorNode
 
 pytestmark = pytest.mark.ros

@@ -11,14 +11,10 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run the bridge until it is told to stop."""
     with Interrupt() as interrupt:
         # Not before the handlers stand: imports take most of the time of a start.
-        from rclpy.executors import SingleThreadedExecutor
-
         from apollo_bridge.node import BridgeNode
         from forewarn_ros.lifecycle import serve
 
         if interrupt.told:
             return
         with middleware(args):
-            node, executor = BridgeNode(), SingleThreadedExecutor()
-            executor.add_node(node)
-            serve(node, executor, interrupt)
+            serve(BridgeNode(), interrupt)

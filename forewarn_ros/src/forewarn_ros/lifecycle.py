@@ -11,7 +11,9 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidParameterValueException
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.node import Node
 
 from forewarn.errors import ForewarnError
 from forewarn_ros.clock import SimulatedTime
@@ -22,6 +24,7 @@ from forewarn_ros.status import Status
 Transition = Callable[..., TransitionCallbackReturn]
 DONE = {"on_activate": "activated", "on_deactivate": "deactivated", "on_cleanup": "cleaned up"}
 NEXT = {"unconfigured": "configure", "inactive": "activate"}
+EXECUTORS = ("single", "events")
 
 
 def reported(transition: Transition) -> Transition:
@@ -134,11 +137,31 @@ class ReportingNode(SimulatedTime, LifecycleNode):
             self._clear()
 
 
-def serve(node: Any, executor: Any, interrupt: Interrupt) -> None:
+def make_executor(kind: str, node: Node) -> Any:
+    """Return an executor that serves `node`: ``events`` where rclpy has it, else ``single``."""
+    executor: Any = None
+    if kind not in EXECUTORS:
+        accepted = ", ".join(EXECUTORS)
+        node.get_logger().error(f"executor: {kind!r} (accepted: {accepted}); 'single' stands in")
+    if kind == "events":
+        try:
+            from rclpy.experimental import EventsExecutor
+
+            executor = EventsExecutor(context=node.context)
+        except ImportError:
+            node.get_logger().warning("this rclpy has no EventsExecutor; 'single' stands in")
+    executor = executor or SingleThreadedExecutor(context=node.context)
+    executor.add_node(node)
+    return executor
+
+
+def serve(node: Any, interrupt: Interrupt) -> None:
     """Serve a node until there is a signal, then let it `finish` and destroy it.
 
-    It is configured and activated first if its parameter `autostart` says so.
+    The executor is the one that its parameter `executor` names. It is configured and activated
+    first if its parameter `autostart` says so.
     """
+    executor = make_executor(node.get_parameter("executor").value, node)
     try:
         autostart = node.get_parameter("autostart").value
         if autostart:

@@ -16,15 +16,10 @@ from typing import Any, NamedTuple
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 
+from forewarn_ros.events import TAKING_NONE
 from monitor_node.conversions import Arrivals
 from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.qos import Quality, follow, missing, offered, owner, profile
-
-try:
-    from rclpy.event_handler import SubscriptionEventCallbacks
-except ImportError:  # Humble
-    from rclpy.qos_event import SubscriptionEventCallbacks
-
 
 ARRIVALS = "input/arrivals"
 ARRIVALS_DEPTH = 1000
@@ -157,7 +152,8 @@ class Inputs:
                 f"~/{ARRIVALS}",
                 _never_called,
                 profile(Quality(), ARRIVALS_DEPTH),
-                event_callbacks=_silent(),
+                # An event that waits would make the executor spin while data waits too.
+                event_callbacks=TAKING_NONE,
             )
         for topic_input in self.inputs:
             topic_input.publishers = self._publishers(topic_input)
@@ -253,7 +249,7 @@ class Inputs:
             topic_input.topic,
             _never_called,
             profile(topic_input.quality, self._depth),
-            event_callbacks=_silent(),
+            event_callbacks=TAKING_NONE,
             raw=True,
         )
         own = [
@@ -290,11 +286,6 @@ def _take(subscription: Subscription, kind: Any, *, raw: bool) -> Iterator[tuple
     with handle:
         while (taken := handle.take_message(kind, raw)) is not None:
             yield taken
-
-
-def _silent() -> SubscriptionEventCallbacks:
-    """Return no events: one that waits would make the executor spin while data waits too."""
-    return SubscriptionEventCallbacks(use_default_callbacks=False)
 
 
 def _type_hash(info: Any) -> str:

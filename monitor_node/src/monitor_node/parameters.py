@@ -10,6 +10,7 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.node import Node
 
 from forewarn.config.sections import PropertySpec
+from forewarn_ros.lifecycle import EXECUTORS
 from monitor_node.qos import AUTO, DURABILITY, RELIABILITY
 
 PREFIX = "properties."
@@ -358,7 +359,7 @@ def refuse(name: str, value: Any) -> str:
         return f"{name}: a text of more than {LONGEST} characters (accepted: that many at most)"
     choices: tuple[str, ...] = ()
     if name == "executor":
-        choices = ("single", "events")
+        choices = EXECUTORS
     elif name == "mode":
         choices = ("observe", "act")
     elif name.startswith("qos_overrides.") and name.endswith(".subscription.reliability"):

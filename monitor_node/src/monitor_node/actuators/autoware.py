@@ -17,14 +17,10 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import AutowareSpec, Braking
+from forewarn_ros.events import TAKING_NONE
 from forewarn_ros.status import Severity, Status
 from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
-
-try:
-    from rclpy.event_handler import SubscriptionEventCallbacks
-except ImportError:  # Humble
-    from rclpy.qos_event import SubscriptionEventCallbacks
 
 PACKAGE = "autoware_internal_planning_msgs"
 LIMIT = f"{PACKAGE}/msg/VelocityLimit"
@@ -235,7 +231,7 @@ class _Manoeuvre:
                 spec.mrm_state_topic,
                 self._read,
                 QoSProfile(depth=1, durability=durability),
-                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+                event_callbacks=TAKING_NONE,
             )
             for durability in (DurabilityPolicy.TRANSIENT_LOCAL, DurabilityPolicy.VOLATILE)
         ]
