@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from bisect import bisect_right
 from collections import Counter
@@ -15,6 +16,8 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]  # what several folders of tests share
+# Threads that wait for each other by spinning; OpenBLAS reads it when numpy is imported.
+os.environ["OMP_NUM_THREADS"] = "1"
 TERMINAL = (
     "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TERM", "TTY_COMPATIBLE",
     "TTY_INTERACTIVE",
@@ -78,7 +81,6 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.delenv(name, raising=False)
         patch.setenv("ROS_LOG_DIR", str(tmp_path_factory.mktemp("ros-log")))
         patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-        patch.setenv("OMP_NUM_THREADS", "1")  # threads that wait for each other by spinning
         yield
 
 

@@ -189,6 +189,9 @@ def fit_score(
     ConfigError
         If a signal is no number or never known, or there is nothing to tell apart.
     """
+    need_sklearn()
+    from threadpoolctl import threadpool_limits
+
     used, left_out = _usable(scoring, parts)
     lags = lags_of(scoring.moments)
     width = len(features_of("x", lags, scoring.moments))
@@ -198,17 +201,19 @@ def fit_score(
     folds = _folds(scoring.name, name, parts)
     fold = np.concatenate([np.full(len(p.ticks), fold_of(p.cluster, folds)) for p in parts])
     signs = [directions[scoring.signals.index(one)] for one in used]
-    chosen = fit_members(
-        x,
-        y,
-        fold,
-        folds,
-        len({part.cluster for part in parts if part.followed.any()}),
-        _constraints(signs, len(lags), scoring.moments),
-        columns_of(width, len(used)),
-        MOST_TREES,
-        tell or _silent,
-    )
+    # With so little data threads mostly wait for each other, and burn a processor while they do.
+    with threadpool_limits(1):
+        chosen = fit_members(
+            x,
+            y,
+            fold,
+            folds,
+            len({part.cluster for part in parts if part.followed.any()}),
+            _constraints(signs, len(lags), scoring.moments),
+            columns_of(width, len(used)),
+            MOST_TREES,
+            tell or _silent,
+        )
     known = ~np.isnan(x).any(axis=0)
     blank = DangerFit(
         name=scoring.name,

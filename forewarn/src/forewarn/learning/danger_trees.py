@@ -55,25 +55,19 @@ def boosted(x: Floats, y: Bools, constraints: Sequence[int], trees: int) -> Any:
         For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
-    from threadpoolctl import threadpool_limits
 
     model = HistGradientBoostingClassifier(
         max_iter=trees, monotonic_cst=[*constraints], **PARAMETERS
     )
-    # Its threads wait for each other most of the time with so little data.
-    with threadpool_limits(1):
-        return model.fit(x, y)
+    return model.fit(x, y)
 
 
 def stages(model: Any, x: Floats) -> Iterator[Floats]:
     """Yield the log-odds of rows after each tree, shape (n,)."""
-    from threadpoolctl import threadpool_limits
-
     if not len(x):
         yield from np.zeros((model.n_iter_, 0))
         return
-    with threadpool_limits(1):
-        yield from (np.ravel(found) for found in model.staged_decision_function(x))
+    yield from (np.ravel(found) for found in model.staged_decision_function(x))
 
 
 def logits_of(model: Any, x: Floats, count: int) -> Floats:
