@@ -3,7 +3,7 @@
 People step into its way. Its planner brakes for them, but is inattentive at times.
 
     python robot.py record drives/1 --minutes 10 --seed 1
-    python robot.py drive --seconds 60 --seed 7
+    python robot.py drive --seconds 20 --seed 10
 
 Its topics are /odom, /scan and /cmd_vel, what the planner commands. The wheels of `drive` obey
 /cmd_vel, or another topic that is named with `--obey`, such as the output of a gate.
@@ -221,7 +221,7 @@ def main() -> None:
     recording.add_argument("path", type=Path)
     recording.add_argument("--minutes", type=float, default=10.0)
     driving = commands.add_parser("drive", help="drive live")
-    driving.add_argument("--seconds", type=float, default=60.0)
+    driving.add_argument("--seconds", type=float, default=20.0)
     driving.add_argument("--obey", metavar="TOPIC", default="/cmd_vel")
     for parser_of_one in (recording, driving):
         parser_of_one.add_argument("--seed", type=int, default=1)
